@@ -1,0 +1,37 @@
+// What the rest of the program knows of a database: statements, transactions, and one kind of failure.
+
+/** Runs one statement at a time. Timestamps come back as `Date`, `date` as `YYYY-MM-DD`, bigint as number. */
+export interface Queryable {
+  /**
+   * Runs one parameterised statement and returns its rows.
+   * @throws StorageError whatever went wrong: refused, timed out, or a violated constraint (see its `code`)
+   */
+  query<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+}
+
+/** A Postgres, embedded or not. */
+export interface Database extends Queryable {
+  readonly kind: 'postgres' | 'embedded'
+  /**
+   * Runs `work` in one transaction: committed when it resolves, rolled back when it throws.
+   * Inside, use only the `tx` that is handed in: on the embedded database any other query would wait for ever.
+   */
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** The store did not do what it was asked; `code` is the SQLSTATE where the server named one. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+  readonly code: string | undefined
+
+  constructor(message: string, code: string | undefined, cause: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+
+  /** SQLSTATE 23505: a row with that key stands already. */
+  get isUniqueViolation(): boolean {
+    return this.code === '23505'
+  }
+}

@@ -1,0 +1,8 @@
+// Time comes in as an argument, so that a test can move it.
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number
+}
+
+export const systemClock: Clock = { now: () => Date.now() }

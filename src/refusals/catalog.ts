@@ -1,0 +1,37 @@
+// Every way in which the gateway says no: its code (CONTRACT §10), its status and its French sentence.
+
+export const catalog = {
+  email_invalid: { status: 400, error: 'Email invalide' },
+  password_too_short: { status: 400, error: 'Mot de passe trop court (min 8 caractères)' },
+  password_too_long: { status: 400, error: 'Mot de passe trop long (max 1024 caractères)' },
+  email_taken: { status: 409, error: 'Email déjà enregistré' },
+  internal: { status: 500, error: 'Erreur interne' },
+  credentials_missing: { status: 400, error: 'Email et mot de passe requis' },
+  credentials_invalid: { status: 401, error: 'Identifiants invalides' },
+  refresh_token_missing: { status: 400, error: 'refresh_token manquant' },
+  refresh_token_invalid: { status: 401, error: 'Refresh token invalide ou expiré' },
+  refresh_token_inactive: { status: 401, error: 'Refresh token invalide, révoqué ou expiré' },
+  user_not_found: { status: 401, error: 'Utilisateur introuvable' },
+  token_invalid: { status: 401, error: 'Token invalide ou expiré' },
+  key_check_failed: { status: 401, error: 'Token invalide ou expiré' },
+  unauthenticated: { status: 401, error: 'Non authentifié' },
+  plan_insufficient: { status: 403, error: 'Plan insuffisant' },
+  daily_limit_reached: { status: 429, error: 'Limite quotidienne atteinte (plan free: 1 course/jour)' },
+  rate_limited: { status: 429, error: 'Trop de requêtes' },
+  credentials_ambiguous: { status: 400, error: "En-têtes d'authentification ambigus" },
+  path_invalid: { status: 400, error: 'Chemin invalide' },
+  request_invalid: { status: 400, error: 'Requête invalide' },
+  headers_too_large: { status: 431, error: 'En-têtes trop volumineux' },
+  body_too_large: { status: 413, error: 'Requête trop volumineuse' },
+  route_unknown: { status: 404, error: 'Route inconnue' },
+  method_not_allowed: { status: 405, error: 'Méthode non autorisée' },
+  service_unavailable: { status: 503, error: 'Service indisponible' },
+  upstream_unreachable: { status: 502, error: 'Service amont injoignable' },
+  upstream_timeout: { status: 504, error: 'Délai du service amont dépassé' },
+  upstream_unavailable: { status: 503, error: 'Service amont indisponible' },
+  plan_invalid: { status: 400, error: 'Plan invalide' },
+  admin_unauthorized: { status: 401, error: 'Non autorisé' },
+  admin_disabled: { status: 403, error: 'Administration désactivée' },
+} as const satisfies Record<string, { status: number; error: string }>
+
+export type RefusalCode = keyof typeof catalog
