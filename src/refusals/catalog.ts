@@ -1,4 +1,4 @@
-// Every way in which the gateway says no: its code (CONTRACT §10), its status and its French sentence.
+// The gateway's French: every way in which it says no, by code (CONTRACT §10), and the few in which it says yes.
 
 export const catalog = {
   email_invalid: { status: 400, error: 'Email invalide' },
@@ -35,3 +35,13 @@ export const catalog = {
 } as const satisfies Record<string, { status: number; error: string }>
 
 export type RefusalCode = keyof typeof catalog
+
+/** Where plan and daily-limit errors point (spec §4). */
+export const upgradePath = '/api/v1/subscription/upgrade'
+
+/** `message` of the answers that carry one (CONTRACT §3). */
+export const messages = {
+  registered: 'Compte créé',
+  loggedOut: 'Déconnexion réussie',
+  sessionsRevoked: 'Sessions révoquées',
+} as const

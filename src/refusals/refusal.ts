@@ -8,6 +8,8 @@ interface Details {
   body?: Record<string, unknown>
   /** Header fields of the answer, beside those that every refusal carries. */
   headers?: Record<string, string>
+  /** What led to it, for the log; the client never sees it. */
+  cause?: unknown
 }
 
 export class Refusal extends Error {
@@ -18,7 +20,7 @@ export class Refusal extends Error {
   readonly headers: Record<string, string>
 
   constructor(code: RefusalCode, details: Details = {}) {
-    super(code)
+    super(code, { cause: details.cause })
     this.code = code
     this.status = details.status ?? catalog[code].status
     this.body = { error: catalog[code].error, ...details.body }
@@ -27,6 +29,6 @@ export class Refusal extends Error {
 }
 
 /** Storage or another thing that an answer needs is away: 503 with `Retry-After: 1` (CONTRACT §4). */
-export function serviceUnavailable(): Refusal {
-  return new Refusal('service_unavailable', { headers: { 'retry-after': '1' } })
+export function serviceUnavailable(cause?: unknown): Refusal {
+  return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }

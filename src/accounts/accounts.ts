@@ -1,0 +1,86 @@
+// Signing up and in, by the rules of spec §4 and in their order.
+import { StorageError } from '../backing/database.ts'
+import { messages } from '../refusals/catalog.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import { isStorableEmail, normalizeEmail } from './email.ts'
+import { type Passwords, passwordFault } from './password.ts'
+import type { Sessions, TokenPair } from './sessions.ts'
+import type { UserStore } from './user-store.ts'
+
+/** As the client sent them; what was not a string is empty. */
+export interface SubmittedCredentials {
+  email: string
+  password: string
+}
+
+export interface Accounts {
+  /**
+   * Creates an account.
+   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `email_taken`; `internal` where
+   *   the store fails or an inactive account holds the email; `service_unavailable` when hashing is full
+   */
+  register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
+  /**
+   * Opens a session.
+   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when hashing is full
+   * @throws StorageError
+   */
+  login(submitted: SubmittedCredentials): Promise<TokenPair>
+}
+
+interface Parts {
+  users: UserStore
+  passwords: Passwords
+  sessions: Sessions
+}
+
+export function createAccounts({ users, passwords, sessions }: Parts): Accounts {
+  /** Registrations that are under way, by email. */
+  const underWay = new Map<string, Promise<number>>()
+
+  async function create(email: string, password: string): Promise<number> {
+    if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
+    const created = await users.create(email, await passwords.hash(password))
+    if (created.outcome === 'created') return created.id
+    // Lost to a registration elsewhere, or held by an inactive account: only the store can tell.
+    throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
+  }
+
+  return {
+    async register({ email: raw, password }) {
+      const email = normalizeEmail(raw)
+      if (!isStorableEmail(email)) throw new Refusal('email_invalid')
+      const fault = passwordFault(password)
+      if (fault !== undefined) throw new Refusal(fault)
+
+      // Of many registrations of one email only the first is worth a hash; the others share what becomes of it.
+      const leader = underWay.get(email)
+      if (leader !== undefined) {
+        await leader
+        throw new Refusal('email_taken')
+      }
+      const creation = create(email, password)
+        .catch(storageFailureIsInternal)
+        .finally(() => underWay.delete(email))
+      underWay.set(email, creation)
+      return { message: messages.registered, user_id: await creation }
+    },
+
+    async login({ email: raw, password }) {
+      const email = normalizeEmail(raw)
+      if (email === '' || password === '') throw new Refusal('credentials_missing')
+      const found = isStorableEmail(email) ? await users.findCredentials(email) : undefined
+      const user = found?.is_active === 1 ? found : undefined
+      const right = await passwords.verify(user?.password_hash, password)
+      if (user === undefined || !right) throw new Refusal('credentials_invalid')
+      const opened = await sessions.open(user.id, user.session_epoch)
+      if (opened === 'user_inactive') throw new Refusal('credentials_invalid')
+      return opened
+    },
+  }
+}
+
+// Register's own answer where the store fails is a 500, unlike every other endpoint's 503 (spec §4, CONTRACT §4).
+function storageFailureIsInternal(error: unknown): never {
+  throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
+}

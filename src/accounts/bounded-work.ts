@@ -1,0 +1,62 @@
+// Lets so many tasks run at once and so many wait: costly work must not queue without end, nor slow the rest.
+import { serviceUnavailable } from '../refusals/refusal.ts'
+
+export interface WorkBounds {
+  /** Tasks in flight. */
+  concurrency: number
+  /** Tasks waiting for a place. */
+  queue: number
+  /** The longest that one of them waits, in milliseconds. */
+  wait: number
+}
+
+export interface BoundedWork {
+  /**
+   * Runs `task` when it has a place, first come first served.
+   * @throws Refusal `service_unavailable` when the queue is full, or the wait is over (CONTRACT §3)
+   */
+  run<T>(task: () => Promise<T>): Promise<T>
+}
+
+export function createBoundedWork({ concurrency, queue, wait }: WorkBounds): BoundedWork {
+  let running = 0
+  const waiting = new Set<() => void>()
+
+  async function run<T>(task: () => Promise<T>): Promise<T> {
+    if (running < concurrency) running += 1
+    else await turn()
+    try {
+      return await task()
+    } finally {
+      leave()
+    }
+  }
+
+  function turn(): Promise<void> {
+    if (waiting.size >= queue) throw serviceUnavailable()
+    return new Promise((resolve, reject) => {
+      const start = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      const timer = setTimeout(() => {
+        waiting.delete(start)
+        reject(serviceUnavailable())
+      }, wait)
+      waiting.add(start)
+    })
+  }
+
+  // The place is handed on and not given back: a newcomer cannot overtake those who wait.
+  function leave(): void {
+    const [next] = waiting
+    if (next === undefined) {
+      running -= 1
+      return
+    }
+    waiting.delete(next)
+    next()
+  }
+
+  return { run }
+}

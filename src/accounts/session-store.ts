@@ -1,0 +1,160 @@
+// The records of refresh tokens. Which are active, and who wins a race for one, is decided by these statements.
+import type { Database, Queryable } from '../backing/database.ts'
+import type { Plan } from './user.ts'
+
+/** Whom a token pair is for, as the record says now. */
+export interface SessionOwner {
+  email: string
+  plan: Plan
+}
+
+export interface NewToken {
+  tokenHash: string
+  expiresAt: Date
+}
+
+export type Rotation =
+  | ({ outcome: 'rotated' } & SessionOwner)
+  /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
+  | { outcome: 'user_inactive' }
+  /** No active record (rule 3), or another use of the same token won. */
+  | { outcome: 'inactive'; rotatedAt: Date | null }
+
+export interface Session {
+  id: number
+  created_at: Date
+  expires_at: Date
+}
+
+export interface SessionStore {
+  /**
+   * Stores a session with the epoch that was read beside the password's hash. One that is no longer the user's
+   * makes a record that is dead from the start: sessions were revoked, or the password changed, in between.
+   */
+  open(userId: number, epoch: number, token: NewToken): Promise<SessionOwner | 'user_inactive'>
+  rotate(presented: { userId: number; tokenHash: string }, successor: NewToken, now: Date): Promise<Rotation>
+  /** Whatever their state; unknown ones change nothing. */
+  revoke(tokenHashes: readonly string[]): Promise<void>
+  /** Whether there is such a user. */
+  revokeAll(userId: number): Promise<boolean>
+  /** The active ones, oldest first. */
+  list(userId: number, now: Date): Promise<Session[]>
+  /** Deletes up to `limit` records whose `expires_at` has passed, and says how many there were. */
+  prune(now: Date, limit: number): Promise<number>
+}
+
+/** Every method throws StorageError where the store fails. */
+export function createSessionStore(database: Database): SessionStore {
+  return {
+    async open(userId, epoch, { tokenHash, expiresAt }) {
+      const [owner] = await database.query<SessionOwner>(
+        `with owner as (
+           select id, email, plan from users where id = $1 and is_active = 1 for key share
+         ), stored as (
+           insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at)
+           select id, $2::integer, $3::text, $4::timestamptz from owner
+         )
+         select email, plan from owner`,
+        [userId, epoch, tokenHash, expiresAt],
+      )
+      return owner ?? 'user_inactive'
+    },
+
+    async rotate(presented, successor, now) {
+      const [row] = await database.query<RotationRow>(rotation, [
+        presented.tokenHash,
+        presented.userId,
+        now,
+        successor.tokenHash,
+        successor.expiresAt,
+      ])
+      if (row === undefined) return { outcome: 'inactive', rotatedAt: null }
+      if (row.rotated) return { outcome: 'rotated', email: row.email, plan: row.plan }
+      if (row.active && row.is_active === 0) return { outcome: 'user_inactive' }
+      return { outcome: 'inactive', rotatedAt: row.rotated_at }
+    },
+
+    async revoke(tokenHashes) {
+      await database.query(
+        'update refresh_tokens set revoked = 1 where token_hash = any($1::text[]) and revoked = 0',
+        [tokenHashes],
+      )
+    },
+
+    revokeAll: userId => database.transaction(tx => endSessions(tx, userId)),
+
+    list: (userId, now) =>
+      database.query<Session>(
+        `select t.id, t.created_at, t.expires_at
+           from refresh_tokens t join users u on u.id = t.user_id
+          where t.user_id = $1 and t.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch
+          order by t.id`,
+        [userId, now],
+      ),
+
+    async prune(now, limit) {
+      const rows = await database.query(
+        `delete from refresh_tokens where id in (
+           select id from refresh_tokens where expires_at <= $1 order by expires_at limit $2
+              for update skip locked
+         )
+         returning id`,
+        [now, limit],
+      )
+      return rows.length
+    },
+  }
+}
+
+/**
+ * Ends every session of a user, within the caller's transaction. The raised epoch is what ends them; the marks
+ * say so in the records. A record that a rotation holds is skipped and not waited for: its epoch is old, and so
+ * is its successor's, which copies it (CONTRACT §3). Whether there is such a user.
+ */
+export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
+  const users = await tx.query(
+    'update users set session_epoch = session_epoch + 1 where id = $1 returning id',
+    [userId],
+  )
+  await tx.query(
+    `update refresh_tokens set revoked = 1 where id in (
+       select id from refresh_tokens where user_id = $1 and revoked = 0 for update skip locked
+     )`,
+    [userId],
+  )
+  return users.length > 0
+}
+
+interface RotationRow extends SessionOwner {
+  is_active: 0 | 1
+  rotated_at: Date | null
+  active: boolean
+  rotated: boolean
+}
+
+// One statement, one snapshot. Of N uses of one token the first locks the record and the others wait for it in
+// `rotated`; when it has committed, each looks at the record anew, finds it revoked and updates nothing.
+// The user is locked before the record, as a deletion does: the insert's foreign key would lock it afterwards,
+// and the two could wait for each other. The lock is one that a raised epoch does not wait for.
+const rotation = `
+  with presented as (
+    select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
+           t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = u.session_epoch as active
+      from refresh_tokens t join users u on u.id = t.user_id
+     where t.token_hash = $1 and t.user_id = $2
+       for key share of u
+  ), rotated as (
+    update refresh_tokens t
+       set revoked = 1, rotated_at = $3::timestamptz
+      from presented p
+     where t.id = p.id
+       and t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = p.users_epoch
+       and p.is_active = 1
+    returning t.user_id, t.session_epoch
+  ), successor as (
+    insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at)
+    select user_id, session_epoch, $4::text, $5::timestamptz from rotated
+  )
+  select p.email, p.plan, p.is_active, p.rotated_at, p.active,
+         exists (select from rotated) as rotated
+    from presented p`

@@ -1,0 +1,115 @@
+// Sessions: a token pair opened at login, rotated at refresh, ended at logout (spec §3, §4; CONTRACT §3).
+import type { Clock } from '../clock.ts'
+import { sha256Hex } from '../identity/digest.ts'
+import type { Tokens } from '../identity/tokens.ts'
+import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
+import type { PendingLogouts } from './pending-logouts.ts'
+import type { NewToken, Session, SessionStore } from './session-store.ts'
+import type { Plan } from './user.ts'
+
+/** The answer of login and refresh (spec §2). */
+export interface TokenPair {
+  access_token: string
+  refresh_token: string
+  token_type: 'Bearer'
+  plan: Plan
+}
+
+export interface Sessions {
+  /**
+   * A first pair for a user whose password was right. `epoch` is the one read with the password's hash.
+   * @throws StorageError
+   */
+  open(userId: number, epoch: number): Promise<TokenPair | 'user_inactive'>
+  /**
+   * Exchanges a refresh token, once (spec §4, refresh).
+   * @throws Refusal by the spec's rules 1 to 4; `service_unavailable` while a logout cannot be stored
+   * @throws StorageError
+   */
+  refresh(rawToken: string): Promise<TokenPair>
+  /** Revokes a refresh token whatever its state; never fails (spec §4, logout). */
+  logout(rawToken: string): Promise<void>
+  /**
+   * Ends every session of a user, those being rotated included. Whether there is such a user.
+   * @throws StorageError
+   */
+  revokeAll(userId: number): Promise<boolean>
+  /**
+   * The user's active sessions.
+   * @throws StorageError
+   */
+  list(userId: number): Promise<Session[]>
+}
+
+interface Parts {
+  store: SessionStore
+  tokens: Tokens
+  pendingLogouts: PendingLogouts
+  clock: Clock
+  /** `auth.refresh_reuse`. */
+  reuse: 'reject' | 'revoke_all'
+}
+
+export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: Parts): Sessions {
+  async function newToken(userId: number): Promise<{ raw: string; stored: NewToken }> {
+    const { token, expiresAt } = await tokens.issueRefresh(userId)
+    return { raw: token, stored: { tokenHash: sha256Hex(token), expiresAt } }
+  }
+
+  async function pair(user: { id: number; email: string; plan: Plan }, refresh: string): Promise<TokenPair> {
+    const access = await tokens.issueAccess(user)
+    return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan: user.plan }
+  }
+
+  // Two tabs, or a client that never saw its answer, use a token twice within moments; a thief comes later.
+  function isReuse(rotatedAt: Date | null): boolean {
+    return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGrace
+  }
+
+  return {
+    async open(userId, epoch) {
+      const token = await newToken(userId)
+      const owner = await store.open(userId, epoch, token.stored)
+      return owner === 'user_inactive' ? owner : pair({ id: userId, ...owner }, token.raw)
+    },
+
+    async refresh(rawToken) {
+      const raw = rawToken.trim()
+      if (raw === '') throw new Refusal('refresh_token_missing')
+      const verified = await tokens.verifyRefresh(raw)
+      if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
+      await pendingLogouts.flush().catch((error: unknown) => {
+        throw serviceUnavailable(error)
+      })
+      const { userId } = verified
+      const successor = await newToken(userId)
+      const now = new Date(clock.now())
+      const rotation = await store.rotate({ userId, tokenHash: sha256Hex(raw) }, successor.stored, now)
+      if (rotation.outcome === 'user_inactive') throw new Refusal('user_not_found')
+      if (rotation.outcome === 'inactive') {
+        if (reuse === 'revoke_all' && isReuse(rotation.rotatedAt)) await store.revokeAll(userId)
+        throw new Refusal('refresh_token_inactive')
+      }
+      return pair({ id: userId, email: rotation.email, plan: rotation.plan }, successor.raw)
+    },
+
+    async logout(rawToken) {
+      const raw = rawToken.trim()
+      if (raw === '') return
+      const tokenHash = sha256Hex(raw)
+      try {
+        await store.revoke([tokenHash])
+      } catch {
+        // By the keys in memory: the store that could tell more is away. Undecided is kept while there is room.
+        const recognized = await tokens.recognizeRefresh(raw)
+        if (recognized !== 'invalid') pendingLogouts.add(tokenHash, recognized !== 'undecided')
+      }
+    },
+
+    revokeAll: userId => store.revokeAll(userId),
+    list: userId => store.list(userId, new Date(clock.now())),
+  }
+}
+
+/** Milliseconds after its rotation in which a token's second use is not taken for a theft (CONTRACT §2). */
+const reuseGrace = 10_000

@@ -1,0 +1,23 @@
+// What an account is to the rest of the program: the fields of spec §2, without the password's hash.
+
+export const plans = ['free', 'premium', 'pro'] as const
+
+export type Plan = (typeof plans)[number]
+
+export function isPlan(value: unknown): value is Plan {
+  return plans.some(plan => plan === value)
+}
+
+/** A user record in the field names of spec §2. The hash of the password is never part of it. */
+export interface User {
+  /** 1 to 2^53 − 1. */
+  id: number
+  email: string
+  plan: Plan
+  is_active: 0 | 1
+  /** Uses counted on `last_usage_date`. */
+  daily_usage: number
+  /** `YYYY-MM-DD`, a UTC day. */
+  last_usage_date: string | null
+  created_at: Date
+}

@@ -1,0 +1,123 @@
+// Accounts as operators see and change them (CONTRACT §7); inactive ones too.
+import type { FastifyInstance } from 'fastify'
+import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
+import type { SessionStore } from '../accounts/session-store.ts'
+import { isPlan, type Plan, type User } from '../accounts/user.ts'
+import type { UserStore } from '../accounts/user-store.ts'
+import type { Clock } from '../clock.ts'
+import { parseSubject } from '../identity/tokens.ts'
+import { messages } from '../refusals/catalog.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import { type JsonObject, readJsonObject } from '../wire/json-body.ts'
+
+interface Parts {
+  users: UserStore
+  sessions: Pick<SessionStore, 'list' | 'revokeAll'>
+  clock: Clock
+}
+
+interface ById {
+  Params: { id: string }
+}
+
+interface Listing {
+  Querystring: { email?: string | string[]; plan?: string | string[]; cursor?: string | string[] }
+}
+
+export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Parts): void {
+  app.get<Listing>('/users', async request => {
+    const { email, plan, cursor } = request.query
+    const page = await users.list({
+      ...(email === undefined ? {} : { email: readEmail(single(email)) }),
+      ...(plan === undefined ? {} : { plan: readPlan(single(plan)) }),
+      ...(cursor === undefined ? {} : { cursor: readCursor(single(cursor)) }),
+      limit: pageSize,
+    })
+    return { users: page.users, next_cursor: page.nextCursor === null ? null : String(page.nextCursor) }
+  })
+
+  app.get<ById>('/users/:id', async request => found(await users.findById(readId(request.params.id))))
+
+  app.patch<ById>('/users/:id', async request => {
+    const id = readId(request.params.id)
+    const change = readChange(
+      await readJsonObject(request.raw, {
+        idle: 10_000,
+        hasBody: request.headers['content-length'] !== '0',
+        contentLength: Number(request.headers['content-length'] ?? 0),
+        sendContinue: undefined,
+      }),
+    )
+    return found(await users.update(id, change))
+  })
+
+  app.get<ById>('/users/:id/sessions', async request => {
+    const { id } = found(await users.findById(readId(request.params.id)))
+    return { sessions: await sessions.list(id, new Date(clock.now())) }
+  })
+
+  app.delete<ById>('/users/:id/sessions', async request => {
+    if (!(await sessions.revokeAll(readId(request.params.id)))) throw notFound()
+    return { message: messages.sessionsRevoked }
+  })
+}
+
+/** Users on a page. */
+const pageSize = 100
+
+/** What no user can have as an id is the id of no user. */
+function readId(text: string): number {
+  const id = parseSubject(text)
+  if (id === undefined) throw notFound()
+  return id
+}
+
+/** What no account can have as an email (a NUL, say) is not the database's to refuse. */
+function readEmail(text: string): string {
+  const email = normalizeEmail(text)
+  if (!isStorableEmail(email)) throw new Refusal('email_invalid')
+  return email
+}
+
+function readPlan(value: unknown): Plan {
+  if (!isPlan(value)) throw new Refusal('plan_invalid')
+  return value
+}
+
+function readCursor(text: string): number {
+  const cursor = parseSubject(text)
+  if (cursor === undefined) throw new Refusal('request_invalid')
+  return cursor
+}
+
+/** A parameter given twice is one too many to choose from. */
+function single(value: string | string[]): string {
+  if (typeof value !== 'string') throw new Refusal('request_invalid')
+  return value
+}
+
+/** A misspelt key must not look like a change that was made. */
+function readChange(body: JsonObject): { plan?: Plan; is_active?: 0 | 1 } {
+  if (body.names().some(name => name !== 'plan' && name !== 'is_active')) throw new Refusal('request_invalid')
+  const plan = body.value('plan')
+  const isActive = body.value('is_active')
+  return {
+    ...(plan === undefined ? {} : { plan: readPlan(plan) }),
+    ...(isActive === undefined ? {} : { is_active: readFlag(isActive) }),
+  }
+}
+
+function readFlag(value: unknown): 0 | 1 {
+  if (value === 0 || value === false) return 0
+  if (value === 1 || value === true) return 1
+  throw new Refusal('request_invalid')
+}
+
+function found(user: User | undefined): User {
+  if (user === undefined) throw notFound()
+  return user
+}
+
+function notFound(): Refusal {
+  return new Refusal('user_not_found', { status: 404 })
+}

@@ -1,0 +1,33 @@
+// What the rest of the program knows of Redis: scripts on one key each, answered at once or not at all.
+import { createHash } from 'node:crypto'
+
+/** A Lua script over one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
+export interface Script {
+  readonly lua: string
+  /** SHA-1 of the source, by which Redis knows a script that it has seen. */
+  readonly sha: string
+}
+
+export interface KeyValue {
+  /** False while it is unreachable or does not answer: `run` then fails without waiting. */
+  readonly isUp: boolean
+  /**
+   * Runs a script. What failed may still be applied later, so nothing here may be the record of anything.
+   * @throws KeyValueError within 150 ms
+   */
+  run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
+  /** Asks the server now; false where it does not answer within 150 ms. */
+  ping(): Promise<boolean>
+  /** Resolves when it is up, or after `timeout` milliseconds whatever it is. */
+  whenUp(timeout: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** Redis did not answer, or answered with an error. */
+export class KeyValueError extends Error {
+  override readonly name = 'KeyValueError'
+}
+
+export function defineScript(lua: string): Script {
+  return { lua, sha: createHash('sha1').update(lua).digest('hex') }
+}

@@ -1,0 +1,93 @@
+// Opens what the configuration names: the only place where embedded and production differ.
+import type { Clock } from '../clock.ts'
+import type { Database } from './database.ts'
+import type { KeyValue } from './key-value.ts'
+import { createLimiters, type Limit, type LimiterName, type Limiters } from './limiter.ts'
+import type { MigrationLog } from './migrate.ts'
+import { openEmbedded } from './pglite.ts'
+import { openPostgres } from './postgres.ts'
+import { openRedis, type RedisAddress } from './redis.ts'
+
+/** The parts of the configuration that are read here (CONTRACT §2: `storage`, `auth.rate_limits`). */
+export interface BackingConfig {
+  storage: {
+    /** Null or empty: embedded. */
+    postgres: string | null
+    /** Connections at most, per process. */
+    pool: number
+    /** Null or empty: none. */
+    redis: RedisAddress | null
+    data_dir: string
+  }
+  /** `null`: off. */
+  rate_limits: Record<
+    'register' | 'login_failures' | 'login_failures_per_address' | 'refresh' | 'bad_keys',
+    Limit | null
+  >
+}
+
+/** pino's shape, as far as it is used here. */
+interface Logger {
+  info(fields: object, text: string): void
+  warn(fields: object, text: string): void
+}
+
+export interface Backing {
+  readonly database: Database
+  /** Redis, `undefined` where none is configured. */
+  readonly keyValue: KeyValue | undefined
+  readonly limiters: Limiters
+  /** Applies what is new in `migrations/`; safe when many replicas run it at once. Returns the names applied. */
+  migrate(): Promise<string[]>
+  /** Ends the connections and gives up the data folder. */
+  close(): Promise<void>
+}
+
+/** How long a start waits for Redis before it goes on without, in milliseconds. */
+const REDIS_AT_START = 1_000
+
+/**
+ * Opens the stores. A Redis that is down is picked up when it comes; a Postgres that is down shows at the
+ * first statement (`migrate`).
+ * @throws FolderInUse where another process has the data folder; StorageError where it cannot be opened
+ */
+export async function openBacking(
+  { storage, rate_limits }: BackingConfig,
+  { logger, clock }: { logger: Logger; clock: Clock },
+): Promise<Backing> {
+  const database = storage.postgres
+    ? openPostgres({
+        url: storage.postgres,
+        pool: storage.pool,
+        onError: ({ message }) => logger.warn({ reason: message }, 'a database connection was lost'),
+      })
+    : await openEmbedded({ dir: storage.data_dir })
+  const keyValue = storage.redis
+    ? openRedis(storage.redis, {
+        onUp: () => logger.info({}, 'redis is up'),
+        onDown: reason => logger.warn({ reason }, 'redis is down: counting without it'),
+      })
+    : undefined
+  await keyValue?.whenUp(REDIS_AT_START)
+  const log: MigrationLog = (level, line) => logger[level]({}, line)
+  return {
+    database,
+    keyValue,
+    limiters: createLimiters(byName(rate_limits), { clock, keyValue }),
+    migrate: () => database.migrate(log),
+    async close() {
+      await keyValue?.close()
+      await database.close()
+    },
+  }
+}
+
+function byName(limits: BackingConfig['rate_limits']): Record<LimiterName, Limit | null> {
+  return {
+    register: limits.register,
+    login: limits.login_failures,
+    login_address: limits.login_failures_per_address,
+    refresh: limits.refresh,
+    bad_keys: limits.bad_keys,
+  }
+}

@@ -1,0 +1,149 @@
+// The production database: a pool of connections to a Postgres server that never hangs and never ends the process.
+import { Client, type CustomTypesConfig, Pool, type PoolClient, type QueryResult, types } from 'pg'
+import { type Database, type Queryable, StorageError } from './database.ts'
+import { storageError } from './driver-error.ts'
+import { type MigrationLog, runMigrations } from './migrate.ts'
+
+export interface PostgresOptions {
+  /** `postgres://` or `postgresql://`, with what libpq knows as parameters. */
+  url: string
+  /** Connections at most. */
+  pool: number
+  /** Called when an idle connection is lost; the pool opens another when one is needed. */
+  onError(error: StorageError): void
+}
+
+export interface PostgresDatabase extends Database {
+  readonly kind: 'postgres'
+  /** Applies what is new in `migrations/`, on a connection of its own, without time-outs; returns the names applied. */
+  migrate(log?: MigrationLog): Promise<string[]>
+}
+
+/** CONTRACT §4: storage down is answered within 2 s. A slot or a new connection (500) and a statement (1,000). */
+const CONNECT_TIMEOUT = 500
+const STATEMENT_TIMEOUT = 1_000
+/** SQLSTATE in_failed_sql_transaction. */
+const ABORTED = '25P02'
+
+/** Makes the pool; connects when it is first used. Every failure is a StorageError, within 1.5 s a statement. */
+export function openPostgres({ url, pool: max, onError }: PostgresOptions): PostgresDatabase {
+  const pool = new Pool({
+    connectionString: url,
+    max,
+    application_name: 'peage',
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    query_timeout: STATEMENT_TIMEOUT,
+    statement_timeout: STATEMENT_TIMEOUT,
+    types: typeParsers,
+  })
+  // Without a listener a lost idle connection would end the process.
+  pool.on('error', error => onError(storageError(error)))
+  let closed: Promise<void> | undefined
+  return {
+    kind: 'postgres',
+    query: (sql, values) => withClient(pool, client => run(client, sql, values)),
+    transaction: work => withClient(pool, client => transact(client, work)),
+    migrate: log => migrateAlone(url, log),
+    close: () => {
+      closed ??= pool.end()
+      return closed
+    },
+  }
+}
+
+/** Lends a client to `work`. One that may still be busy, in a transaction or broken is destroyed, not lent again. */
+async function withClient<T>(pool: Pool, work: (client: LentClient) => Promise<T>): Promise<T> {
+  let client: PoolClient
+  try {
+    client = await pool.connect()
+  } catch (error) {
+    throw storageError(error)
+  }
+  const lent: LentClient = { client, lost: false }
+  // The pool listens while a client is idle; while it is lent a terminated backend would end the process.
+  const onLost = () => {
+    lent.lost = true
+  }
+  client.on('error', onLost)
+  try {
+    return await work(lent)
+  } finally {
+    client.off('error', onLost)
+    client.release(lent.lost || client.getTransactionStatus() !== 'I')
+  }
+}
+
+interface LentClient {
+  readonly client: PoolClient
+  /** Its connection is gone, or an answer is still outstanding on it. */
+  lost: boolean
+}
+
+async function run<Row extends object>(
+  lent: LentClient,
+  sql: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  return (await send<Row>(lent, sql, values)).rows
+}
+
+async function send<Row extends object>(lent: LentClient, sql: string, values: readonly unknown[] = []) {
+  if (lent.lost) throw new StorageError('database: connection lost', undefined, undefined)
+  try {
+    return (await lent.client.query(sql, [...values])) as QueryResult<Row>
+  } catch (error) {
+    const wrapped = storageError(error)
+    // No SQLSTATE: not the server's word, and what it was asked may still run and answer. Class 57: the server
+    // timed out or is going away; a rollback would only be one more wait.
+    if (wrapped.code === undefined || wrapped.code.startsWith('57')) lent.lost = true
+    throw wrapped
+  }
+}
+
+async function transact<T>(lent: LentClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  await send(lent, 'begin')
+  let result: T
+  try {
+    result = await work({ query: (sql, values) => run(lent, sql, values) })
+  } catch (error) {
+    // A failed rollback changes nothing: the client is then destroyed, and the server rolls back.
+    if (!lent.lost) await send(lent, 'rollback').catch(() => {})
+    throw error
+  }
+  // After an error that `work` swallowed, the server answers COMMIT by rolling back, without an error.
+  const { command } = await send(lent, 'commit')
+  if (command === 'ROLLBACK') throw new StorageError('database: transaction rolled back', ABORTED, undefined)
+  return result
+}
+
+/** A migration may take longer than a request may wait, and the advisory lock longer than that. */
+async function migrateAlone(url: string, log?: MigrationLog): Promise<string[]> {
+  let client: Client | undefined
+  try {
+    client = new Client({
+      connectionString: url,
+      application_name: 'peage migrate',
+      keepAlive: true,
+      connectionTimeoutMillis: 5_000,
+    })
+    client.on('error', () => {})
+    await client.connect()
+    return await runMigrations(client, log)
+  } catch (error) {
+    throw storageError(error)
+  } finally {
+    await client?.end().catch(() => {})
+  }
+}
+
+const { INT8, DATE } = types.builtins
+
+/** Ids are within 2^53 (CONTRACT §8); a date stays text, since a `Date` would carry a time zone. Rest as pg has it. */
+const typeParsers: CustomTypesConfig = {
+  getTypeParser: (oid, format) => {
+    if (format !== 'binary' && oid === INT8) return Number
+    if (format !== 'binary' && oid === DATE) return (value: string) => value
+    return types.getTypeParser(oid, format)
+  },
+}

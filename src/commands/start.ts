@@ -1,0 +1,40 @@
+// `peage start`: runs a gateway until a signal ends it.
+import { Command } from 'commander'
+import { systemClock } from '../clock.ts'
+import { createLogger } from '../log.ts'
+import { startServer } from '../server.ts'
+import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
+import type { Io } from './io.ts'
+
+export function startCommand(io: Io): Command {
+  return withConfiguration(new Command('start'))
+    .description('migrate the database, then serve until SIGTERM or SIGINT')
+    .action(async ({ config: file }: ConfigurationOption) => {
+      const config = readConfiguration(io, file, io.stderr)
+      const logger = createLogger(config.server.log, io.stdout)
+      const ended = firstSignal()
+      const server = await startServer({ config, clock: systemClock, logger })
+      const { address, adminAddress } = server
+      const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
+      // Written whatever the level: whoever starts a gateway waits for this line.
+      logger
+        .child({}, { level: 'info' })
+        .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
+      logger.info({ signal: await ended }, 'draining')
+      // Who asks twice does not want to wait.
+      process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
+      await server.stop()
+      // Nothing should be left that keeps the process up; if something is, it does not.
+      setTimeout(() => process.exit(0), 1_000).unref()
+    })
+}
+
+function firstSignal(): Promise<string> {
+  return new Promise(resolve => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+  })
+}
+
+function exitNow(): void {
+  process.exit(1)
+}

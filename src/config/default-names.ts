@@ -1,0 +1,16 @@
+// Names for routes that were given none: logs and metrics need one.
+
+/** `/api/v1/courses/:id` → `api-v1-courses-id`; numbered where the name is taken, `root` where nothing is left. */
+export function nameRoutes<Route extends { name?: string; path: string }>(
+  routes: readonly Route[],
+): (Route & { name: string })[] {
+  const taken = new Set(routes.map(route => route.name))
+  return routes.map(route => {
+    if (route.name !== undefined) return { ...route, name: route.name }
+    const made = route.path.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '') || 'root'
+    let name = made
+    for (let next = 2; taken.has(name); next++) name = `${made}-${next}`
+    taken.add(name)
+    return { ...route, name }
+  })
+}

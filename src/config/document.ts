@@ -1,0 +1,218 @@
+// Reads YAML into plain values and remembers where each of them stands.
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isScalar,
+  isSeq,
+  type Node,
+  parseDocument,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml'
+import type { Interpolated } from './interpolate.ts'
+import { type Fault, joinPath } from './problem.ts'
+import { syntaxFaults } from './syntax.ts'
+
+export interface Place {
+  readonly path: string
+  /** Where its key stands; `undefined` for the root and for items of a list. */
+  readonly key: number | undefined
+  readonly value: number
+}
+
+export interface Sheet {
+  /** Objects have no prototype, so that no key of the file reaches `Object.prototype`. */
+  readonly value: unknown
+  readonly faults: readonly Fault[]
+  /** By JSON Pointer, as ajv names places. */
+  readonly places: ReadonlyMap<string, Place>
+  /** Pointers of scalars that something was put into. */
+  readonly interpolated: ReadonlySet<string>
+  /** Pointers of values that could not be made out: what else is said of them would be a consequence. */
+  readonly unknown: ReadonlySet<string>
+}
+
+/** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
+const MOST_ALIASED = 10_000
+
+/** @returns the sheet, or the faults where the text is no YAML to go on with */
+export function readDocument(text: string, interpolate: (text: string) => Interpolated): Sheet | Fault[] {
+  // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
+  const document = parseDocument(text, {
+    schema: 'core',
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+  })
+  const syntax = syntaxFaults(text, document)
+  if (syntax.fatal !== undefined) return [syntax.fatal]
+  return new Reader(document, interpolate, syntax.local).read()
+}
+
+/** Appends one key or index to a JSON Pointer (RFC 6901). */
+export function pointTo(pointer: string, key: string | number): string {
+  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/** One step of a JSON Pointer as the key that it is. */
+export function readKey(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+interface Entry {
+  readonly key: string
+  readonly offset: number
+  readonly value: unknown
+}
+
+class Reader {
+  readonly #document: Document
+  readonly #interpolate: (text: string) => Interpolated
+  readonly #syntax: readonly Fault[]
+  readonly #faults: Fault[]
+  readonly #places = new Map<string, Place>()
+  readonly #interpolated = new Set<string>()
+  readonly #unknown = new Set<string>()
+  /** Collections being read: an alias to one of them would never end. */
+  readonly #open = new Set<Node>()
+  #throughAliases = 0
+
+  constructor(document: Document, interpolate: (text: string) => Interpolated, syntax: readonly Fault[]) {
+    this.#document = document
+    this.#interpolate = interpolate
+    this.#syntax = syntax
+    this.#faults = [...syntax]
+  }
+
+  read(): Sheet {
+    const value = this.#value(this.#document.contents, '', { path: '', key: undefined, value: 0 }, false)
+    return {
+      value,
+      faults: this.#faults,
+      places: this.#places,
+      interpolated: this.#interpolated,
+      unknown: this.#unknown,
+    }
+  }
+
+  /** @param around the place as far as it is known; where a value is empty, its key stands for it */
+  #value(node: unknown, pointer: string, around: Place, aliased: boolean): unknown {
+    const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
+    const empty = range == null || range[0] === range[1]
+    const place = { ...around, value: empty ? (around.key ?? range?.[0] ?? around.value) : range[0] }
+    this.#places.set(pointer, place)
+    if (aliased && this.#tooMany(place)) return this.#cannotTell(pointer)
+    if (isAlias(node)) return this.#alias(node, pointer, place)
+    if (isMap(node)) return this.#within(node, () => this.#map(node, pointer, place, aliased))
+    if (isSeq(node)) {
+      return this.#within(node, () =>
+        node.items.map((item, index) => {
+          const inner = { path: joinPath(place.path, index), key: undefined, value: place.value }
+          return this.#value(item, pointTo(pointer, index), inner, aliased)
+        }),
+      )
+    }
+    return isScalar(node) ? this.#scalar(node, pointer, place) : null
+  }
+
+  #alias(alias: Alias, pointer: string, place: Place): unknown {
+    const target = alias.resolve(this.#document)
+    if (target === undefined || this.#open.has(target)) {
+      const why =
+        target === undefined ? 'names no anchor that stands before it' : 'stands inside what it names'
+      this.#report(place, `the alias ${why}`)
+      return this.#cannotTell(pointer)
+    }
+    const value = this.#value(target, pointer, place, true)
+    // The value itself is wrong or right here; what stands within it, where it is written.
+    this.#places.set(pointer, place)
+    return value
+  }
+
+  #map(map: YAMLMap, pointer: string, place: Place, aliased: boolean): unknown {
+    const object: Record<string, unknown> = Object.create(null)
+    const first = new Map<string, number>()
+    for (const { key, offset, value } of this.#entries(map, place)) {
+      const inner = { path: joinPath(place.path, key), key: offset, value: offset }
+      if (first.has(key)) {
+        this.#report(inner, 'is set twice in the same mapping; keep one', offset)
+        continue
+      }
+      first.set(key, offset)
+      object[key] = this.#value(value, pointTo(pointer, key), inner, aliased)
+    }
+    return object
+  }
+
+  /** The pairs of a mapping, then those that it merges in (`<<`) and does not set itself. */
+  #entries(map: YAMLMap, place: Place): Entry[] {
+    const own: Entry[] = []
+    const sources: unknown[] = []
+    for (const { key, value } of map.items) {
+      const node = isAlias(key) ? key.resolve(this.#document) : key
+      const offset =
+        (isScalar(key) || isCollection(key) || isAlias(key) ? key.range?.[0] : undefined) ?? place.value
+      if (!isScalar(node)) this.#report(place, 'has a key that is not plain text', offset)
+      else if (node.value === '<<' && node.type === 'PLAIN')
+        sources.push(...(isSeq(value) ? value.items : [value]))
+      else own.push({ key: keyOf(node), offset, value })
+    }
+    const set = new Set(own.map(entry => entry.key))
+    for (const source of sources) {
+      const merged = isAlias(source) ? source.resolve(this.#document) : source
+      if (!isMap(merged) || this.#open.has(merged)) {
+        this.#report(place, 'can merge (<<) only mappings that stand before it')
+        continue
+      }
+      if (this.#tooMany(place)) break
+      for (const entry of this.#within(merged, () => this.#entries(merged, place))) {
+        if (!set.has(entry.key)) own.push(entry)
+        set.add(entry.key)
+      }
+    }
+    return own
+  }
+
+  #scalar(scalar: Scalar, pointer: string, place: Place): unknown {
+    const [from, to] = scalar.range ?? [0, 0]
+    if (this.#syntax.some(fault => fault.offset >= from && fault.offset < to))
+      return this.#cannotTell(pointer)
+    if (typeof scalar.value !== 'string' || !scalar.value.includes('${')) return scalar.value
+    const { text, faults } = this.#interpolate(scalar.value)
+    this.#interpolated.add(pointer)
+    for (const fault of faults) this.#report(place, fault)
+    return faults.length === 0 ? text : this.#cannotTell(pointer)
+  }
+
+  #within<T>(node: Node, work: () => T): T {
+    this.#open.add(node)
+    try {
+      return work()
+    } finally {
+      this.#open.delete(node)
+    }
+  }
+
+  #tooMany(place: Place): boolean {
+    this.#throughAliases++
+    if (this.#throughAliases === MOST_ALIASED) this.#report(place, 'aliases stand for too many values')
+    return this.#throughAliases >= MOST_ALIASED
+  }
+
+  #cannotTell(pointer: string): undefined {
+    this.#unknown.add(pointer)
+    return undefined
+  }
+
+  #report(place: Place, message: string, offset = place.value): void {
+    this.#faults.push({ offset, path: place.path, message })
+  }
+}
+
+function keyOf(scalar: Scalar): string {
+  if (typeof scalar.value === 'string') return scalar.value
+  return scalar.source ?? ''
+}

@@ -1,0 +1,54 @@
+// `${NAME}`, `${NAME:-default}` and `${file:PATH}` inside one scalar; `$${` stands for `${` (CONTRACT §2).
+
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** @throws whatever kept the file from being read */
+  readonly readFile: (path: string) => string
+}
+
+export interface Interpolated {
+  readonly text: string
+  /** What could not be replaced, a sentence each; values are never repeated. */
+  readonly faults: readonly string[]
+}
+
+/** Replaces what stands in the text, once: what a value brings in is not looked at again. */
+export function interpolate(text: string, { env, readFile }: Surroundings): Interpolated {
+  const faults: string[] = []
+  const replaced = text.replace(
+    /\$\$\{|\$\{([^}]*)(\}?)/g,
+    (whole, inner: string | undefined, end: string) => {
+      if (inner === undefined) return '${'
+      const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
+      const path = name === undefined ? /^file:(.+)$/s.exec(inner)?.[1] : undefined
+      if (end === '' || (name === undefined && path === undefined) || inner.includes('${')) {
+        faults.push(
+          'has a ${…} that cannot be read; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for ${',
+        )
+      } else if (path !== undefined) {
+        try {
+          return readFile(path).replace(/\r?\n$/, '')
+        } catch (error) {
+          faults.push(`cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`)
+        }
+      } else if (name !== undefined) {
+        const value = Object.hasOwn(env, name) ? env[name] : undefined
+        // As in the shell: with `:-` an empty value counts as unset.
+        if (fallback !== undefined) return value || fallback
+        if (value !== undefined) return value
+        faults.push(
+          `needs ${name}, which is not set in the environment; set it or write \${${name}:-default}`,
+        )
+      }
+      return whole
+    },
+  )
+  return { text: replaced, faults }
+}
+
+/** Why a file cannot be read; the system's own message would name the path once more. */
+export function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+  const reasons: Record<string, string> = { ENOENT: 'no such file', EISDIR: 'a folder', EACCES: 'not permitted' }
+  return reasons[code] ?? code
+}

@@ -1,0 +1,49 @@
+// The schema as editors and other programs read it: standard keywords only, and `${…}` allowed where a scalar stands.
+import { type FormatName, formats } from './formats.ts'
+import { schema } from './schema.ts'
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+/** JSON Schema 2020-12 of gateway.yaml before anything is replaced or filled in (`peage schema`). */
+export function jsonSchema(): object {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'gateway.yaml',
+    ...(asWritten(JSON.parse(JSON.stringify(schema))) as object),
+  }
+}
+
+const PLACEHOLDER = '\\$\\{'
+
+function asWritten(part: Json): Json {
+  if (Array.isArray(part)) return part.map(asWritten)
+  if (typeof part !== 'object' || part === null) return part
+  const { title, description, default: byDefault, format, required, ...rest } = part
+  const notes = Object.fromEntries(
+    Object.entries({ title, description, default: byDefault }).filter(([, note]) => note !== undefined),
+  ) as { [key: string]: Json }
+  if (rest.type === 'integer' || rest.type === 'boolean' || 'enum' in rest) {
+    return { ...notes, anyOf: [rest, { type: 'string', pattern: PLACEHOLDER }] }
+  }
+  const pattern = format === undefined ? rest.pattern : formats[format as FormatName].pattern
+  if (pattern !== undefined) return { ...notes, ...rest, pattern: `${pattern}|${PLACEHOLDER}` }
+  const inner = Object.fromEntries(
+    Object.entries(rest).map(([key, value]) => [
+      key,
+      key === 'properties' ? eachOf(value) : asWritten(value),
+    ]),
+  )
+  const needed = (required as string[] | undefined)?.filter(key => !hasDefault(rest.properties, key)) ?? []
+  return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
+}
+
+/** Names of keys are not keywords: `default` or `title` may be one. */
+function eachOf(properties: Json | undefined): Json {
+  return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
+}
+
+/** What has a default is always there once defaults are filled in, and may be left out of the file. */
+function hasDefault(properties: Json | undefined, key: string): boolean {
+  const property = (properties as { [key: string]: Json } | undefined)?.[key]
+  return typeof property === 'object' && property !== null && 'default' in property
+}

@@ -1,0 +1,59 @@
+// From the file that ops wrote to the configuration that the gateway runs on, or to all that is wrong with it.
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { DecodeUnsafe } from 'typebox/value'
+import { nameRoutes } from './default-names.ts'
+import { readDocument } from './document.ts'
+import { interpolate, reasonOf } from './interpolate.ts'
+import { type Fault, type Problem, problemsOf } from './problem.ts'
+import { checkRules } from './rules.ts'
+import { type Config, type Decoded, schema } from './schema.ts'
+import { checkShape } from './shape.ts'
+
+export interface Source {
+  /** As it was named on the command line: problems name it so. */
+  readonly file: string
+  /** Where `${NAME}` is looked up. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** `auth.hashing.concurrency` where the file does not say. */
+  readonly cores?: number
+  /** Reads the file itself and what `${file:PATH}` names. */
+  readonly readFile?: (path: string) => string
+}
+
+/** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
+export function loadConfig(source: Source): { config: Config } | { problems: Problem[] } {
+  const { file, env, cores = availableParallelism(), readFile = path => readFileSync(path, 'utf8') } = source
+  let text: string
+  try {
+    text = readFile(file).replace(/^\uFEFF/, '')
+  } catch (error) {
+    return { problems: problemsOf(file, '', [whole(`cannot be read (${reasonOf(error)})`)]) }
+  }
+  const sheet = readDocument(text, scalar => interpolate(scalar, { env, readFile }))
+  if (Array.isArray(sheet)) return { problems: problemsOf(file, text, sheet) }
+  if (typeof sheet.value !== 'object' || sheet.value === null || Array.isArray(sheet.value)) {
+    const fault = sheet.value === null ? 'is empty' : 'must be a mapping'
+    const faults = sheet.faults.length > 0 ? sheet.faults : [whole(`${fault}; ${EXPECTED}`)]
+    return { problems: problemsOf(file, text, faults) }
+  }
+  const shape = checkShape(sheet)
+  const faults = [...sheet.faults, ...shape.faults, ...checkRules(sheet, shape)]
+  if (faults.length > 0) return { problems: problemsOf(file, text, faults) }
+  return { config: complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores) }
+}
+
+const EXPECTED = `its keys are ${Object.keys(schema.properties).join(', ')}`
+
+function whole(message: string): Fault {
+  return { offset: 0, path: '', message }
+}
+
+/** What no default in the schema can say. */
+function complete({ auth, routes, ...rest }: Decoded, cores: number): Config {
+  return {
+    ...rest,
+    auth: { ...auth, hashing: { ...auth.hashing, concurrency: auth.hashing.concurrency ?? cores } },
+    routes: nameRoutes(routes),
+  }
+}

@@ -1,0 +1,46 @@
+// Which known word was probably meant.
+
+/** The known word that is fewest edits away, if few enough; letter case and punctuation do not count. */
+export function nearest(word: string, known: Iterable<string>): string | undefined {
+  const wanted = fold(word)
+  if (wanted === '') return undefined
+  let best: string | undefined
+  let least = Number.POSITIVE_INFINITY
+  for (const candidate of known) {
+    const folded = fold(candidate)
+    const distance = edits(wanted, folded)
+    if (distance < least && distance <= Math.max(1, Math.floor(Math.max(wanted.length, folded.length) / 3))) {
+      best = candidate
+      least = distance
+    }
+  }
+  return best
+}
+
+const fold = (word: string) =>
+  word
+    .slice(0, 64)
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '')
+
+/** Insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+function edits(a: string, b: string): number {
+  let before: number[] = []
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(previous, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let least = Math.min(replaced, at(previous, j) + 1, at(current, j - 1) + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        least = Math.min(least, at(before, j - 2) + 1)
+      }
+      current.push(least)
+    }
+    before = previous
+    previous = current
+  }
+  return at(previous, b.length)
+}
+
+const at = (row: readonly number[], index: number) => row[index] ?? Number.POSITIVE_INFINITY

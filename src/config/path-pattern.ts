@@ -1,0 +1,131 @@
+// The language of `routes[].path`: literal segments, `:param` segments and a trailing `/*` (CONTRACT §2).
+
+export type Segment =
+  /** Percent-decoded once and ASCII-lower-cased, as requests are before they are matched (CONTRACT §6). */
+  { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
+
+export interface PathPattern {
+  readonly segments: readonly Segment[]
+  /** Ends in `/*`: matches the bare prefix and everything below it. */
+  readonly wildcard: boolean
+}
+
+/** A path that cannot be declared; the message is a sentence for the author of the file. */
+export class PathPatternError extends Error {
+  override readonly name = 'PathPatternError'
+}
+
+/**
+ * Reads a declared path. What the path rules refuse in every request (CONTRACT §6) is refused here too, so that
+ * no route is declared that could never match. A trailing slash is ignored.
+ * @throws PathPatternError
+ */
+export function parsePathPattern(path: string): PathPattern {
+  if (!path.startsWith('/')) throw new PathPatternError('must begin with /')
+  const forbidden = /[\\;#?]/.exec(path)
+  if (forbidden) throw new PathPatternError(`must not contain ${forbidden[0]}`)
+  if (!path.isWellFormed() || /\p{Cc}/u.test(path)) {
+    throw new PathPatternError('must not contain control characters')
+  }
+  const parts = path.slice(1).split('/')
+  if (parts.at(-1) === '') parts.pop()
+  const wildcard = parts.at(-1) === '*'
+  if (wildcard) parts.pop()
+  const segments = parts.map(parseSegment)
+  const names = segments.flatMap(segment => (segment.kind === 'param' ? [segment.name] : []))
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new PathPatternError(`names the parameter :${twice} twice`)
+  return { segments, wildcard }
+}
+
+/** Equal but for the names of parameters: whatever path one matches, the other matches just as closely. */
+export function sameShape(a: PathPattern, b: PathPattern): boolean {
+  return (
+    a.wildcard === b.wildcard &&
+    a.segments.length === b.segments.length &&
+    a.segments.every((segment, index) => {
+      const other = b.segments[index]
+      if (segment.kind === 'param') return other?.kind === 'param'
+      return other?.kind === 'literal' && other.value === segment.value
+    })
+  )
+}
+
+/** Some path matches both. */
+export function overlap(a: PathPattern, b: PathPattern): boolean {
+  const shared = Math.min(a.segments.length, b.segments.length)
+  for (let index = 0; index < shared; index++) {
+    const [one, other] = [a.segments[index], b.segments[index]]
+    if (one?.kind === 'literal' && other?.kind === 'literal' && one.value !== other.value) return false
+  }
+  return (
+    (a.wildcard || a.segments.length >= b.segments.length) &&
+    (b.wildcard || b.segments.length >= a.segments.length)
+  )
+}
+
+/**
+ * `outer` matches every path that `inner` matches. A request's own path is the pattern of its decoded, lower-cased
+ * segments without wildcard, so this also says whether a pattern matches a request.
+ */
+export function covers(outer: PathPattern, inner: PathPattern): boolean {
+  const within = outer.segments.every((segment, index) => {
+    const other = inner.segments[index]
+    if (other === undefined || segment.kind === 'param') return other !== undefined
+    return other.kind === 'literal' && other.value === segment.value
+  })
+  return within && (outer.wildcard || (!inner.wildcard && inner.segments.length === outer.segments.length))
+}
+
+/** Of a path that both match, `a` decides: from the left literal over `:param` over `*` (CONTRACT §2). */
+export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
+  for (const [index, segment] of a.segments.entries()) {
+    const other = b.segments[index]
+    if (other === undefined) return true
+    if (segment.kind !== other.kind) return segment.kind === 'literal'
+  }
+  return a.segments.length === b.segments.length && !a.wildcard && b.wildcard
+}
+
+/** What the gateway answers itself, before every route; it can neither be declared nor forwarded (CONTRACT §2). */
+export const ownedPatterns: readonly PathPattern[] = [
+  '/api/v1/auth/*',
+  '/api/v1/user/api-token/*',
+  '/api/v1/user/webhook/*',
+  '/.well-known/jwks.json',
+].map(parsePathPattern)
+
+/** Every path of the pattern belongs to the gateway. A wider one may be declared: the gateway's own come first. */
+export function ownedByGateway(pattern: PathPattern): boolean {
+  return ownedPatterns.some(owned => covers(owned, pattern))
+}
+
+function parseSegment(part: string): Segment {
+  if (part === '') throw new PathPatternError('must not contain an empty segment (//)')
+  if (part.includes('*')) {
+    throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
+  }
+  if (part.startsWith(':')) {
+    const name = part.slice(1)
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw new PathPatternError(`has the parameter ${part}, whose name must be letters, digits and _`)
+    }
+    return { kind: 'param', name }
+  }
+  return { kind: 'literal', value: decodeLiteral(part).replace(/[A-Z]/g, letter => letter.toLowerCase()) }
+}
+
+function decodeLiteral(part: string): string {
+  let value: string
+  try {
+    value = decodeURIComponent(part)
+  } catch {
+    throw new PathPatternError(`has a broken percent-escape in ${part} (write %25 for a literal %)`)
+  }
+  if (/[/\\;#?\p{Cc}]|%[0-9A-Fa-f]{2}/u.test(value)) {
+    throw new PathPatternError(`has an escape in ${part} that every request is refused for`)
+  }
+  if (value === '.' || value === '..') throw new PathPatternError('must not contain . or .. segments')
+  if (/[. ]$/.test(value)) throw new PathPatternError('must not have a segment that ends in a dot or a space')
+  return value
+}

@@ -1,0 +1,87 @@
+// What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
+import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
+import type { Sheet } from './document.ts'
+import { nearest } from './nearest.ts'
+import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
+import type { Fault } from './problem.ts'
+import { checkPairs } from './route-pairs.ts'
+import type { WrittenRoute } from './schema.ts'
+import type { Shape } from './shape.ts'
+
+/** @param shape what is known to be wrong already: nothing is concluded from it */
+export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
+  const { upstreams } = sheet.value as { upstreams?: unknown }
+  const names = typeof upstreams === 'object' && upstreams !== null ? Object.keys(upstreams) : undefined
+  const routes = declaredRoutes(sheet, shape)
+  return [
+    ...routes.flatMap(route => [
+      ...checkUpstream(route, names),
+      ...checkOwner(route),
+      ...checkGuards(route),
+      ...checkRewriting(route),
+    ]),
+    ...checkPairs(routes),
+  ]
+}
+
+function checkUpstream(route: DeclaredRoute, names: readonly string[] | undefined): Fault[] {
+  const { upstream } = route.keys
+  if (upstream === undefined || names === undefined || names.includes(upstream)) return []
+  if (names.length === 0) return [route.fault('upstream', 'names no upstream: none is declared')]
+  const near = nearest(upstream, names)
+  const right = near === undefined ? `declared are ${names.join(', ')}` : `did you mean ${near}?`
+  return [route.fault('upstream', `names no declared upstream; ${right}`)]
+}
+
+function checkOwner(route: DeclaredRoute): Fault[] {
+  if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []
+  return [route.fault('path', 'belongs to the gateway itself and cannot be declared')]
+}
+
+/** Without authentication there is no user whose plan, use or email could be known. */
+function checkGuards(route: DeclaredRoute): Fault[] {
+  const { auth, plans, free_daily, forward_email } = route.keys
+  if (auth !== 'none') return []
+  const without: (keyof WrittenRoute)[] = []
+  if (plans !== undefined) without.push('plans')
+  if (free_daily) without.push('free_daily')
+  if (forward_email) without.push('forward_email')
+  return without.map(key => route.fault(key, 'needs a user: make auth required or optional, or leave it out'))
+}
+
+function checkRewriting(route: DeclaredRoute): Fault[] {
+  const { strip_prefix, rewrite } = route.keys
+  const faults: Fault[] = []
+  if (strip_prefix !== undefined && rewrite !== undefined) {
+    faults.push(route.fault('rewrite', 'cannot stand beside strip_prefix; keep one of them'))
+  }
+  if (route.pattern === undefined) return faults
+  if (strip_prefix !== undefined && !isLiteralPrefix(parsePathPattern(strip_prefix), route.pattern)) {
+    faults.push(route.fault('strip_prefix', 'must be the first literal segments of the path'))
+  }
+  if (rewrite !== undefined) {
+    const sent = parsePathPattern(rewrite)
+    if (sent.wildcard && !route.pattern.wildcard) {
+      faults.push(route.fault('rewrite', 'ends in /*, which the path does not'))
+    }
+    const known = paramsOf(route.pattern)
+    for (const name of paramsOf(sent).filter(name => !known.includes(name))) {
+      faults.push(route.fault('rewrite', `has :${name}, which the path has not${choice(known)}`))
+    }
+  }
+  return faults
+}
+
+function isLiteralPrefix(prefix: PathPattern, path: PathPattern): boolean {
+  const literal = prefix.segments.every(segment => segment.kind === 'literal')
+  const head = { segments: path.segments.slice(0, prefix.segments.length), wildcard: false }
+  return literal && !prefix.wildcard && covers(prefix, head)
+}
+
+function paramsOf({ segments }: PathPattern): string[] {
+  return segments.flatMap(segment => (segment.kind === 'param' ? [segment.name] : []))
+}
+
+function choice(names: readonly string[]): string {
+  return names.length === 0 ? '' : ` (it has ${names.map(name => `:${name}`).join(', ')})`
+}

@@ -1,0 +1,58 @@
+// The `auth` section: tokens, keys, hashing, and the limits of the account endpoints (spec §8, CONTRACT §3).
+import Type from 'typebox'
+import { formatted, rate, section } from './terms.ts'
+
+const hashing = section(
+  {
+    concurrency: Type.Optional(
+      Type.Integer({ description: 'Hashes computed at once. Omitted: the number of cores.', minimum: 1 }),
+    ),
+    queue: Type.Integer({ description: 'Hashes that may wait; past it 503.', minimum: 0, default: 64 }),
+    wait: formatted('duration', { description: 'How long one may wait; past it 503.', default: '5s' }),
+  },
+  { description: 'How much Argon2 may take of the machine.', default: {} },
+)
+
+const rateLimits = section(
+  {
+    register: rate('Registrations per client address.', '300/1m'),
+    login_failures: rate('Failed logins per email and client address. Successes do not count.', '20/5m'),
+    login_failures_per_address: rate('Failed logins per client address, whatever the email.', '300/5m'),
+    refresh: rate('Refreshes per client address.', '600/1m'),
+    bad_keys: rate('Unknown X-API-Key values per client address.', '300/1m'),
+  },
+  { description: 'Limits of the account endpoints; 0 switches one off.', default: {} },
+)
+
+export const auth = section(
+  {
+    issuer: Type.String({ title: 'a name', description: 'The iss claim.', minLength: 1, default: 'peage' }),
+    audience: Type.String({ title: 'a name', description: 'The aud claim.', minLength: 1, default: 'peage' }),
+    access_token_ttl: formatted('lifetime', {
+      description: 'How long an access token lives.',
+      default: '15m',
+    }),
+    refresh_token_ttl: formatted('lifetime', {
+      description: 'How long a refresh token lives.',
+      default: '30d',
+    }),
+    refresh_reuse: Type.Enum(['reject', 'revoke_all'], {
+      description:
+        'What the use of an exchanged refresh token does: refused, or (more than 10 s after the exchange) refused with every session of its user revoked.',
+      default: 'reject',
+    }),
+    keys: Type.Array(Type.String({ title: 'a file name', minLength: 1 }), {
+      description:
+        'Files with private JWKs: the first signs, all verify. Empty: made once and kept in the database.',
+      default: [],
+    }),
+    key_secret: Type.String({
+      description:
+        'Encrypts the signing keys that are kept in the database. Empty: kept as they are, with a warning.',
+      default: '',
+    }),
+    hashing,
+    rate_limits: rateLimits,
+  },
+  { description: 'Accounts and sessions.', default: {} },
+)

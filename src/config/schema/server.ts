@@ -1,0 +1,72 @@
+// The `server` and `admin` sections: the two listeners.
+import Type from 'typebox'
+import { formatted, NAME_PATTERN, section } from './terms.ts'
+
+const timeouts = section(
+  {
+    headers: formatted('duration', {
+      description: 'For a request’s header fields to arrive.',
+      default: '10s',
+    }),
+    body_idle: formatted('duration', {
+      description: 'For a request’s body to stand still before the connection is closed.',
+      default: '30s',
+    }),
+    keep_alive: formatted('duration', {
+      description: 'For an idle connection to be kept. Longer than that of the balancer in front.',
+      default: '65s',
+    }),
+  },
+  { description: 'How long clients may take.', default: {} },
+)
+
+const log = section(
+  {
+    level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+      description: 'The least severe level that is written.',
+      default: 'info',
+    }),
+    requests: Type.Boolean({ description: 'One line for every request.', default: true }),
+  },
+  { description: 'JSON lines on standard output.', default: {} },
+)
+
+export const server = section(
+  {
+    listen: formatted('listen', {
+      description: 'Where clients connect. Port 0 lets the system choose.',
+      default: '0.0.0.0:8080',
+    }),
+    trusted_proxies: Type.Array(formatted('network'), {
+      description: 'Addresses and networks whose X-Forwarded-* is believed. Nobody by default.',
+      default: [],
+    }),
+    drain_timeout: formatted('duration', {
+      description: 'For requests in flight to be answered after SIGTERM.',
+      default: '10s',
+    }),
+    timeouts,
+    log,
+  },
+  { description: 'The listener that clients reach.', default: {} },
+)
+
+export const admin = section(
+  {
+    listen: formatted('listen', {
+      description: 'Where operators connect. Keep it off public networks.',
+      default: '127.0.0.1:8081',
+    }),
+    token: formatted('token', {
+      description:
+        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
+      default: '',
+    }),
+    tokens: Type.Record(Type.String({ pattern: NAME_PATTERN }), formatted('token'), {
+      additionalProperties: false,
+      description: 'Several bearer tokens, each under a name of its own; an empty one is none.',
+      default: {},
+    }),
+  },
+  { description: 'The second listener: health, metrics, admin API. Omit the section to switch it off.' },
+)

@@ -1,0 +1,63 @@
+// Holds a sheet against the schema: fills in the defaults and finds what has the wrong shape.
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { readKey, type Sheet } from './document.ts'
+import { type FormatName, faultOf, formats } from './formats.ts'
+import type { Fault } from './problem.ts'
+import { schema } from './schema.ts'
+import { faultFrom, meantKey, nearestBranches, pointerOf } from './shape-errors.ts'
+
+export interface Shape {
+  readonly faults: readonly Fault[]
+  /** Nothing is wrong at this JSON Pointer or below it. */
+  sound(pointer: string): boolean
+}
+
+const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true })
+for (const name of Object.keys(formats) as FormatName[]) {
+  ajv.addFormat(name, text => faultOf(name, text) === undefined)
+}
+const validate = ajv.compile(schema)
+
+/** Changes the sheet's value: defaults are filled in, and what was interpolated becomes the number it stands for. */
+export function checkShape(sheet: Sheet): Shape {
+  validate(sheet.value)
+  const mendable = (validate.errors ?? []).filter(error => mend(sheet, error))
+  if (mendable.length > 0) validate(sheet.value)
+  const errors = nearestBranches(validate.errors ?? [])
+  const meant = new Set(errors.map(meantKey).filter(pointer => pointer !== undefined))
+  const unsound = new Set([...sheet.unknown, ...meant])
+  const faults: Fault[] = []
+  for (const error of errors) {
+    const pointer = pointerOf(error)
+    // What could not be made out was reported already; a required key under a misspelt name is one fault, not two.
+    if (sheet.unknown.has(pointer) || (error.keyword === 'required' && meant.has(pointer))) continue
+    unsound.add(pointer)
+    faults.push(faultFrom(sheet, error, pointer))
+  }
+  return {
+    faults,
+    sound: pointer => ![...unsound].some(bad => bad === pointer || bad.startsWith(`${pointer}/`)),
+  }
+}
+
+/** `${…}` may stand for a number or a boolean, and a section whose keys are all commented out is an empty one. */
+function mend(sheet: Sheet, error: ErrorObject): boolean {
+  const { keyword, params, data, instancePath: pointer } = error
+  if (keyword !== 'type') return false
+  const byDefault: unknown = error.parentSchema?.default
+  if (data === null && typeof byDefault === 'object') return put(sheet, pointer, structuredClone(byDefault))
+  if (typeof data !== 'string' || !sheet.interpolated.has(pointer)) return false
+  if (params.type === 'integer' && /^[-+]?[0-9]+$/.test(data)) return put(sheet, pointer, Number(data))
+  if (params.type === 'boolean' && /^(true|false)$/.test(data)) return put(sheet, pointer, data === 'true')
+  return false
+}
+
+function put(sheet: Sheet, pointer: string, value: unknown): boolean {
+  const keys = pointer.split('/').slice(1)
+  const last = keys.pop()
+  if (last === undefined) return false
+  const read = (holder: unknown, key: string) => (holder as Record<string, unknown>)[readKey(key)]
+  const parent = keys.reduce(read, sheet.value) as Record<string, unknown>
+  parent[readKey(last)] = value
+  return true
+}

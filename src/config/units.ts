@@ -1,0 +1,63 @@
+// Quantities as ops write them: durations, sizes, rates (CONTRACT §2).
+
+/** A value that cannot be used; the message says what would be right and never repeats the value. */
+export class FormatError extends Error {
+  override readonly name = 'FormatError'
+}
+
+export interface Rate {
+  readonly limit: number
+  /** Milliseconds. */
+  readonly window: number
+}
+
+/** Node fires a timer of more than this many milliseconds at once. */
+const LONGEST_TIMER = 2 ** 31 - 1
+const DAY = 86_400_000
+const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY }
+const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
+
+/** A timer's length: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
+export function parseDuration(text: string): number {
+  const duration = readDuration(text)
+  if (duration > LONGEST_TIMER) throw new FormatError('must be at most 24d')
+  return duration
+}
+
+/** How long a token lives: a duration of 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
+export function parseLifetime(text: string): number {
+  const lifetime = readDuration(text)
+  if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')
+  if (lifetime > 3_650 * DAY) throw new FormatError('must be at most 3650d')
+  return lifetime
+}
+
+/** `64KiB`, `10MiB` → bytes. */
+export function parseSize(text: string): number {
+  const [, digits, unit = ''] = /^([0-9]+)(B|KiB|MiB|GiB)$/.exec(text) ?? []
+  if (digits === undefined) throw new FormatError('must be a size such as 64KiB or 10MiB')
+  return positive(Number(digits) * (SIZE_UNITS[unit] ?? Number.NaN))
+}
+
+/** `300/1m` → at most 300 in any minute; `0` → `null`, no limit. */
+export function parseRate(text: string | 0): Rate | null {
+  if (text === 0 || text === '0') return null
+  const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []
+  if (digits === undefined || window === undefined) {
+    throw new FormatError('must be a rate such as 300/1m, or 0 to switch it off')
+  }
+  if (Number(digits) === 0) throw new FormatError('must allow at least one (write 0 alone to switch it off)')
+  return { limit: Number(digits), window: parseDuration(window) }
+}
+
+function readDuration(text: string): number {
+  const [, digits, unit = ''] = /^([0-9]+)(ms|s|m|h|d)$/.exec(text) ?? []
+  if (digits === undefined) throw new FormatError('must be a duration such as 250ms, 30s, 15m or 30d')
+  return positive(Number(digits) * (DURATION_UNITS[unit] ?? Number.NaN))
+}
+
+function positive(quantity: number): number {
+  if (quantity === 0) throw new FormatError('must be more than 0')
+  if (!Number.isSafeInteger(quantity)) throw new FormatError('is too large')
+  return quantity
+}

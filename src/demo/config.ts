@@ -1,0 +1,30 @@
+// The gateway.yaml of the demo: everything on free ports, everything thrown away afterwards.
+
+/** @param upstream the demo service's URL @param dataDir a throw-away folder @param adminToken made for this run */
+export function demoConfig(upstream: string, dataDir: string, adminToken: string): string {
+  return `server:
+  listen: 127.0.0.1:0
+  log: { level: warn }
+admin:
+  listen: 127.0.0.1:0
+  token: ${adminToken}
+storage:
+  data_dir: ${JSON.stringify(dataDir)}
+upstreams:
+  demo:
+    targets: [${upstream}]
+routes:
+  - name: courses          # one use a day for plan free, as many as they like for the others
+    path: /api/v1/courses/*
+    upstream: demo
+    free_daily: true
+  - name: analyses         # plan pro only
+    path: /api/v1/analyses/*
+    upstream: demo
+    plans: [pro]
+  - name: news             # for everybody
+    path: /news
+    upstream: demo
+    auth: none
+`
+}

@@ -1,0 +1,42 @@
+// The demo's walk: what a client lives through, from its account to its last logout.
+import type { DemoClient } from './client.ts'
+
+interface Place {
+  gateway: string
+  admin: string
+  adminToken: string
+}
+
+/** Ends with a user of plan `pro` and a token for it, to go on with by hand. */
+export async function walk(
+  client: DemoClient,
+  { gateway, admin, adminToken }: Place,
+): Promise<{ token: string }> {
+  const auth = `${gateway}/api/v1/auth`
+  const credentials = { email: 'ada@example.com', password: 'correct horse battery' }
+  const post = (title: string, path: string, body: object, due: number) =>
+    client.send(title, { method: 'POST', url: `${auth}/${path}`, body, due })
+  const get = (title: string, path: string, token: string, due: number) =>
+    client.send(title, { method: 'GET', url: `${gateway}${path}`, token, due })
+
+  const account = await post('Register', 'register', credentials, 201)
+  const first = (await post('Log in', 'login', credentials, 200)).body
+  const token = String(first.access_token)
+  await get('A counted call: the first of the day passes', '/api/v1/courses/1', token, 200)
+  await get('The second is one too many for plan free', '/api/v1/courses/1', token, 429)
+  await get('A route of plan pro', '/api/v1/analyses/7', token, 403)
+  await client.send('An operator changes the plan', {
+    method: 'PATCH',
+    url: `${admin}/admin/v1/users/${account.body.user_id}`,
+    token: adminToken,
+    body: { plan: 'pro' },
+    due: 200,
+  })
+  await get('The same token, from now on with plan pro', '/api/v1/analyses/7', token, 200)
+  const second = (await post('Refresh: a new pair', 'refresh', { refresh_token: first.refresh_token }, 200))
+    .body
+  await post('The first refresh token again: refused', 'refresh', { refresh_token: first.refresh_token }, 401)
+  await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
+  await post('What was logged out is of no more use', 'refresh', { refresh_token: second.refresh_token }, 401)
+  return { token: String(second.access_token) }
+}

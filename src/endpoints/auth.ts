@@ -1,0 +1,94 @@
+// The four endpoints under /api/v1/auth (spec §4): their limits, and what of the body reaches the accounts.
+import type { Accounts } from '../accounts/accounts.ts'
+import { normalizeEmail } from '../accounts/email.ts'
+import type { Sessions } from '../accounts/sessions.ts'
+import type { Limiter, Limiters } from '../backing/limiter.ts'
+import { messages } from '../refusals/catalog.ts'
+import { rateLimited } from '../refusals/rate-limited.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { JsonObject } from '../wire/json-body.ts'
+
+/** What an endpoint is given: the body as an object, and what limits count the client by. */
+export interface Call {
+  readonly body: JsonObject
+  /** The client's address, of IPv6 its /64. */
+  readonly client: string
+}
+
+export interface Reply {
+  readonly status: number
+  readonly body: object
+}
+
+export type Endpoint = (call: Call) => Promise<Reply>
+
+interface Parts {
+  accounts: Accounts
+  sessions: Sessions
+  limiters: Pick<Limiters, 'register' | 'login' | 'login_address' | 'refresh'>
+}
+
+/** The endpoints by the last segment of their path; all of them are POST. */
+export function createAuthEndpoints({ accounts, sessions, limiters }: Parts): Record<string, Endpoint> {
+  return {
+    async register({ body, client }) {
+      await spend('register', limiters.register, client)
+      const created = await accounts.register({
+        email: body.string('email'),
+        password: body.string('password'),
+      })
+      return { status: 201, body: created }
+    },
+
+    async login({ body, client }) {
+      const submitted = { email: body.string('email'), password: body.string('password') }
+      const limits = [
+        ['login', limiters.login, `${client} ${normalizeEmail(submitted.email)}`],
+        ['login_address', limiters.login_address, client],
+      ] as const
+      return { status: 200, body: await countingFailures(limits, () => accounts.login(submitted)) }
+    },
+
+    async refresh({ body, client }) {
+      await spend('refresh', limiters.refresh, client)
+      return { status: 200, body: await sessions.refresh(body.string('refresh_token')) }
+    },
+
+    async logout({ body }) {
+      await sessions.logout(body.string('refresh_token'))
+      return { status: 200, body: { message: messages.loggedOut } }
+    },
+  }
+}
+
+async function spend(policy: string, limiter: Limiter, key: string): Promise<void> {
+  const taken = await limiter.take(key)
+  if (!taken.allowed) throw rateLimited(policy, taken)
+}
+
+type Limits = readonly (readonly [policy: string, limiter: Limiter, key: string])[]
+
+/**
+ * Every attempt is counted before it is made and given back unless the credentials were wrong: counting
+ * afterwards would let as many guesses through at once as fit between the look and the count.
+ */
+async function countingFailures<T>(limits: Limits, attempt: () => Promise<T>): Promise<T> {
+  const spent: (readonly [Limiter, string])[] = []
+  const giveBack = () => Promise.all(spent.map(([limiter, key]) => limiter.giveBack(key)))
+  for (const [policy, limiter, key] of limits) {
+    const taken = await limiter.take(key)
+    if (!taken.allowed) {
+      await giveBack()
+      throw rateLimited(policy, taken)
+    }
+    spent.push([limiter, key])
+  }
+  try {
+    const result = await attempt()
+    await giveBack()
+    return result
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal && thrown.code === 'credentials_invalid')) await giveBack()
+    throw thrown
+  }
+}

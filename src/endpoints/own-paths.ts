@@ -1,0 +1,36 @@
+// The paths that the gateway answers itself, before every route (CONTRACT §2).
+import { covers, ownedPatterns } from '../config/path-pattern.ts'
+
+export interface OwnPath {
+  readonly path: string
+  /** As `Allow` lists them. */
+  readonly methods: readonly string[]
+}
+
+export const jwksPath = '/.well-known/jwks.json'
+export const authPrefix = '/api/v1/auth'
+
+export interface OwnPaths {
+  /**
+   * The endpoint at a path, `unknown` where nothing is there but the path is ours, or nothing of ours.
+   * @param segments decoded once and folded, as requests are matched
+   */
+  find(segments: readonly string[]): OwnPath | 'unknown' | undefined
+}
+
+export function createOwnPaths(served: readonly OwnPath[]): OwnPaths {
+  const byPath = new Map(served.map(own => [own.path, own]))
+  return {
+    find(segments) {
+      // Everything of ours lies below one of two first segments, and most requests below neither.
+      if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
+      const found = byPath.get(`/${segments.join('/')}`)
+      if (found !== undefined) return found
+      const pattern = {
+        segments: segments.map(value => ({ kind: 'literal' as const, value })),
+        wildcard: false,
+      }
+      return ownedPatterns.some(owned => covers(owned, pattern)) ? 'unknown' : undefined
+    },
+  }
+}

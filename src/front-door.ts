@@ -1,0 +1,128 @@
+// The listener that clients reach: every request is read once by the gate, then answered here, guarded and passed, or refused.
+import { METHODS } from 'node:http'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import type { LogRequest } from './access-log.ts'
+import type { Endpoint } from './endpoints/auth.ts'
+import { authPrefix, jwksPath } from './endpoints/own-paths.ts'
+import { limitedBy } from './gate/client-address.ts'
+import type { Guards } from './gate/guards.ts'
+import type { Pass } from './gate/pass.ts'
+import type { Passage, Passages } from './passage.ts'
+import {
+  installDoors,
+  type OnRefusal,
+  refuse,
+  refuseConnection,
+  routeExpectations,
+} from './refusals/doors.ts'
+import { readJsonObject } from './wire/json-body.ts'
+
+interface Parts {
+  passages: Passages
+  endpoints: Readonly<Record<string, Endpoint>>
+  jwks(): object
+  guards: Guards
+  pass: Pass
+  /** Milliseconds. */
+  timeouts: { headers: number; body_idle: number; keep_alive: number }
+  logger: Logger
+  logRequest: LogRequest
+}
+
+// What Fastify's router sees is what the gate decided, never what the client wrote.
+const doors = { own: '', route: '/routed', refused: '/refused' }
+
+export function createFrontDoor(parts: Parts): FastifyInstance {
+  const { passages, logger } = parts
+  const onRefusal: OnRefusal = (request, refusal) => {
+    passages.of(request.raw).decision = refusal.code
+    if (refusal.cause !== undefined) logger.warn({ request_id: request.id, err: refusal.cause }, refusal.code)
+  }
+  const app = fastify({
+    genReqId: request => passages.of(request).arrival.requestId,
+    rewriteUrl(request) {
+      const { door } = passages.begin(request).arrival
+      return door.kind === 'own' ? door.path : doors[door.kind]
+    },
+    frameworkErrors: (error, request, reply) => refuse(request, reply, error, onRefusal),
+    clientErrorHandler: refuseConnection,
+    // While draining, what arrives on an open connection is answered as ever.
+    return503OnClosing: false,
+    // A missing Host is refused by the gate, in our words.
+    http: { maxHeaderSize: 16_384, requireHostHeader: false, headersTimeout: parts.timeouts.headers },
+    keepAliveTimeout: parts.timeouts.keep_alive,
+    connectionTimeout: 0,
+    requestTimeout: 0,
+  })
+  installDoors(app, onRefusal)
+  routeExpectations(app.server)
+  // Without a body to Fastify, which would refuse odd media types: the gate reads bodies itself, or streams them.
+  for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const passage = passages.of(request.raw)
+    reply.raw.once('close', () => parts.logRequest(passage, reply.raw))
+    done()
+  })
+  serveOwn(app, parts)
+  serveRoutes(app, parts)
+  return app
+}
+
+function serveOwn(app: FastifyInstance, { endpoints, passages, jwks, timeouts }: Parts): void {
+  for (const [name, endpoint] of Object.entries(endpoints)) {
+    app.post(`${authPrefix}/${name}`, async (request, reply) => {
+      const passage = passages.of(request.raw)
+      const { arrival } = passage
+      const body = await readJsonObject(request.raw, {
+        idle: timeouts.body_idle,
+        hasBody: arrival.hasBody,
+        contentLength: arrival.contentLength,
+        sendContinue: arrival.expectsContinue ? () => reply.raw.writeContinue() : undefined,
+      })
+      const answer = await endpoint({ body, client: limitedBy(arrival.client) })
+      answered(passage, reply).code(answer.status).header('cache-control', 'no-store')
+      return answer.body
+    })
+  }
+  app.get(jwksPath, async (request, reply) => {
+    answered(passages.of(request.raw), reply).header('cache-control', 'public, max-age=300')
+    return jwks()
+  })
+}
+
+function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): void {
+  const routed = async (request: FastifyRequest, reply: FastifyReply) => {
+    const passage = passages.of(request.raw)
+    const { arrival } = passage
+    const { door } = arrival
+    if (door.kind !== 'route') throw new Error(`a ${door.kind} request at the routes`)
+    const identity = await guards(arrival, door.route, known => {
+      passage.identity = known
+    })
+    passage.decision = 'forwarded'
+    passage.outcome = await pass({
+      request: request.raw,
+      response: reply.raw,
+      arrival,
+      route: door.route,
+      target: door.target,
+      identity,
+      onAnswer: () => reply.hijack(),
+    })
+    // The client left before there was an answer to write.
+    if (!reply.sent) reply.hijack()
+  }
+  const refused = async (request: FastifyRequest) => {
+    const { door } = passages.of(request.raw).arrival
+    throw door.kind === 'refused' ? door.refusal : new Error(`a ${door.kind} request among the refused`)
+  }
+  app.route({ method: METHODS, url: doors.route, handler: routed })
+  app.route({ method: METHODS, url: doors.refused, handler: refused })
+}
+
+function answered(passage: Passage, reply: FastifyReply): FastifyReply {
+  passage.decision = 'answered'
+  return reply.header('x-request-id', passage.arrival.requestId)
+}

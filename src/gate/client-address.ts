@@ -1,0 +1,76 @@
+// Who the client is where proxies stand in between: the rightmost address that is not trusted (CONTRACT §6).
+import ipaddr from 'ipaddr.js'
+
+type Address = ReturnType<typeof ipaddr.process>
+type Range = readonly [Address, number]
+
+export interface TrustedProxies {
+  /** Whether this peer's `X-Forwarded-*` is believed. */
+  trusts(address: string): boolean
+  /**
+   * The client behind a trusted peer.
+   * @param peer the socket's address
+   * @param forwardedFor the `X-Forwarded-For` values as received, in order
+   */
+  clientOf(peer: string, forwardedFor: string): string
+}
+
+/** @param cidrs `server.trusted_proxies`: CIDRs or single addresses */
+export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
+  const ranges = cidrs.map(readRange)
+  const within = (address: Address) =>
+    ranges.some(([base, bits]) => base.kind() === address.kind() && address.match([base, bits] as never))
+  const trusts = (text: string) => {
+    if (ranges.length === 0) return false
+    const address = readAddress(text)
+    return address !== undefined && within(address)
+  }
+  return {
+    trusts,
+    clientOf(peer, forwardedFor) {
+      let client = plainAddress(peer)
+      for (const hop of forwardedFor.split(',').reverse()) {
+        if (!trusts(client)) break
+        const address = readAddress(hop.trim())
+        // What cannot be read was not written by a proxy that we trust: the last known hop is the client.
+        if (address === undefined) break
+        client = address.toString()
+      }
+      return client
+    },
+  }
+}
+
+/** An address as it is logged and forwarded: IPv4 out of its IPv6 mapping. */
+export function plainAddress(text: string): string {
+  return text.startsWith('::ffff:') ? (readAddress(text)?.toString() ?? text) : text
+}
+
+/** What limits count by: the address, of IPv6 its /64 (CONTRACT §2, `rate_limits`). */
+export function limitedBy(client: string): string {
+  const address = readAddress(client)
+  if (address === undefined || address.kind() === 'ipv4') return client
+  const parts = (address as ipaddr.IPv6).parts.slice(0, 4)
+  return `${parts.map(part => part.toString(16)).join(':')}::/64`
+}
+
+/** Whether an address belongs to a network that is not routed publicly. */
+export function isPrivate(text: string): boolean {
+  const range = readAddress(text)?.range()
+  return range !== undefined && range !== 'unicast'
+}
+
+function readAddress(text: string): Address | undefined {
+  // A port behind the address, as some balancers write it.
+  const bare =
+    /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
+  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare)
+    ? ipaddr.process(bare)
+    : undefined
+}
+
+function readRange(cidr: string): Range {
+  if (cidr.includes('/')) return ipaddr.parseCIDR(cidr) as Range
+  const address = ipaddr.process(cidr)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}

@@ -1,0 +1,44 @@
+// What a request presents to say who it is: a bearer token, an API key, or nothing (spec §5).
+import { isOwnTokenType } from '../identity/tokens.ts'
+
+export interface Credentials {
+  /** The bearer token, `undefined` where there is none or the field is malformed. */
+  readonly bearer: string | undefined
+  /** The API key stripped of white space, `undefined` where empty or absent. */
+  readonly key: string | undefined
+  /** An `Authorization` of any kind, or a key, was there: the request does not go on as anonymous. */
+  readonly presented: boolean
+  /** An `Authorization` was there: the 401 says `error="invalid_token"` (RFC 6750 §3.1). */
+  readonly tokenPresented: boolean
+}
+
+/** @param authorization @param apiKey field values as received */
+export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
+  const key = stripped(apiKey)
+  const tokenPresented = stripped(authorization) !== undefined
+  return {
+    bearer: authorization === undefined ? undefined : bearerSyntax.exec(authorization)?.[1],
+    key,
+    presented: tokenPresented || key !== undefined,
+    tokenPresented,
+  }
+}
+
+/** Whether an `Authorization` value carries a token that this gateway issued: it must not leak to an upstream. */
+export function isOurToken(authorization: string): boolean {
+  return authorization.split(/[\s,]+/).some(isOwnTokenType)
+}
+
+/** Whether an API key is one that this gateway issued. */
+export function isOurKey(apiKey: string): boolean {
+  return stripped(apiKey)?.startsWith('peage_') ?? false
+}
+
+// RFC 6750 §2.1, the scheme in any letter case (RFC 9110 §11.1).
+const bearerSyntax = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i
+
+/** ASCII white space only: 0xA0, which `trim()` takes too, may be a byte of a UTF-8 character. */
+function stripped(value: string | undefined): string | undefined {
+  const bare = value?.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, '')
+  return bare === '' ? undefined : bare
+}

@@ -1,0 +1,93 @@
+// What a request target means: the path rules of CONTRACT §6, applied before anything is matched.
+
+/** A request target that passed the path rules. */
+export interface Target {
+  /** The authority of an absolute-form target (RFC 9112 §3.2.2), which then names the host. */
+  readonly authority: string | undefined
+  /** What an upstream is sent: the client's path with duplicate slashes merged, escapes and letter case kept. */
+  readonly path: string
+  /** From the `?` on, or empty. */
+  readonly query: string
+  /** The path's segments as the client wrote them. */
+  readonly raw: readonly string[]
+  /** The segments that are matched: decoded once, ASCII letters folded. */
+  readonly segments: readonly string[]
+}
+
+/** Reads a request target; `undefined` where the path rules refuse it (400 `Chemin invalide`). */
+export function readTarget(target: string): Target | undefined {
+  let authority: string | undefined
+  let rest = target
+  if (rest.charCodeAt(0) !== 0x2f) {
+    const absolute = absoluteForm.exec(rest)
+    if (absolute === null) return undefined
+    authority = absolute[1] as string
+    rest = absolute[2] as string
+    if (rest.charCodeAt(0) !== 0x2f) rest = `/${rest}`
+  }
+  const mark = rest.indexOf('?')
+  const path = mark === -1 ? rest : rest.slice(0, mark)
+  const query = mark === -1 ? '' : rest.slice(mark)
+  if (forbiddenInQuery.test(query)) return undefined
+  return readPath(path, query, authority)
+}
+
+/**
+ * The Host value's rules: a name, an IPv4 or a bracketed IPv6 address, and a port. Upstreams that are less strict
+ * take `a@b` or `a/../b` for something else, so it is refused rather than forwarded (RFC 9110 §7.2).
+ */
+export function isHost(value: string): boolean {
+  return hostSyntax.test(value)
+}
+
+/** A host as routes compare it: lower case, without port and final dot. */
+export function comparableHost(value: string): string {
+  return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
+}
+
+const absoluteForm = /^https?:\/\/([^/?#@]+)(.*)$/i
+const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
+// A raw `#` is no part of a target (RFC 9112 §3.2): some servers cut there, others do not.
+const forbiddenInQuery = /[# \p{Cc}]/u
+// Whatever needs a closer look: escapes, odd characters, empty segments, and segments that end in a dot.
+const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
+const forbiddenRaw = /[^\u0021-\u007e]|[\\;#]/
+// Decoded once; a `%` with two hex digits behind it would decode again in an upstream that decodes twice.
+const forbiddenDecoded = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
+
+function readPath(path: string, query: string, authority: string | undefined): Target | undefined {
+  if (!needsDecoding.test(path)) {
+    const raw = splitPath(path)
+    return { authority, path, query, raw, segments: splitPath(path.toLowerCase()) }
+  }
+  if (forbiddenRaw.test(path)) return undefined
+  const merged = path.replace(/\/{2,}/g, '/')
+  const raw = splitPath(merged)
+  const segments: string[] = []
+  for (const segment of raw) {
+    const decoded = decodeOnce(segment)
+    if (decoded === undefined || forbiddenDecoded.test(decoded)) return undefined
+    segments.push(foldAscii(decoded))
+  }
+  return { authority, path: merged, query, raw, segments }
+}
+
+/** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */
+function splitPath(path: string): string[] {
+  const end = path.endsWith('/') ? path.length - 1 : path.length
+  return end < 1 ? [] : path.slice(1, end).split('/')
+}
+
+/** `decodeURIComponent` refuses what is broken, overlong or not UTF-8. */
+function decodeOnce(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}
+
+/** Not `toLowerCase()`: it would fold the Kelvin sign into `k`, which no upstream does. */
+function foldAscii(text: string): string {
+  return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
+}

@@ -1,0 +1,134 @@
+// The header fields an upstream receives: the client's, less what it must not say, plus what only we may (CONTRACT §6).
+import type { IncomingMessage } from 'node:http'
+import type { Identity } from '../identity/identity.ts'
+import type { Arrival } from './arrival.ts'
+import { plainAddress } from './client-address.ts'
+import { isOurKey, isOurToken } from './credential.ts'
+import { type FieldKind, fieldKind } from './fields.ts'
+import type { Route } from './route.ts'
+import type { Target } from './target.ts'
+
+interface Passing {
+  request: IncomingMessage
+  arrival: Arrival
+  route: Route
+  target: Target
+  identity: Identity
+  /** `host:port` of the upstream. */
+  upstreamHost: string
+}
+
+/** @returns names and values in turn, as undici and node:http take them */
+export function upstreamFields(passing: Passing): string[] {
+  const { request, arrival, route } = passing
+  const named = connectionOptions(request)
+  const fields: string[] = ['host', passing.upstreamHost]
+  const proxied: Forwarded = { for: '', proto: '', host: '', via: '' }
+  const raw = request.rawHeaders
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string
+    const value = raw[i + 1] as string
+    const kind = fieldKind(name)
+    if (kind === 'pass') {
+      if (named === undefined || !named.has(name.toLowerCase())) fields.push(name, value)
+    } else if (isPassed(kind, value, arrival, route)) {
+      fields.push(name, value)
+    } else {
+      note(proxied, kind, name, value, arrival.peerIsTrusted)
+    }
+  }
+  addOwn(fields, passing, proxied)
+  return fields
+}
+
+/** What proxies before us said, to be extended rather than passed. */
+interface Forwarded {
+  for: string
+  proto: string
+  host: string
+  via: string
+}
+
+const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
+
+/** Fields that are neither always passed nor always dropped. */
+function isPassed(kind: FieldKind, value: string, arrival: Arrival, route: Route): boolean {
+  switch (kind) {
+    case 'content-length':
+      // Not for `Connection` to name away: it frames the body.
+      return arrival.hasBody
+    case 'authorization':
+      return route.forward_credentials || (route.auth === 'none' && !isOurToken(value))
+    case 'x-api-key':
+      return route.forward_credentials || (route.auth === 'none' && !isOurKey(value))
+    default:
+      return false
+  }
+}
+
+function note(proxied: Forwarded, kind: FieldKind, name: string, value: string, trusted: boolean): void {
+  if (kind === 'via') proxied.via = join(proxied.via, value)
+  if (kind !== 'forwarded' || !trusted) return
+  switch (name.toLowerCase()) {
+    case 'x-forwarded-for':
+      proxied.for = join(proxied.for, value)
+      break
+    case 'x-forwarded-proto':
+      proxied.proto = value
+      break
+    case 'x-forwarded-host':
+      proxied.host = value
+      break
+  }
+}
+
+function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {
+  const { request, arrival, route, target, identity } = passing
+  if (identity.kind === 'user') {
+    fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
+    if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
+  }
+  if (arrival.peerIsTrusted) passTrusted(fields, request.rawHeaders)
+  const proto = 'encrypted' in request.socket ? 'https' : 'http'
+  fields.push(
+    'x-forwarded-for',
+    join(proxied.for, plainAddress(request.socket.remoteAddress ?? '')),
+    'x-forwarded-proto',
+    proxied.proto === '' ? proto : proxied.proto,
+  )
+  const host = proxied.host === '' ? (target.authority ?? arrival.host) : proxied.host
+  if (host !== '') fields.push('x-forwarded-host', host)
+  const prefix = route.strippedPrefix(target)
+  if (prefix !== undefined) fields.push('x-forwarded-prefix', prefix)
+  fields.push('x-request-id', arrival.requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
+}
+
+/** `Forwarded` and its kin go on as a trusted proxy wrote them; what we set ourselves is not among them. */
+function passTrusted(fields: string[], raw: readonly string[]): void {
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string
+    if (fieldKind(name) === 'forwarded' && !setByUs.has(name.toLowerCase()))
+      fields.push(name, raw[i + 1] as string)
+  }
+}
+
+/** The names that `Connection` declares hop by hop (RFC 9110 §7.6.1); nothing for the usual `keep-alive`. */
+function connectionOptions(request: IncomingMessage): Set<string> | undefined {
+  const value = request.headers.connection
+  if (value === undefined || value === 'keep-alive' || value === 'close') return undefined
+  return new Set(
+    value
+      .toLowerCase()
+      .split(',')
+      .map(option => option.trim()),
+  )
+}
+
+/** Field values are ASCII here: an email may hold more, and is percent-encoded then, as in a mailto URI. */
+function fieldSafe(text: string): string {
+  return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
+}
+
+function join(before: string, value: string): string {
+  return before === '' ? value : `${before}, ${value}`
+}

@@ -1,0 +1,167 @@
+// The composition root: every object of a running gateway is made here and handed down.
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { createAccessLog } from './access-log.ts'
+import { createAccounts } from './accounts/accounts.ts'
+import { createPasswords } from './accounts/password.ts'
+import { createPendingLogouts } from './accounts/pending-logouts.ts'
+import { createPruner } from './accounts/pruner.ts'
+import { createSessionStore, type SessionStore } from './accounts/session-store.ts'
+import { createSessions } from './accounts/sessions.ts'
+import { createUserStore, type UserStore } from './accounts/user-store.ts'
+import type { Backing } from './backing/open.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config/schema.ts'
+import { createAuthEndpoints } from './endpoints/auth.ts'
+import { authPrefix, createOwnPaths, jwksPath } from './endpoints/own-paths.ts'
+import { createFrontDoor } from './front-door.ts'
+import { createArrivals } from './gate/arrival.ts'
+import { createAuthenticate } from './gate/authenticate.ts'
+import { createTrustedProxies } from './gate/client-address.ts'
+import { createCountDailyUse } from './gate/count-daily-use.ts'
+import { createGuards } from './gate/guards.ts'
+import { createPass } from './gate/pass.ts'
+import { compileRoute } from './gate/route.ts'
+import { createRouteTable } from './gate/route-table.ts'
+import { createApiTokenStore } from './identity/api-token-store.ts'
+import { createKeyStore } from './identity/key-store.ts'
+import { createLastUsed } from './identity/last-used.ts'
+import { createSealer } from './identity/sealed.ts'
+import { openSigningKeys, readSigningKeys, type SigningKeys } from './identity/signing-keys.ts'
+import { createTokens } from './identity/tokens.ts'
+import { createPassages } from './passage.ts'
+import { createUpstreams } from './upstream/upstreams.ts'
+import { createDailyCounter } from './usage/daily-counter.ts'
+import { createFastCount } from './usage/fast-count.ts'
+import { createUsageStore } from './usage/usage-store.ts'
+
+export interface Gateway {
+  /** The listener that clients reach, not yet listening. */
+  readonly app: FastifyInstance
+  readonly users: UserStore
+  readonly sessions: SessionStore
+  /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
+  flush(): Promise<void>
+  /** Closes what it opened; the backing is the caller's. */
+  close(): Promise<void>
+}
+
+interface Parts {
+  config: Config
+  backing: Backing
+  clock: Clock
+  logger: Logger
+}
+
+/** @throws KeyError where the signing keys cannot be read */
+export async function createGateway({ config, backing, clock, logger }: Parts): Promise<Gateway> {
+  const { database, limiters } = backing
+  const users = createUserStore(database)
+  const keys = await openKeys({ config, backing, clock, logger })
+  const tokens = createTokens({
+    keys,
+    clock,
+    issuer: config.auth.issuer,
+    audience: config.auth.audience,
+    accessTokenTtl: config.auth.access_token_ttl,
+    refreshTokenTtl: config.auth.refresh_token_ttl,
+  })
+
+  const sessionStore = createSessionStore(database)
+  const pendingLogouts = createPendingLogouts({
+    store: sessionStore,
+    onError: error => logger.warn({ err: error }, 'logouts are still to be stored'),
+  })
+  const sessions = createSessions({
+    store: sessionStore,
+    tokens,
+    pendingLogouts,
+    clock,
+    reuse: config.auth.refresh_reuse,
+  })
+  const passwords = await createPasswords(config.auth.hashing)
+  const accounts = createAccounts({ users, passwords, sessions })
+
+  const apiTokens = createApiTokenStore(database)
+  const lastUsed = createLastUsed({
+    store: apiTokens,
+    clock,
+    onError: error => logger.warn({ err: error }, 'last use of a key not written'),
+  })
+  const guards = createGuards({
+    authenticate: createAuthenticate({
+      tokens,
+      users,
+      apiTokens,
+      lastUsed,
+      badKeys: limiters.bad_keys,
+      onKeyFault: error => logger.warn({ err: error }, 'a key could not be checked'),
+    }),
+    countDailyUse: createCountDailyUse(
+      createDailyCounter({
+        store: createUsageStore(database),
+        fast: backing.keyValue && createFastCount(backing.keyValue),
+        clock,
+        limit: config.limits.free_daily,
+        onFallback: error => logger.debug({ err: error }, 'daily use counted without Redis'),
+      }),
+      config.limits.free_daily,
+      clock,
+    ),
+  })
+
+  const pruner = createPruner({
+    store: sessionStore,
+    clock,
+    onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
+  })
+  const upstreams = createUpstreams(config.upstreams)
+  const endpoints = createAuthEndpoints({ accounts, sessions, limiters })
+  const own = createOwnPaths([
+    ...Object.keys(endpoints).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
+    { path: jwksPath, methods: ['GET', 'HEAD'] },
+  ])
+  const arrivals = createArrivals({
+    findOwn: own.find,
+    routes: createRouteTable(config.routes.map(compileRoute)),
+    proxies: createTrustedProxies(config.server.trusted_proxies),
+    newRequestId: randomUUID,
+  })
+  const app = createFrontDoor({
+    passages: createPassages(arrivals.read),
+    endpoints,
+    jwks: keys.jwks,
+    guards,
+    pass: createPass(upstreams, config.server.timeouts.body_idle),
+    timeouts: config.server.timeouts,
+    logger,
+    logRequest: createAccessLog(logger, config.server.log.requests),
+  })
+
+  return {
+    app,
+    users,
+    sessions: sessionStore,
+    async flush() {
+      await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
+    },
+    async close() {
+      pruner.stop()
+      pendingLogouts.close()
+      await upstreams.close()
+    },
+  }
+}
+
+/** From files where `auth.keys` names some, else those that the replicas share in the database. */
+async function openKeys({ config, backing, clock, logger }: Parts): Promise<SigningKeys> {
+  const { keys: files, key_secret: secret } = config.auth
+  if (files.length > 0) return readSigningKeys(files)
+  return openSigningKeys({
+    store: createKeyStore(backing.database),
+    sealer: secret === null ? undefined : await createSealer(secret),
+    clock,
+    onError: error => logger.error({ err: error }, 'the stored signing keys cannot be read'),
+  })
+}

@@ -1,0 +1,16 @@
+// Who calls: nobody in particular, or a user and by which credential.
+import type { User } from '../accounts/user.ts'
+
+export type Identity = Anonymous | KnownUser
+
+export interface Anonymous {
+  readonly kind: 'anonymous'
+}
+
+export interface KnownUser {
+  readonly kind: 'user'
+  readonly user: User
+  readonly by: 'access_token' | 'api_token'
+}
+
+export const anonymous: Anonymous = { kind: 'anonymous' }

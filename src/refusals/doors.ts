@@ -1,0 +1,68 @@
+// Every door through which Fastify and node:http would say no in English (FIELD-NOTES lists four) says it our way.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { drain } from '../wire/linger.ts'
+import { answerOf, rawAnswer, toRefusal } from './answer.ts'
+import { Refusal } from './refusal.ts'
+
+/** Told of every refusal and fault, for the log. */
+export type OnRefusal = (request: FastifyRequest, refusal: Refusal) => void
+
+export function installDoors(app: FastifyInstance, onRefusal: OnRefusal): void {
+  app.setErrorHandler((thrown: FastifyError, request, reply) => refuse(request, reply, thrown, onRefusal))
+  app.setNotFoundHandler((request, reply) => refuse(request, reply, new Refusal('route_unknown'), onRefusal))
+  app.server.on('connect', (_request, socket) => endWith(socket, new Refusal('request_invalid')))
+}
+
+/** For Fastify's `frameworkErrors`: a URL that its router cannot read. */
+export function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  thrown: unknown,
+  onRefusal: OnRefusal,
+): void {
+  const refusal = toRefusal(thrown)
+  onRefusal(request, refusal)
+  const { status, headers, body } = answerOf(refusal)
+  // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
+  if (request.headers.expect !== undefined) reply.header('connection', 'close')
+  reply.raw.once('finish', () => drain(request.raw))
+  reply.code(status).headers(headers).send(body)
+}
+
+/** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
+export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || answerIsUnderWay(socket)) {
+    socket.destroy()
+    return
+  }
+  endWith(socket, new Refusal(error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'))
+}
+
+/** Half a response with another behind it would be read as one. */
+function answerIsUnderWay(socket: Duplex): boolean {
+  const { _httpMessage: message } = socket as Duplex & { _httpMessage?: { headersSent: boolean } | null }
+  return message?.headersSent ?? false
+}
+
+/** Half-closes and reads on for a moment, so that a reset does not overtake the answer. */
+function endWith(socket: Duplex, refusal: Refusal): void {
+  if (ended.has(socket)) return
+  ended.add(socket)
+  socket.on('error', () => socket.destroy())
+  socket.end(rawAnswer(refusal))
+  socket.resume()
+  setTimeout(() => socket.destroy(), 500)
+}
+
+const ended = new WeakSet<Duplex>()
+
+/** `Expect` reaches the guards as any request does: they answer before any `100 Continue` (RFC 9110 §10.1.1). */
+export function routeExpectations(server: Server): void {
+  for (const event of ['checkContinue', 'checkExpectation']) {
+    server.on(event, (request: IncomingMessage, response: ServerResponse) => {
+      server.emit('request', request, response)
+    })
+  }
+}

@@ -1,0 +1,64 @@
+// The header fields and trailers of an upstream's answer that a client receives (CONTRACT §6).
+
+/**
+ * @param raw names and values in turn, as undici gives them
+ * @param requestId added where the upstream names none
+ */
+export function answerFields(raw: readonly Buffer[], requestId: string): string[] {
+  const fields: string[] = []
+  let named: Set<string> | undefined
+  let via = ''
+  let identified = false
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = text(raw[i])
+    const value = text(raw[i + 1])
+    const lower = name.toLowerCase()
+    if (lower === 'connection') named = options(value, named)
+    else if (lower === 'via') via = via === '' ? value : `${via}, ${value}`
+    else if (!isDropped(lower)) fields.push(name, value)
+    if (lower === 'x-request-id') identified = true
+  }
+  const kept = named === undefined ? fields : withoutNamed(fields, named)
+  if (!identified) kept.push('x-request-id', requestId)
+  kept.push('via', via === '' ? '1.1 peage' : `${via}, 1.1 peage`)
+  return kept
+}
+
+/** Trailers go through the same sieve as fields. */
+export function answerTrailers(raw: readonly (string | Buffer)[]): [string, string][] {
+  const trailers: [string, string][] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = text(raw[i])
+    if (!isDropped(name.toLowerCase())) trailers.push([name, text(raw[i + 1])])
+  }
+  return trailers
+}
+
+/** Hop by hop (RFC 9110 §7.6.1), or the gateway's alone to set: a client tells our refusals by `X-Peage-Error`. */
+function isDropped(name: string): boolean {
+  return dropped.has(name) || name.startsWith('proxy-')
+}
+
+const dropped = new Set(['connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade', 'x-peage-error'])
+
+/** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */
+function options(value: string, before: Set<string> | undefined): Set<string> {
+  const named = before ?? new Set<string>()
+  for (const option of value.toLowerCase().split(',')) named.add(option.trim())
+  named.delete('content-length')
+  return named
+}
+
+function withoutNamed(fields: string[], named: Set<string>): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    if (!named.has(name.toLowerCase())) kept.push(name, fields[i + 1] as string)
+  }
+  return kept
+}
+
+/** Field bytes are kept as they are: Node writes latin1 back. */
+function text(bytes: Buffer | string | undefined): string {
+  return typeof bytes === 'string' ? bytes : (bytes as Buffer).toString('latin1')
+}

@@ -1,0 +1,63 @@
+// A JSON body as the endpoints take it: an object, whatever the Content-Type; anything else counts as `{}` (spec §4).
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../refusals/refusal.ts'
+import { RequestBody } from './request-body.ts'
+
+interface Reading {
+  /** Milliseconds between two chunks. */
+  idle: number
+  hasBody: boolean
+  /** Declared length, where there is one. */
+  contentLength: number | undefined
+  /** Tells a client that waits for it to send its body. */
+  sendContinue: (() => void) | undefined
+}
+
+/** 64 KiB (CONTRACT §3). */
+const maxBytes = 65_536
+
+/** @throws Refusal 413 `body_too_large`, at once where the declared length tells */
+export async function readJsonObject(request: IncomingMessage, reading: Reading): Promise<JsonObject> {
+  if (!reading.hasBody) return new JsonObject({})
+  if ((reading.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
+  reading.sendContinue?.()
+  const chunks: Buffer[] = []
+  for await (const chunk of new RequestBody(request, { maxBytes, idle: reading.idle }))
+    chunks.push(chunk as Buffer)
+  return new JsonObject(parse(Buffer.concat(chunks)))
+}
+
+/** Reads own members only: `__proto__` and `constructor` in a body are names like any other. */
+export class JsonObject {
+  readonly #members: object
+
+  constructor(members: object) {
+    this.#members = members
+  }
+
+  /** The member's value where it is a string, else the empty string (CONTRACT §3). */
+  string(name: string): string {
+    const value = this.value(name)
+    return typeof value === 'string' ? value : ''
+  }
+
+  value(name: string): unknown {
+    return Object.hasOwn(this.#members, name) ? (this.#members as Record<string, unknown>)[name] : undefined
+  }
+
+  names(): string[] {
+    return Object.keys(this.#members)
+  }
+}
+
+// Broken UTF-8 is not JSON (RFC 8259 §8.1), and neither is a text that begins with a byte order mark.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function parse(bytes: Buffer): object {
+  try {
+    const value: unknown = JSON.parse(decoder.decode(bytes))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

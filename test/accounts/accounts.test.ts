@@ -1,0 +1,233 @@
+import argon2 from 'argon2'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createAccounts } from '../../src/accounts/accounts.ts'
+import { createPasswords } from '../../src/accounts/password.ts'
+import { type Database, StorageError } from '../../src/backing/database.ts'
+import { describeOverDatabases, embeddedDatabase } from '../support/databases.ts'
+import { openRoom, outcome, password, type Room, tally } from './setup.ts'
+
+const hashes = vi.spyOn(argon2, 'hash')
+const verifications = vi.spyOn(argon2, 'verify')
+beforeEach(() => {
+  hashes.mockClear()
+  verifications.mockClear()
+})
+
+describeOverDatabases('accounts', open => {
+  let database: Database
+  let room: Room
+
+  beforeAll(async () => {
+    database = await open()
+    room = await openRoom(database)
+  })
+  afterAll(() => database.close())
+
+  const register = (email: string, given = password) =>
+    outcome(room.accounts.register({ email, password: given }))
+  const login = (email: string, given = password) => outcome(room.accounts.login({ email, password: given }))
+  const usersWith = async (email: string) =>
+    (await database.query('select 1 from users where email = $1', [email])).length
+
+  describe('register', () => {
+    it('creates a free account under the email stripped and lower-cased', async () => {
+      const answer = await room.accounts.register({ email: ' New@Example.com\n', password })
+      expect(answer).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
+      expect(await room.users.findActiveById(answer.user_id)).toMatchObject({
+        email: 'new@example.com',
+        plan: 'free',
+      })
+    })
+
+    it('says what is wrong in the order email, too short, too long, taken', async () => {
+      await room.register('order@example.com')
+      expect(await register('no-at-sign', '')).toBe('email_invalid')
+      expect(await register('', 'a'.repeat(2000))).toBe('email_invalid')
+      expect(await register('a\0@b.c')).toBe('email_invalid')
+      expect(await register('order@example.com', '1234567')).toBe('password_too_short')
+      expect(await register('order@example.com', '12345678\ud83d')).toBe('password_too_short')
+      expect(await register('order@example.com', 'a'.repeat(1025))).toBe('password_too_long')
+      expect(await register('Order@example.com')).toBe('email_taken')
+    })
+
+    it('costs no hash where the email is taken', async () => {
+      await room.register('taken@example.com')
+      hashes.mockClear()
+      expect(await register('taken@example.com')).toBe('email_taken')
+      expect(hashes).not.toHaveBeenCalled()
+    })
+
+    it('answers 500 for the email of an inactive account and changes nothing', async () => {
+      const id = await room.register('inactive@example.com')
+      await room.users.update(id, { is_active: 0 })
+      expect(await register('inactive@example.com', 'un autre mot de passe')).toBe('internal')
+      expect(await usersWith('inactive@example.com')).toBe(1)
+      expect(await room.users.findById(id)).toMatchObject({ is_active: 0 })
+    })
+
+    it('keeps nothing where the subscription cannot be stored', async () => {
+      await database.query('alter table subscriptions rename to elsewhere')
+      expect(await register('unit@example.com')).toBe('internal')
+      expect(await usersWith('unit@example.com')).toBe(0)
+      await database.query('alter table elsewhere rename to subscriptions')
+      expect(await register('unit@example.com')).toBe('ok')
+    })
+
+    it('200 times at once with one email makes one account, 199 refusals and one hash', async () => {
+      const outcomes = await Promise.all(Array.from({ length: 200 }, () => register('parallel@example.com')))
+      expect(tally(outcomes)).toEqual({ ok: 1, email_taken: 199 })
+      expect(await usersWith('parallel@example.com')).toBe(1)
+      expect(hashes).toHaveBeenCalledTimes(1)
+    })
+
+    it('at once through two replicas makes one account, and the rest are told it is taken', async () => {
+      const other = await openRoom(database)
+      for (let round = 0; round < 5; round += 1) {
+        const email = `replicas${round}@example.com`
+        const outcomes = await Promise.all(
+          Array.from({ length: 20 }, (_, i) =>
+            outcome((i % 2 ? room : other).accounts.register({ email, password })),
+          ),
+        )
+        expect(tally(outcomes)).toEqual({ ok: 1, email_taken: 19 })
+      }
+    })
+
+    it('shares the failure of the first with those who came while it was under way', async () => {
+      const id = await room.register('shared@example.com')
+      await room.users.update(id, { is_active: 0 })
+      hashes.mockClear()
+      const outcomes = await Promise.all(Array.from({ length: 10 }, () => register('shared@example.com')))
+      expect(tally(outcomes)).toEqual({ internal: 10 })
+      expect(hashes).toHaveBeenCalledTimes(1)
+      await room.users.delete(id)
+      expect(await register('shared@example.com')).toBe('ok')
+    })
+
+    it('answers 503 when hashing is full, and works again afterwards', async () => {
+      const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
+      const outcomes = await Promise.all(
+        Array.from({ length: 6 }, (_, i) =>
+          outcome(busy.accounts.register({ email: `full${i}@example.com`, password })),
+        ),
+      )
+      expect(tally(outcomes)).toEqual({ ok: 2, service_unavailable: 4 })
+      expect(await outcome(busy.accounts.register({ email: 'full@example.com', password }))).toBe('ok')
+    })
+  })
+
+  describe('login', () => {
+    let id: number
+    beforeAll(async () => {
+      id = await room.register('login@example.com')
+      const inactive = await room.register('gone@example.com')
+      await room.users.update(inactive, { is_active: 0 })
+    })
+
+    it('answers the right password with a pair that carries the current plan', async () => {
+      await room.users.update(id, { plan: 'premium' })
+      const pair = await room.accounts.login({ email: ' LOGIN@example.com ', password })
+      expect(pair).toEqual({
+        access_token: expect.any(String),
+        refresh_token: expect.any(String),
+        token_type: 'Bearer',
+        plan: 'premium',
+      })
+      expect(await room.tokens.verifyAccess(pair.access_token)).toMatchObject({ userId: id })
+    })
+
+    it('asks for both values, and takes white space for a password', async () => {
+      expect(await login('', password)).toBe('credentials_missing')
+      expect(await login(' \t', password)).toBe('credentials_missing')
+      expect(await login('login@example.com', '')).toBe('credentials_missing')
+      expect(await login('login@example.com', '   ')).toBe('credentials_invalid')
+    })
+
+    it.each([
+      ['a wrong password', 'login@example.com', 'un autre mot de passe'],
+      ['an unknown email', 'unknown@example.com', password],
+      ['an email that none can have', 'no-at-sign', password],
+      ['an inactive account', 'gone@example.com', password],
+      ['a password that is too long', 'login@example.com', 'a'.repeat(1025)],
+      ['half of a character', 'login@example.com', '\ud83d'],
+    ])('answers %s alike, after one comparison', async (_, email, given) => {
+      expect(await login(email, given)).toBe('credentials_invalid')
+      expect(verifications).toHaveBeenCalledTimes(1)
+      expect(hashes).not.toHaveBeenCalled()
+    })
+
+    it('stores one session, and none where it is refused', async () => {
+      const before = (await room.sessions.list(id)).length
+      await login('login@example.com', 'un autre mot de passe')
+      expect(await room.sessions.list(id)).toHaveLength(before)
+      await login('login@example.com')
+      expect(await room.sessions.list(id)).toHaveLength(before + 1)
+    })
+
+    it('never shows the store an email that it cannot hold', async () => {
+      const seen: unknown[] = []
+      const watched: Database = {
+        ...database,
+        query: (sql, values) => {
+          seen.push(...(values ?? []))
+          return database.query(sql, values)
+        },
+      }
+      const { accounts } = await openRoom(watched)
+      seen.length = 0
+      for (const email of ['a\0@b.c', `${'a'.repeat(10_000)}@b.c`, 'a\ud800@b.c']) {
+        expect(await outcome(accounts.login({ email, password }))).toBe('credentials_invalid')
+      }
+      expect(seen).toEqual([])
+    })
+
+    /** A login during which something happens after the password was found right. */
+    async function loginWhile(email: string, happens: () => Promise<unknown>) {
+      const passwords = await createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
+      const accounts = createAccounts({
+        users: room.users,
+        sessions: room.sessions,
+        passwords: {
+          hash: passwords.hash,
+          async verify(...given) {
+            const right = await passwords.verify(...given)
+            await happens()
+            return right
+          },
+        },
+      })
+      return accounts.login({ email, password })
+    }
+
+    it('is refused where the account was deactivated after its password was found right', async () => {
+      const late = await room.register('late@example.com')
+      const tried = loginWhile('late@example.com', () => room.users.update(late, { is_active: 0 }))
+      expect(await outcome(tried)).toBe('credentials_invalid')
+      expect(await database.query('select 1 from refresh_tokens where user_id = $1', [late])).toEqual([])
+    })
+
+    it('opens a dead session where the password was changed, or all were revoked, in between', async () => {
+      const changed = await room.register('changed@example.com')
+      for (const happens of [
+        () => room.sessions.revokeAll(changed),
+        async () => room.users.setPassword(changed, await argon2.hash(password)),
+      ]) {
+        const pair = await loginWhile('changed@example.com', happens)
+        expect(await outcome(room.sessions.refresh(pair.refresh_token))).toBe('refresh_token_inactive')
+      }
+      expect(await room.sessions.list(changed)).toEqual([])
+    })
+  })
+})
+
+describe('accounts without their store', () => {
+  it('register answers 500, login lets the failure go up', async () => {
+    const database = await embeddedDatabase()
+    const room = await openRoom(database)
+    await room.register('before@example.com')
+    await database.close()
+    expect(await outcome(room.accounts.register({ email: 'after@example.com', password }))).toBe('internal')
+    const login = room.accounts.login({ email: 'before@example.com', password })
+    await expect(login).rejects.toBeInstanceOf(StorageError)
+  })
+})

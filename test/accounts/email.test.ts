@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isStorableEmail, normalizeEmail } from '../../src/accounts/email.ts'
+
+describe('emails', () => {
+  it('are compared without white space around them and in lower case', () => {
+    expect(normalizeEmail(' \t\u00a0Case1@Example.COM\n')).toBe('case1@example.com')
+  })
+
+  it('are lower-cased in the same way whatever the locale', () => {
+    expect(normalizeEmail('I@example.com')).toBe('i@example.com')
+  })
+
+  it('are the same after a second normalisation', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), raw => {
+        expect(normalizeEmail(normalizeEmail(raw))).toBe(normalizeEmail(raw))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('need no more than an @', () => {
+    for (const email of ['a@b', '@@', '@', 'a b@c.d', "a'--@b.c"]) expect(isStorableEmail(email)).toBe(true)
+  })
+
+  it.each([
+    ['', 'is empty'],
+    ['a', 'has no @'],
+    ['\uff20', 'has only a full-width @'],
+    ['a\u0000@b.c', 'has a NUL'],
+    ['a\u001c@b.c', 'has a C0 control'],
+    ['a\u007f@b.c', 'has a DEL'],
+    ['a\u0085@b.c', 'has a C1 control'],
+    ['a\ud800@b.c', 'has a lone high surrogate'],
+    ['\udc00a@b.c', 'has a lone low surrogate'],
+  ])('%j is refused: it %s', email => {
+    expect(isStorableEmail(email)).toBe(false)
+  })
+
+  it('have at most 254 code points, counted after normalisation', () => {
+    const rest = '@example.com'
+    expect(isStorableEmail('a'.repeat(254 - rest.length) + rest)).toBe(true)
+    expect(isStorableEmail('a'.repeat(255 - rest.length) + rest)).toBe(false)
+    expect(isStorableEmail('😀'.repeat(254 - rest.length) + rest)).toBe(true)
+    expect(isStorableEmail('😀'.repeat(255 - rest.length) + rest)).toBe(false)
+    // İ becomes two code points.
+    expect(isStorableEmail(normalizeEmail('İ'.repeat(200) + rest))).toBe(false)
+  })
+
+  it('that are stored hold no control character and no half of a character, whatever was sent', () => {
+    const sent = fc.string({
+      unit: fc.oneof(
+        fc.constant('@'),
+        fc.integer({ max: 0xffff }).map(unit => String.fromCharCode(unit % 0x10000)),
+      ),
+    })
+    fc.assert(
+      fc.property(sent, raw => {
+        const email = normalizeEmail(raw)
+        fc.pre(isStorableEmail(email))
+        expect(Buffer.from(email).toString()).toBe(email)
+        expect(email).not.toMatch(/\p{Cc}/u)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})

@@ -1,0 +1,76 @@
+import argon2 from 'argon2'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { createPasswords, passwordFault } from '../../src/accounts/password.ts'
+
+const verifications = vi.spyOn(argon2, 'verify')
+const passwords = await createPasswords({ concurrency: 2, queue: 64, wait: 5_000 })
+const right = 'un mot de passe'
+const hash = await passwords.hash(right)
+
+beforeEach(() => {
+  verifications.mockClear()
+})
+
+describe('passwords', () => {
+  it('are stored as Argon2id, salted, with 19 MiB, two passes and one lane', async () => {
+    expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    expect(await passwords.hash(right)).not.toBe(hash)
+  })
+
+  it('are taken from 8 to 1,024 code points', () => {
+    expect(passwordFault('1234567')).toBe('password_too_short')
+    expect(passwordFault('éééé')).toBe('password_too_short')
+    expect(passwordFault('12345678')).toBeUndefined()
+    expect(passwordFault('        ')).toBeUndefined()
+    expect(passwordFault('😀'.repeat(7))).toBe('password_too_short')
+    expect(passwordFault('😀'.repeat(1024))).toBeUndefined()
+    expect(passwordFault('a'.repeat(1025))).toBe('password_too_long')
+  })
+
+  it('with half of a character are too short, however long', () => {
+    expect(passwordFault('12345678\ud83d')).toBe('password_too_short')
+    expect(passwordFault(`${'a'.repeat(2000)}\udc00`)).toBe('password_too_short')
+  })
+
+  it.each([
+    ['a space at the end', `${right} `],
+    ['a NUL at the end', `${right}\0`],
+    ['another letter case', right.toUpperCase()],
+    ['nothing', ''],
+  ])('are hashed as given: with %s it is another', async (_, other) => {
+    expect(await passwords.verify(hash, other)).toBe(false)
+    expect(await passwords.verify(hash, right)).toBe(true)
+  })
+
+  it('are not cut: two that differ after 72 bytes differ, and so do the two normal forms of é', async () => {
+    const long = await passwords.hash('a'.repeat(73))
+    expect(await passwords.verify(long, 'a'.repeat(72))).toBe(false)
+    expect(await passwords.verify(await passwords.hash('motdepass\u00e9'), 'motdepasse\u0301')).toBe(false)
+  })
+
+  it.each([
+    ['no account', undefined, right],
+    ['a wrong one', hash, 'un autre mot de passe'],
+    ['one that is too long', hash, 'a'.repeat(5000)],
+    ['half of a character', hash, '\ud83d'],
+    ['a stored hash of another kind', '$2b$10$abcdefghijklmnopqrstuv', right],
+  ])('cost one comparison of the same parameters for %s, and the answer is no', async (_, stored, given) => {
+    expect(await passwords.verify(stored, given)).toBe(false)
+    expect(verifications).toHaveBeenCalledTimes(1)
+    expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  })
+
+  it('that were stored with older parameters still open their account', async () => {
+    const older = await argon2.hash(right, { memoryCost: 4096, timeCost: 3, parallelism: 2 })
+    expect(await passwords.verify(older, right)).toBe(true)
+    expect(await passwords.verify(older, 'un autre mot de passe')).toBe(false)
+  })
+
+  it('are answered with 503 when too much hashing is under way', async () => {
+    const busy = await createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
+    const first = busy.hash(right)
+    await expect(busy.hash(right)).rejects.toMatchObject({ code: 'service_unavailable' })
+    await expect(busy.verify(undefined, right)).rejects.toMatchObject({ code: 'service_unavailable' })
+    await first
+  })
+})

@@ -1,0 +1,371 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createSessionStore } from '../../src/accounts/session-store.ts'
+import type { TokenPair } from '../../src/accounts/sessions.ts'
+import type { Database, Queryable } from '../../src/backing/database.ts'
+import { sha256Hex } from '../../src/identity/digest.ts'
+import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
+
+let count = 0
+/** A new user with one session. */
+async function newSession(room: Room): Promise<{ id: number; pair: TokenPair }> {
+  count += 1
+  const email = `session${count}@example.com`
+  return { id: await room.register(email), pair: await room.accounts.login({ email, password }) }
+}
+
+interface Row {
+  revoked: number
+  rotated_at: Date | null
+  expires_at: Date
+  user_id: number
+}
+
+async function recordOf(database: Database, token: string): Promise<Row | undefined> {
+  const columns = 'revoked, rotated_at, expires_at, user_id'
+  return (
+    await database.query<Row>(`select ${columns} from refresh_tokens where token_hash = $1`, [
+      sha256Hex(token),
+    ])
+  )[0]
+}
+
+const used = (room: Room, token: string) => outcome(room.sessions.refresh(token))
+
+describeOverDatabases('sessions', open => {
+  let database: Database
+  let room: Room
+
+  beforeAll(async () => {
+    database = await open()
+    room = await openRoom(database)
+  })
+  afterAll(() => database.close())
+
+  it('a login stores the SHA-256 of its refresh token, to expire in 30 days', async () => {
+    const { id, pair } = await newSession(room)
+    expect(await recordOf(database, pair.refresh_token)).toEqual({
+      revoked: 0,
+      rotated_at: null,
+      expires_at: new Date(room.clock.now() + 30 * day),
+      user_id: id,
+    })
+  })
+
+  it('a refresh answers a new pair, revokes the token presented, and stores its successor', async () => {
+    const { id, pair } = await newSession(room)
+    await room.users.update(id, { plan: 'pro' })
+    const next = await room.sessions.refresh(` ${pair.refresh_token}\n`)
+    expect(next).toMatchObject({ token_type: 'Bearer', plan: 'pro' })
+    expect(next.refresh_token).not.toBe(pair.refresh_token)
+    expect(await room.tokens.verifyAccess(next.access_token)).toMatchObject({ userId: id })
+    expect(await recordOf(database, pair.refresh_token)).toMatchObject({
+      revoked: 1,
+      rotated_at: new Date(room.clock.now()),
+    })
+    expect(await recordOf(database, next.refresh_token)).toMatchObject({ revoked: 0, rotated_at: null })
+  })
+
+  it('a refresh token used twice is refused, and its successor goes on working', async () => {
+    const { pair } = await newSession(room)
+    const next = await room.sessions.refresh(pair.refresh_token)
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+    expect(await used(room, next.refresh_token)).toBe('ok')
+  })
+
+  it('of 50 simultaneous uses of one token exactly one gets a pair', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const { id, pair } = await newSession(room)
+      const uses = await Promise.all(Array.from({ length: 50 }, () => used(room, pair.refresh_token)))
+      expect(tally(uses)).toEqual({ ok: 1, refresh_token_inactive: 49 })
+      expect(await room.sessions.list(id)).toHaveLength(1)
+    }
+  })
+
+  it('says what is wrong with a token in the order missing, invalid, inactive', async () => {
+    const { id, pair } = await newSession(room)
+    expect(await used(room, '')).toBe('refresh_token_missing')
+    expect(await used(room, ' \t\n')).toBe('refresh_token_missing')
+    expect(await used(room, 'x')).toBe('refresh_token_invalid')
+    expect(await used(room, '\ud800')).toBe('refresh_token_invalid')
+    expect(await used(room, pair.access_token)).toBe('refresh_token_invalid')
+    // Signed, and not in the store.
+    expect(await used(room, (await room.tokens.issueRefresh(id)).token)).toBe('refresh_token_inactive')
+  })
+
+  it('a token is refused as another user’s, though its hash is stored', async () => {
+    const [mine, other] = [await newSession(room), await newSession(room)]
+    const hash = sha256Hex(mine.pair.refresh_token)
+    await database.query('update refresh_tokens set user_id = $1 where token_hash = $2', [other.id, hash])
+    expect(await used(room, mine.pair.refresh_token)).toBe('refresh_token_inactive')
+  })
+
+  it('a token past its expires_at in the store is refused', async () => {
+    const { pair } = await newSession(room)
+    await database.query('update refresh_tokens set expires_at = $1 where token_hash = $2', [
+      new Date(room.clock.now()),
+      sha256Hex(pair.refresh_token),
+    ])
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+  })
+
+  it('a token whose JWT has expired is refused as such', async () => {
+    const other = await openRoom(database)
+    const { pair } = await newSession(other)
+    other.clock.advance(30 * day)
+    expect(await used(other, pair.refresh_token)).toBe('refresh_token_invalid')
+  })
+
+  it('an inactive user is told so, and nothing is revoked by it', async () => {
+    const { id, pair } = await newSession(room)
+    await room.users.update(id, { is_active: 0 })
+    expect(await used(room, pair.refresh_token)).toBe('user_not_found')
+    expect(await recordOf(database, pair.refresh_token)).toMatchObject({ revoked: 0, rotated_at: null })
+    await room.users.update(id, { is_active: 1 })
+    expect(await used(room, pair.refresh_token)).toBe('ok')
+  })
+
+  it('an inactive user with a token that is not active is told that', async () => {
+    const { id, pair } = await newSession(room)
+    const next = await room.sessions.refresh(pair.refresh_token)
+    await room.sessions.logout(next.refresh_token)
+    await room.users.update(id, { is_active: 0 })
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+    expect(await used(room, next.refresh_token)).toBe('refresh_token_inactive')
+  })
+
+  it('a token that was logged out is refused, and no other is', async () => {
+    const { pair } = await newSession(room)
+    const other = await newSession(room)
+    await room.sessions.logout(` ${pair.refresh_token} `)
+    expect(await recordOf(database, pair.refresh_token)).toMatchObject({ revoked: 1, rotated_at: null })
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+    expect(await used(room, other.pair.refresh_token)).toBe('ok')
+  })
+
+  it('a logout with anything else changes nothing and does not fail', async () => {
+    const { pair } = await newSession(room)
+    for (const token of ['', ' ', 'x', 'a\0', '\ud800', pair.access_token, 'x'.repeat(60_000)]) {
+      await room.sessions.logout(token)
+    }
+    expect(room.pendingLogouts.count).toBe(0)
+    expect(await used(room, pair.refresh_token)).toBe('ok')
+  })
+
+  it('the list holds the active sessions alone', async () => {
+    const { id, pair } = await newSession(room)
+    const next = await room.sessions.refresh(pair.refresh_token)
+    expect(await room.sessions.list(id)).toEqual([
+      {
+        id: expect.any(Number),
+        created_at: expect.any(Date),
+        expires_at: new Date(room.clock.now() + 30 * day),
+      },
+    ])
+    await room.sessions.logout(next.refresh_token)
+    expect(await room.sessions.list(id)).toEqual([])
+  })
+
+  it('revoke-all ends every session of its user, and later ones work', async () => {
+    const { id, pair } = await newSession(room)
+    const other = await newSession(room)
+    expect(await room.sessions.revokeAll(id)).toBe(true)
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+    expect(await used(room, other.pair.refresh_token)).toBe('ok')
+    const again = await room.accounts.login({ email: (await room.users.findById(id))?.email ?? '', password })
+    expect(await used(room, again.refresh_token)).toBe('ok')
+    expect(await room.sessions.revokeAll(9007199254740991)).toBe(false)
+  })
+
+  it('after revoke-all none of 20 tokens that were being rotated works, 20 times out of 20', async () => {
+    for (let round = 0; round < 20; round += 1) await raceRevokeAll(room)
+  })
+
+  describe('where a reuse revokes all', () => {
+    let strict: Room
+    beforeAll(async () => {
+      strict = await openRoom(database, { reuse: 'revoke_all' })
+    })
+
+    it('a token that was rotated more than 10 s ago ends every session of its user', async () => {
+      const { pair } = await newSession(strict)
+      const next = await strict.sessions.refresh(pair.refresh_token)
+      strict.clock.advance(10_001)
+      expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
+      expect(await used(strict, next.refresh_token)).toBe('refresh_token_inactive')
+    })
+
+    it('a token that was rotated 10 s ago or later does not', async () => {
+      const { pair } = await newSession(strict)
+      const next = await strict.sessions.refresh(pair.refresh_token)
+      strict.clock.advance(10_000)
+      expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
+      expect(await used(strict, next.refresh_token)).toBe('ok')
+    })
+
+    it('a token that was logged out, or never stored, does not', async () => {
+      const { id, pair } = await newSession(strict)
+      const email = (await strict.users.findById(id))?.email ?? ''
+      const other = await strict.accounts.login({ email, password })
+      await strict.sessions.logout(pair.refresh_token)
+      strict.clock.advance(60_000)
+      expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
+      expect(await used(strict, (await strict.tokens.issueRefresh(id)).token)).toBe('refresh_token_inactive')
+      expect(await used(strict, other.refresh_token)).toBe('ok')
+    })
+  })
+
+  it('where a reuse is only refused, the other sessions stay, however late it comes', async () => {
+    const { pair } = await newSession(room)
+    const next = await room.sessions.refresh(pair.refresh_token)
+    room.clock.advance(60_000)
+    expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
+    expect(await used(room, next.refresh_token)).toBe('ok')
+  })
+})
+
+/** Twenty clients of one user rotate without a pause; all of them have begun when everything is revoked. */
+async function raceRevokeAll(room: Room): Promise<void> {
+  count += 1
+  const email = `race${count}@example.com`
+  const id = await room.register(email)
+  const epoch = 0
+  const clients = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const opened = await room.sessions.open(id, epoch)
+      if (opened === 'user_inactive') throw new Error('not opened')
+      return { latest: opened.refresh_token, rotations: 0 }
+    }),
+  )
+  let begun = 0
+  let allBegun = () => {}
+  const ready = new Promise<void>(resolve => {
+    allBegun = resolve
+  })
+  const loops = clients.map(async client => {
+    for (;;) {
+      const pair = await room.sessions.refresh(client.latest).catch(() => undefined)
+      if (pair === undefined) return
+      client.latest = pair.refresh_token
+      client.rotations += 1
+      if (client.rotations === 1) begun += 1
+      if (begun === clients.length) allBegun()
+    }
+  })
+  await ready
+  await room.sessions.revokeAll(id)
+  await Promise.all(loops)
+  const afterwards = await Promise.all(clients.map(({ latest }) => used(room, latest)))
+  expect(tally(afterwards)).toEqual({ refresh_token_inactive: 20 })
+  expect(await room.sessions.list(id)).toEqual([])
+}
+
+describeWithPostgres('sessions of two connections', () => {
+  let database: Awaited<ReturnType<typeof postgresDatabase>>
+  let room: Room
+
+  beforeAll(async () => {
+    database = await postgresDatabase()
+    room = await openRoom(database)
+  })
+  afterAll(() => database.close())
+
+  /** Rotates within a transaction that is still open while `meanwhile` runs; returns the successor. */
+  async function rotateSlowly(id: number, token: string, meanwhile: () => Promise<void>): Promise<string> {
+    const successor = await room.tokens.issueRefresh(id)
+    await database.transaction(async tx => {
+      const rotation = await storeWithin(tx).rotate(
+        { userId: id, tokenHash: sha256Hex(token) },
+        { tokenHash: sha256Hex(successor.token), expiresAt: successor.expiresAt },
+        new Date(room.clock.now()),
+      )
+      expect(rotation.outcome).toBe('rotated')
+      await meanwhile()
+    })
+    return successor.token
+  }
+
+  const storeWithin = (tx: Queryable) =>
+    createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
+
+  /** Resolves when so many statements of this database wait for a lock. */
+  async function waitingForLocks(expected: number): Promise<void> {
+    for (;;) {
+      const rows = await database.query(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      if (rows.length === expected) return
+    }
+  }
+
+  it('revoke-all does not wait for a rotation in flight, and kills what comes of it', async () => {
+    const { id, pair } = await newSession(room)
+    const successor = await rotateSlowly(id, pair.refresh_token, async () => {
+      expect(await room.sessions.revokeAll(id)).toBe(true)
+    })
+    expect(await recordOf(database, successor)).toMatchObject({ revoked: 0 })
+    expect(await used(room, successor)).toBe('refresh_token_inactive')
+    expect(await room.sessions.list(id)).toEqual([])
+  })
+
+  it('a rotation that waited for revoke-all gets nothing', async () => {
+    const { id, pair } = await newSession(room)
+    let late: Promise<string> | undefined
+    await database.transaction(async tx => {
+      await tx.query('update users set session_epoch = session_epoch + 1 where id = $1', [id])
+      await tx.query('update refresh_tokens set revoked = 1 where user_id = $1', [id])
+      late = used(room, pair.refresh_token)
+      await waitingForLocks(1)
+    })
+    expect(await late).toBe('refresh_token_inactive')
+    expect(await room.sessions.list(id)).toEqual([])
+  })
+
+  it('uses that waited for the winner get nothing', async () => {
+    const { id, pair } = await newSession(room)
+    let late: Promise<string[]> | undefined
+    const successor = await rotateSlowly(id, pair.refresh_token, async () => {
+      late = Promise.all(Array.from({ length: 4 }, () => used(room, pair.refresh_token)))
+      await waitingForLocks(4)
+    })
+    expect(tally((await late) ?? [])).toEqual({ refresh_token_inactive: 4 })
+    expect(await room.sessions.list(id)).toHaveLength(1)
+    expect(await used(room, successor)).toBe('ok')
+  })
+
+  it('one that waited for a winner that failed wins in its place', async () => {
+    const { id, pair } = await newSession(room)
+    let late: Promise<string> | undefined
+    const failing = rotateSlowly(id, pair.refresh_token, async () => {
+      late = used(room, pair.refresh_token)
+      await waitingForLocks(1)
+      throw new Error('rolled back')
+    })
+    await expect(failing).rejects.toThrow('rolled back')
+    expect(await late).toBe('ok')
+    expect(await room.sessions.list(id)).toHaveLength(1)
+  })
+
+  it('a deletion of the user and a rotation never both wait for the other, whichever comes first', async () => {
+    const first = await newSession(room)
+    let deletion: Promise<boolean> | undefined
+    const successor = await rotateSlowly(first.id, first.pair.refresh_token, async () => {
+      deletion = room.users.delete(first.id)
+      await waitingForLocks(1)
+    })
+    expect(await deletion).toBe(true)
+    expect(await used(room, successor)).toBe('refresh_token_inactive')
+
+    const second = await newSession(room)
+    let late: Promise<string> | undefined
+    await database.transaction(async tx => {
+      // A deletion locks the user first, and its sessions next: here the rotation comes in between.
+      await tx.query('select 1 from users where id = $1 for update', [second.id])
+      late = used(room, second.pair.refresh_token)
+      await waitingForLocks(1)
+      await tx.query('delete from users where id = $1', [second.id])
+    })
+    expect(await late).toBe('refresh_token_inactive')
+  })
+})

@@ -1,0 +1,97 @@
+// The accounts room over a database, with a clock that tests move.
+import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
+import { createPasswords } from '../../src/accounts/password.ts'
+import { createPendingLogouts, type PendingLogouts } from '../../src/accounts/pending-logouts.ts'
+import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
+import { createSessions, type Sessions } from '../../src/accounts/sessions.ts'
+import { createUserStore, type UserStore } from '../../src/accounts/user-store.ts'
+import type { Database } from '../../src/backing/database.ts'
+import type { Clock } from '../../src/clock.ts'
+import { createKeyStore } from '../../src/identity/key-store.ts'
+import { openSigningKeys } from '../../src/identity/signing-keys.ts'
+import { createTokens, type Tokens } from '../../src/identity/tokens.ts'
+import { Refusal } from '../../src/refusals/refusal.ts'
+
+export interface MovableClock extends Clock {
+  advance(milliseconds: number): void
+}
+
+export function movableClock(): MovableClock {
+  let now = Date.now()
+  return {
+    now: () => now,
+    advance(milliseconds) {
+      now += milliseconds
+    },
+  }
+}
+
+export interface Room {
+  database: Database
+  clock: MovableClock
+  users: UserStore
+  store: SessionStore
+  tokens: Tokens
+  pendingLogouts: PendingLogouts
+  sessions: Sessions
+  accounts: Accounts
+  /** Registers and returns the id. */
+  register(email: string): Promise<number>
+}
+
+export interface RoomOptions {
+  reuse?: 'reject' | 'revoke_all'
+  hashing?: { concurrency: number; queue: number; wait: number }
+}
+
+export const password = 'un mot de passe'
+export const day = 24 * 60 * 60_000
+
+export async function openRoom(database: Database, options: RoomOptions = {}): Promise<Room> {
+  const clock = movableClock()
+  const onError = () => {}
+  const keys = await openSigningKeys({ store: createKeyStore(database), sealer: undefined, clock, onError })
+  const tokens = createTokens({
+    keys,
+    clock,
+    issuer: 'peage',
+    audience: 'peage',
+    accessTokenTtl: 15 * 60_000,
+    refreshTokenTtl: 30 * day,
+  })
+  const users = createUserStore(database)
+  const store = createSessionStore(database)
+  const pendingLogouts = createPendingLogouts({ store, onError })
+  const sessions = createSessions({ store, tokens, pendingLogouts, clock, reuse: options.reuse ?? 'reject' })
+  const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
+  const accounts = createAccounts({ users, passwords, sessions })
+  return {
+    database,
+    clock,
+    users,
+    store,
+    tokens,
+    pendingLogouts,
+    sessions,
+    accounts,
+    register: async email => (await accounts.register({ email, password })).user_id,
+  }
+}
+
+/** What became of a call: `ok`, or the code of the refusal. Any other failure is thrown. */
+export async function outcome(call: Promise<unknown>): Promise<string> {
+  try {
+    await call
+    return 'ok'
+  } catch (error) {
+    if (error instanceof Refusal) return error.code
+    throw error
+  }
+}
+
+/** How often each outcome came. */
+export function tally(outcomes: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const one of outcomes) counts[one] = (counts[one] ?? 0) + 1
+  return counts
+}

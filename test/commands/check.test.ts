@@ -1,0 +1,139 @@
+// The command line `peage check` and `peage schema`, run as a function on real files.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import { afterAll, describe, expect, it } from 'vitest'
+import { run } from '../../src/commands/run.ts'
+
+const cwd = mkdtempSync(join(tmpdir(), 'peage-check-'))
+afterAll(() => rmSync(cwd, { recursive: true }))
+
+async function peage(words: string[], env: Record<string, string> = {}) {
+  const printed = { stdout: '', stderr: '' }
+  const into = (name: 'stdout' | 'stderr') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        printed[name] += chunk
+        done()
+      },
+    })
+  const exit = await run(words, {
+    env,
+    cwd,
+    stdin: Readable.from([]),
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+  })
+  return { exit, ...printed }
+}
+
+function write(name: string, text: string): string {
+  writeFileSync(join(cwd, name), text)
+  return name
+}
+
+const TEN_FAULTS = `server:
+  listen: \${HOST}:8080
+  lisen: 0.0.0.0:80
+  timeouts: { headers: 10 seconds }
+limits:
+  free_daily: 1
+  free_daily: 2
+upstreams:
+  courses:
+    targets: [http://127.0.0.1:9000/v2]
+routes:
+  - path: /api/v1/courses/*
+    upstream: course
+  - path: /public
+    upstream: courses
+    auth: none
+    plans: [pro]
+  - path: /api/v1/auth/login
+    upstream: courses
+    auth: requird
+  - upstream: courses
+`
+
+describe('peage check', () => {
+  it('prints one line for each of ten different faults, at its line and column, and exits 2', async () => {
+    const { exit, stdout, stderr } = await peage(['check', '-c', write('faults.yaml', TEN_FAULTS)])
+    expect(stdout.split('\n')).toEqual([
+      'faults.yaml:2:11  server.listen  needs HOST, which is not set in the environment; set it or write ${HOST:-default}',
+      'faults.yaml:3:3  server.lisen  unknown key; did you mean listen?',
+      'faults.yaml:4:24  server.timeouts.headers  must be a duration such as 250ms, 30s, 15m or 30d',
+      'faults.yaml:7:3  limits.free_daily  is set twice in the same mapping; keep one',
+      'faults.yaml:10:15  upstreams.courses.targets[0]  must not have a path; strip_prefix or rewrite on the route changes paths',
+      'faults.yaml:13:15  routes[0].upstream  names no declared upstream; did you mean courses?',
+      'faults.yaml:17:12  routes[1].plans  needs a user: make auth required or optional, or leave it out',
+      'faults.yaml:18:11  routes[2].path  belongs to the gateway itself and cannot be declared',
+      'faults.yaml:20:11  routes[2].auth  must be required, optional or none; did you mean required?',
+      'faults.yaml:21:5  routes[3].path  is required: a path such as /api/v1/courses/*',
+      '',
+    ])
+    expect(exit).toBe(2)
+    expect(stderr).toBe('')
+  })
+
+  it('takes gateway.yaml where no file is named, counts what it found, and exits 0', async () => {
+    expect(await peage(['check'])).toEqual({
+      exit: 2,
+      stdout: 'gateway.yaml:1:1  (file)  cannot be read (no such file)\n',
+      stderr: '',
+    })
+    write('gateway.yaml', readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8'))
+    expect(await peage(['check'])).toEqual({
+      exit: 0,
+      stdout: 'gateway.yaml: ok (4 routes, 1 upstream)\n',
+      stderr: '',
+    })
+  })
+
+  it('reads the environment and files from where it was called', async () => {
+    write('issuer', 'from-a-file\n')
+    const file = write('env.yaml', 'auth:\n  issuer: ${file:issuer}\nlimits:\n  free_daily: ${N}\n')
+    expect(await peage(['check', '--config', file], { N: '3' })).toMatchObject({ exit: 0 })
+    expect(await peage(['check', '--config', file], { N: 'x' })).toEqual({
+      exit: 2,
+      stdout: 'env.yaml:4:15  limits.free_daily  must be a whole number\n',
+      stderr: '',
+    })
+  })
+})
+
+describe('peage', () => {
+  it('schema prints the committed JSON Schema', async () => {
+    const committed = readFileSync(new URL('../../gateway.schema.json', import.meta.url), 'utf8')
+    expect(await peage(['schema'])).toEqual({ exit: 0, stdout: committed, stderr: '' })
+  })
+
+  it('--version is the package’s, --help names the commands, both exit 0', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    expect(await peage(['--version'])).toEqual({ exit: 0, stdout: `${version}\n`, stderr: '' })
+    expect(await peage(['--help'])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/check[^]*schema/),
+      stderr: '',
+    })
+    expect(await peage(['check', '--help'])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringContaining('--config <file>'),
+    })
+  })
+
+  it.each([
+    [['chek'], 'Did you mean check?'],
+    [['check', '--confg', 'x'], 'Did you mean --config?'],
+    [['check', '-c'], 'argument missing'],
+    [['check', 'more'], 'too many arguments'],
+    [['--nope'], 'unknown option'],
+    [[], 'Usage: peage'],
+  ])('%j is a bad command line: said on standard error, exit 2', async (words, sentence) => {
+    expect(await peage(words)).toMatchObject({
+      exit: 2,
+      stdout: '',
+      stderr: expect.stringContaining(sentence),
+    })
+  })
+})

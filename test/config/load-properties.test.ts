@@ -1,0 +1,205 @@
+// Whatever stands in the file or the environment, loading ends in a configuration or in problems inside the file.
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { stringify } from 'yaml'
+import { formatProblem } from '../../src/config/problem.ts'
+import { configOf, load } from './reading.ts'
+
+const sample = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
+
+function expectSound(text: string, env: Record<string, string> = {}): void {
+  const loaded = load(text, env)
+  if ('config' in loaded) {
+    expect(loaded.config.server.listen.port).toBeTypeOf('number')
+    return
+  }
+  expect(loaded.problems.length).toBeGreaterThan(0)
+  const lines = text.split('\n')
+  let before = { line: 1, column: 1 }
+  for (const problem of loaded.problems) {
+    const { line, column, message } = problem
+    expect(line).toBeLessThanOrEqual(lines.length)
+    expect(column).toBeGreaterThanOrEqual(1)
+    expect(column).toBeLessThanOrEqual((lines[line - 1]?.length ?? 0) + 1)
+    expect(message).not.toBe('')
+    expect(formatProblem(problem)).not.toContain('\n')
+    expect(line > before.line || (line === before.line && column >= before.column)).toBe(true)
+    before = { line, column }
+  }
+  const unique = new Set(loaded.problems.map(formatProblem))
+  expect(unique.size).toBe(loaded.problems.length)
+}
+
+const key = fc.oneof(
+  fc.constantFrom(
+    'server',
+    'listen',
+    'timeouts',
+    'log',
+    'admin',
+    'token',
+    'tokens',
+    'storage',
+    'redis',
+    'cluster',
+    'auth',
+  ),
+  fc.constantFrom(
+    'upstreams',
+    'targets',
+    'routes',
+    'path',
+    'methods',
+    'hosts',
+    'upstream',
+    'plans',
+    'free_daily',
+    'rewrite',
+  ),
+  fc.constantFrom('rate_limits', 'register', 'hashing', 'limits', '__proto__', 'constructor', '<<', '', '0'),
+  fc.string({ maxLength: 5 }),
+)
+const scalar = fc.oneof(
+  fc.constantFrom(
+    null,
+    true,
+    0,
+    1,
+    -1,
+    1.5,
+    '/x',
+    '/:a/*',
+    'GET',
+    'a',
+    'none',
+    'pro',
+    '10s',
+    '0',
+    '1/1s',
+    'http://a',
+    '${A}',
+    '${',
+    'a:1',
+  ),
+  fc.string({ maxLength: 8 }),
+)
+const { document } = fc.letrec(tie => ({
+  document: fc.oneof(
+    { maxDepth: 5 },
+    scalar,
+    fc.array(tie('document'), { maxLength: 3 }),
+    fc.dictionary(key, tie('document'), { maxKeys: 6 }),
+  ),
+}))
+
+describe('loading', () => {
+  it('takes any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), text => expectSound(text)),
+      { numRuns: 300 },
+    )
+  })
+
+  it('takes any YAML document', () => {
+    fc.assert(
+      fc.property(document, value => expectSound(stringify(value))),
+      { numRuns: 500 },
+    )
+  })
+
+  it('takes the sample with pieces changed, cut out, doubled and swapped', () => {
+    const piece = fc.constantFrom(
+      '',
+      ' ',
+      '\n',
+      ':',
+      '- ',
+      '"',
+      '{',
+      '}',
+      '[',
+      ']',
+      '*a',
+      '&a ',
+      '<<: ',
+      '#',
+      '!',
+      '|',
+      '${',
+      '\t',
+      '0',
+      'x',
+    )
+    const change = fc.record({ at: fc.nat(sample.length), cut: fc.nat(40), piece })
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 4 }), changes => {
+        let text = sample
+        for (const { at, cut, piece } of changes) text = text.slice(0, at) + piece + text.slice(at + cut)
+        expectSound(text)
+      }),
+      { numRuns: 500 },
+    )
+    const lines = sample.split('\n')
+    fc.assert(
+      fc.property(fc.shuffledSubarray([...lines.keys()]), order =>
+        expectSound(order.map(index => lines[index]).join('\n')),
+      ),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('the environment', () => {
+  const value = fc.oneof(
+    fc.constantFrom(
+      'a: b',
+      '\nroutes: []',
+      '- x',
+      '{}',
+      '[]',
+      '"',
+      '&a',
+      '*a',
+      '!!map',
+      '${B}',
+      'null',
+      '~',
+      '1',
+      'true',
+    ),
+    fc.string({ unit: 'grapheme' }),
+  )
+
+  it('can change a text, and nothing else', () => {
+    const text = sample.replace('  key_secret', '  issuer: x${A}\n  audience: "x${A}"\n  key_secret')
+    const reference = configOf(text, { A: 'y' })
+    fc.assert(
+      fc.property(value, A => {
+        const issuer = `x${A}`
+        expect(configOf(text, { A })).toEqual({
+          ...reference,
+          auth: { ...reference.auth, issuer, audience: issuer },
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('makes no trouble that loading does not survive', () => {
+    const names = [
+      'HOST',
+      'PORT',
+      'PEAGE_ADMIN_TOKEN',
+      'DATABASE_URL',
+      'REDIS_URL',
+      'PEAGE_DATA_DIR',
+      'UPSTREAM_URL',
+    ]
+    const env = fc.record(Object.fromEntries(names.map(name => [name, value])))
+    fc.assert(
+      fc.property(env, env => expectSound(sample, env)),
+      { numRuns: 300 },
+    )
+  })
+})

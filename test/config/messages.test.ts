@@ -1,0 +1,229 @@
+// Every fault of shape is one line, at the place where it can be mended, saying what would be right.
+import { describe, expect, it } from 'vitest'
+import { linesOf } from './reading.ts'
+
+const ROUTE = [
+  'upstreams: { a: { targets: ["http://a"] } }',
+  'routes:',
+  '  - path: /x',
+  '    upstream: a',
+].join('\n')
+
+describe('the file as a whole', () => {
+  const keys = 'its keys are server, admin, storage, auth, limits, upstreams, routes'
+  it.each([
+    ['', [`1:1  (file)  is empty; ${keys}`]],
+    ['\n# nothing\n', [`1:1  (file)  is empty; ${keys}`]],
+    ['~', [`1:1  (file)  is empty; ${keys}`]],
+    ['- a\n', [`1:1  (file)  must be a mapping; ${keys}`]],
+    ['text', [`1:1  (file)  must be a mapping; ${keys}`]],
+    ['${A}', ['1:1  (file)  needs A, which is not set in the environment; set it or write ${A:-default}']],
+  ])('%j', (text, lines) => expect(linesOf(text)).toEqual(lines))
+})
+
+describe('YAML that cannot be read', () => {
+  it.each([
+    ['auth:\n\tissuer: x\n', '2:1  (file)  is not valid YAML: tabs are not allowed as indentation'],
+    ['auth: "x\nlimits: 1\n\n', '2:10  (file)  is not valid YAML: missing closing "quote'],
+    ['auth: a: b\n', '1:7  (file)  is not valid YAML: nested mappings are not allowed in compact mappings'],
+    ['auth: "abc" hunter2\n', '1:13  (file)  is not valid YAML: unexpected scalar at node end'],
+    ['- a\nb: hunter2\n', '2:1  (file)  is not valid YAML: unexpected scalar at node end'],
+  ])('%j is one line, which quotes nothing from the file', (text, line) => {
+    expect(linesOf(text)).toEqual([line])
+  })
+
+  it('in one value does not hide what is wrong elsewhere', () => {
+    const text = 'auth:\n  issuer: @x\n  audience: "\\q"\nlimits: !big { free_daily: 0 }\n---\nx: 1'
+    expect(linesOf(text)).toEqual([
+      '2:11  (file)  is not valid YAML: plain value cannot start with reserved character @',
+      '3:14  (file)  is not valid YAML: unknown escape after \\ (in single quotes \\ is an ordinary character)',
+      '4:9  (file)  is not valid YAML: tags (!…) have no meaning here',
+      '4:28  limits.free_daily  must be at least 1',
+      '5:1  (file)  is not valid YAML: a second document begins here; keep one',
+    ])
+  })
+})
+
+describe('keys', () => {
+  it.each([
+    ['servr: {}', '1:1  servr  unknown key; did you mean server?'],
+    ['auth: { accessTokenTtl: 1m }', '1:9  auth.accessTokenTtl  unknown key; did you mean access_token_ttl?'],
+    [
+      'server: { workers: 2 }',
+      '1:11  server.workers  unknown key; known here: listen, trusted_proxies, drain_timeout, timeouts, log',
+    ],
+    ['limits: { a/b~c: 1 }', '1:11  limits["a/b~c"]  unknown key; known here: free_daily'],
+    ['limits: { "a\\nb": 1 }', '1:11  limits["a\\nb"]  unknown key; known here: free_daily'],
+    ['limits: { 1: 1 }', '1:11  limits["1"]  unknown key; known here: free_daily'],
+    [
+      'limits: { __proto__: { free_daily: 9 } }',
+      '1:11  limits.__proto__  unknown key; known here: free_daily',
+    ],
+    ['limits: { constructor: 1 }', '1:11  limits.constructor  unknown key; known here: free_daily'],
+    ['limits: { ? [a] : 1 }', '1:13  limits  has a key that is not plain text'],
+    [
+      'limits:\n  free_daily: 1\n  free_daily: 2',
+      '3:3  limits.free_daily  is set twice in the same mapping; keep one',
+    ],
+    ['limits: {}\nlimits: {}', '2:1  limits  is set twice in the same mapping; keep one'],
+    [
+      'upstreams:\n  "a b": { targets: ["http://a"] }',
+      '2:3  upstreams["a b"]  must be a name of letters, digits, _ . and - that begins with a letter or digit',
+    ],
+    [
+      'upstreams:\n  __proto__: { targets: ["http://a"] }',
+      '2:3  upstreams.__proto__  must be a name of letters, digits, _ . and - that begins with a letter or digit',
+    ],
+    [
+      'upstreams:\n  a:\n    connections: 1\n',
+      '2:3  upstreams.a.targets  is required: a list of exactly one address (several come with a later version)',
+    ],
+    [
+      'upstreams:\n  a:\n    target: ["http://a"]\n',
+      '3:5  upstreams.a.target  unknown key; did you mean targets?',
+    ],
+  ])('%j', (text, line) => expect(linesOf(text)).toEqual([line]))
+
+  it.each(['workers: 2', 'tls: {}', 'cors: {}'])(
+    'server.%s belongs to a later version and is not ignored',
+    key => {
+      expect(linesOf(`server: { ${key} }`)).toEqual([expect.stringContaining('unknown key')])
+    },
+  )
+
+  it.each([
+    'headers: {}',
+    'identity_assertion: true',
+    'rate_limit: 1/1m',
+    'allow_in_path: []',
+    'cors: {}',
+    'websocket: true',
+  ])('a route’s %s belongs to a later version and is not ignored', key => {
+    expect(linesOf(`${ROUTE}\n    ${key}`)).toEqual([
+      expect.stringMatching(/^5:5 {2}routes\[0\]\.\w+ {2}unknown key/),
+    ])
+  })
+
+  it.each(['subscription: {}', 'webhooks: {}', 'tests: []'])('%s belongs to a later version', key => {
+    expect(linesOf(key)).toEqual([expect.stringContaining('unknown key')])
+  })
+})
+
+describe('values', () => {
+  it.each([
+    ['server: []', '1:9  server  must be a mapping of keys'],
+    ['routes: {}', '1:9  routes  must be a list'],
+    ['routes: [7]', '1:10  routes[0]  must be a mapping of keys'],
+    ['admin:', '1:1  admin  must be a mapping of keys'],
+    ['limits: { free_daily: }', '1:11  limits.free_daily  must be a whole number'],
+    ['limits: { free_daily: 1.5 }', '1:23  limits.free_daily  must be a whole number'],
+    ['limits: { free_daily: .inf }', '1:23  limits.free_daily  must be a whole number'],
+    ['limits: { free_daily: 0 }', '1:23  limits.free_daily  must be at least 1'],
+    ['limits: { free_daily: 2147483648 }', '1:23  limits.free_daily  must be at most 2147483647'],
+    ['auth: { issuer: 7 }', '1:17  auth.issuer  must be a name, in quotes'],
+    ['auth: { issuer: "" }', '1:17  auth.issuer  must be a name'],
+    [
+      'auth: { refresh_reuse: revoke-all }',
+      '1:24  auth.refresh_reuse  must be reject or revoke_all; did you mean revoke_all?',
+    ],
+    ['auth: { refresh_reuse: 7 }', '1:24  auth.refresh_reuse  must be reject or revoke_all'],
+    ['auth: { access_token_ttl: 0s }', '1:27  auth.access_token_ttl  must be more than 0'],
+    [
+      'auth: { refresh_token_ttl: 900 }',
+      '1:28  auth.refresh_token_ttl  must be a duration such as 15m or 30d',
+    ],
+    [
+      'auth: { rate_limits: { refresh: 5 } }',
+      '1:33  auth.rate_limits.refresh  must be a rate such as 300/1m, or 0 to switch it off',
+    ],
+    [
+      'auth: { rate_limits: { refresh: 5/x } }',
+      '1:33  auth.rate_limits.refresh  must be a duration such as 250ms, 30s, 15m or 30d',
+    ],
+    [
+      'server: { listen: 8080 }',
+      '1:19  server.listen  must be HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080',
+    ],
+    [
+      'server: { trusted_proxies: [::1, 10.0.0.0/99] }',
+      '1:34  server.trusted_proxies[1]  must have a prefix length of 0 to 32 after the /',
+    ],
+    ['server: { log: { requests: 1 } }', '1:28  server.log.requests  must be true or false'],
+    ['storage: { redis: {} }', '1:12  storage.redis.cluster  is required: a list of at least one node'],
+    ['storage: { redis: { sentinels: [a:1] } }', '1:12  storage.redis.name  is required: a name'],
+    [
+      'storage: { redis: { clusters: [a:1] } }',
+      '1:21  storage.redis.clusters  unknown key; did you mean cluster?',
+    ],
+    [
+      'storage: { redis: { cluster: [] } }',
+      '1:30  storage.redis.cluster  must be a list of at least one node',
+    ],
+    [
+      'storage: { redis: [a] }',
+      '1:19  storage.redis  must be a redis:// or rediss:// address, or empty for none, or { cluster: […] }, or { sentinels: […], name: … }',
+    ],
+    [
+      'upstreams: { a: { targets: [] } }',
+      '1:28  upstreams.a.targets  must be a list of exactly one address (several come with a later version)',
+    ],
+    [
+      'upstreams: { a: { targets: ["http://a", "http://b"] } }',
+      '1:28  upstreams.a.targets  must be a list of exactly one address (several come with a later version)',
+    ],
+    [
+      'upstreams: { a: { targets: ["http://a/v2"] } }',
+      '1:29  upstreams.a.targets[0]  must not have a path; strip_prefix or rewrite on the route changes paths',
+    ],
+  ])('%j', (text, line) => expect(linesOf(text)).toEqual([line]))
+
+  it.each([
+    [
+      'plans: []',
+      '5:12  routes[0].plans  must be a list of at least one plan (free, premium, pro); omit it for every plan',
+    ],
+    ['plans: [gold]', '5:13  routes[0].plans[0]  must be free, premium or pro'],
+    ['methods: []', '5:14  routes[0].methods  must be a list of at least one method'],
+    ['methods: [get]', '5:15  routes[0].methods[0]  must be in upper case: GET'],
+    ['methods: [CONNECT]', '5:15  routes[0].methods[0]  must not be CONNECT: tunnels are not forwarded'],
+    ['methods: GET', '5:14  routes[0].methods  must be a list of at least one method'],
+    ['auth: require', '5:11  routes[0].auth  must be required, optional or none; did you mean required?'],
+    [
+      'hosts: ["*.a"]',
+      '5:13  routes[0].hosts[0]  must be a host name such as api.example.com, in ASCII and without wildcards',
+    ],
+    ['max_body: 10MB', '5:15  routes[0].max_body  must be a size such as 64KiB or 10MiB'],
+    ['timeout: 90d', '5:14  routes[0].timeout  must be at most 24d'],
+    ['name: a b', '5:11  routes[0].name  must be a name of letters, digits, _ . and -'],
+    ['rewrite: /é', '5:14  routes[0].rewrite  must have everything outside ASCII percent-encoded'],
+  ])('a route with %s', (key, line) => expect(linesOf(`${ROUTE}\n    ${key}`)).toEqual([line]))
+})
+
+describe('secrets', () => {
+  it('are never repeated, whatever is wrong with them', () => {
+    const secret = 'hunter2-hunter2'
+    const env = { S: secret, P: `mysql://u:${secret}@db`, R: `http://:${secret}@r`, N: `x ${secret}` }
+    const text = [
+      'admin: { token: "${S}", tokens: { ops: "${N}" } }',
+      'storage: { postgres: "${P}", redis: "${R}", pool: "${S}" }',
+      'server: { listen: "${S}", log: { level: "${S}" } }',
+      `auth: { key_secret: [${secret}], keys: "${secret}" }`,
+      'upstreams: { a: { targets: ["http://u:${S}@a"] } }',
+    ].join('\n')
+    const lines = linesOf(text, env)
+    expect(lines.map(line => line.split('  ', 2).join(' '))).toEqual([
+      '1:17 admin.token',
+      '1:40 admin.tokens.ops',
+      '2:22 storage.postgres',
+      '2:37 storage.redis',
+      '2:51 storage.pool',
+      '3:19 server.listen',
+      '3:41 server.log.level',
+      '4:21 auth.key_secret',
+      '4:46 auth.keys',
+      '5:29 upstreams.a.targets[0]',
+    ])
+    expect(lines.join('\n')).not.toContain('hunter2')
+    expect(lines[0]).toContain('is shorter than 16 characters')
+  })
+})

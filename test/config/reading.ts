@@ -1,0 +1,35 @@
+// Loads a configuration from text, without a file.
+import { loadConfig } from '../../src/config/load.ts'
+import { formatProblem, type Problem } from '../../src/config/problem.ts'
+import type { Config } from '../../src/config/schema.ts'
+
+type Env = Record<string, string | undefined>
+
+export function load(text: string, env: Env = {}, files: Record<string, string> = {}) {
+  return loadConfig({
+    file: 'gateway.yaml',
+    env,
+    cores: 4,
+    readFile: path => {
+      if (path === 'gateway.yaml') return text
+      if (Object.hasOwn(files, path)) return files[path] as string
+      throw Object.assign(new Error('gone'), { code: 'ENOENT' })
+    },
+  })
+}
+
+export function problemsIn(text: string, env: Env = {}, files: Record<string, string> = {}): Problem[] {
+  const loaded = load(text, env, files)
+  return 'problems' in loaded ? loaded.problems : []
+}
+
+/** The problems as `check` prints them, without the name of the file. */
+export function linesOf(text: string, env: Env = {}, files: Record<string, string> = {}): string[] {
+  return problemsIn(text, env, files).map(problem => formatProblem(problem).replace('gateway.yaml:', ''))
+}
+
+export function configOf(text: string, env: Env = {}, files: Record<string, string> = {}): Config {
+  const loaded = load(text, env, files)
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  return loaded.config
+}

@@ -1,0 +1,90 @@
+// The committed files: the JSON Schema is the one that `peage schema` prints, and the sample is right by it.
+import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { jsonSchema } from '../../src/config/json-schema.ts'
+import { configOf } from './reading.ts'
+
+const committed = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+const sample = committed('gateway.yaml')
+
+describe('gateway.schema.json', () => {
+  const validate = new Ajv2020().compile(jsonSchema())
+
+  it('is what peage schema prints', () => {
+    expect(committed('gateway.schema.json')).toBe(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+  })
+
+  it('uses standard keywords only, and takes the sample as it is written, ${…} and all', () => {
+    expect(validate(parse(sample))).toBe(true)
+    expect(
+      validate({
+        storage: { pool: '${POOL}' },
+        server: { log: { requests: '${R}' }, drain_timeout: '${D}' },
+      }),
+    ).toBe(true)
+  })
+
+  it.each([
+    { servr: {} },
+    { storage: { pool: 'x' } },
+    { auth: { access_token_ttl: 'x' } },
+    { routes: [{ path: '/x' }] },
+  ])('refuses %j', document => expect(validate(document)).toBe(false))
+
+  it('explains every key', () => {
+    const silent: string[] = []
+    const look = (part: unknown, path: string): void => {
+      if (typeof part !== 'object' || part === null) return
+      for (const [key, inner] of Object.entries(part)) {
+        if (key === 'properties') {
+          for (const [name, property] of Object.entries(inner as Record<string, { description?: string }>)) {
+            if (!property.description) silent.push(`${path}.${name}`)
+          }
+        }
+        look(inner, `${path}.${key}`)
+      }
+    }
+    look(jsonSchema(), '')
+    expect(silent).toEqual([])
+  })
+})
+
+describe('the sample', () => {
+  it('is right with nothing set: embedded, one upstream, its routes', () => {
+    const config = configOf(sample)
+    expect(config.server.listen).toEqual({ host: '0.0.0.0', port: 8080 })
+    expect(config.admin).toEqual({ listen: { host: '127.0.0.1', port: 8081 }, token: '', tokens: {} })
+    expect(config.storage).toMatchObject({ postgres: '', redis: '', data_dir: './data' })
+    expect(config.upstreams.courses?.targets).toEqual(['http://127.0.0.1:9000'])
+    expect(
+      config.routes.map(({ name, auth, plans, free_daily }) => ({ name, auth, plans, free_daily })),
+    ).toEqual([
+      { name: 'health', auth: 'none', plans: undefined, free_daily: false },
+      { name: 'courses', auth: 'required', plans: undefined, free_daily: true },
+      { name: 'reports', auth: 'required', plans: ['pro'], free_daily: false },
+      { name: 'catalog', auth: 'optional', plans: undefined, free_daily: false },
+    ])
+  })
+
+  it('takes its addresses and secrets from the environment', () => {
+    const config = configOf(sample, {
+      HOST: '127.0.0.1',
+      PORT: '0',
+      PEAGE_ADMIN_TOKEN: 'a-token-long-enough',
+      DATABASE_URL: 'postgres://db/x',
+      REDIS_URL: 'redis://r',
+      PEAGE_DATA_DIR: '/var/lib/peage',
+      PEAGE_KEY_SECRET: 'k',
+      UPSTREAM_URL: 'https://courses.internal',
+    })
+    expect(config).toMatchObject({
+      server: { listen: { host: '127.0.0.1', port: 0 } },
+      admin: { token: 'a-token-long-enough' },
+      storage: { postgres: 'postgres://db/x', redis: 'redis://r', data_dir: '/var/lib/peage' },
+      auth: { key_secret: 'k' },
+      upstreams: { courses: { targets: ['https://courses.internal'] } },
+    })
+  })
+})

@@ -1,0 +1,345 @@
+// The daily count: never a use too many, never one too few, over both databases, without and with Redis.
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import type { Database } from '../../src/backing/database.ts'
+import type { KeyValue } from '../../src/backing/key-value.ts'
+import { openPostgres } from '../../src/backing/postgres.ts'
+import { openRedis } from '../../src/backing/redis.ts'
+import { createDailyCounter, type DailyCounter } from '../../src/usage/daily-counter.ts'
+import { createFastCount } from '../../src/usage/fast-count.ts'
+import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+import { type Server, startRedis } from '../support/servers.ts'
+import { describeWithRedisBinary } from '../support/services.ts'
+
+// In the future, since Redis drops at once what expires in its past.
+const TODAY = '2096-02-28'
+const NOON = Date.parse(`${TODAY}T12:00:00Z`)
+
+interface World {
+  database: Database
+  clock: { time: number; now(): number }
+  fallbacks: unknown[]
+  counter(limit?: number): DailyCounter
+  user(record?: Partial<UsageRecord>): Promise<number>
+  record(userId: number): Promise<UsageRecord | undefined>
+}
+
+let users = 0
+
+function createWorld(database: Database, keyValue: KeyValue | undefined): World {
+  const clock = { time: NOON, now: () => clock.time }
+  const fallbacks: unknown[] = []
+  const store = createUsageStore(database)
+  return {
+    database,
+    clock,
+    fallbacks,
+    counter: (limit = 1) =>
+      createDailyCounter({
+        store,
+        fast: keyValue && createFastCount(keyValue),
+        clock,
+        limit,
+        onFallback: reason => fallbacks.push(reason),
+      }),
+    async user({ daily_usage = 0, last_usage_date = null } = {}) {
+      users += 1
+      const [row] = await database.query<{ id: number }>(
+        `insert into users (email, password_hash, daily_usage, last_usage_date)
+         values ($1, 'x', $2, $3) returning id`,
+        [`user${users}@example.com`, daily_usage, last_usage_date],
+      )
+      return row?.id ?? expect.unreachable()
+    },
+    record: store.read,
+  }
+}
+
+/** What holds whether there is a Redis or not, and whatever it is up to. */
+function countsRight(world: () => World): void {
+  it('counts the first use of the day, stores it, and refuses the second', async () => {
+    const { counter, user, record } = world()
+    const id = await user()
+    expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
+    expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+    expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
+  })
+
+  it('counts anew when the UTC day changes, to the millisecond', async () => {
+    const { counter, user, record, clock } = world()
+    const id = await user()
+    clock.time = Date.parse('2096-02-28T23:59:59.999Z')
+    expect((await counter().use(id)).counted).toBe(true)
+    expect((await counter().use(id)).counted).toBe(false)
+    clock.time += 1
+    expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
+    expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: '2096-02-29' })
+    expect((await counter().use(id)).counted).toBe(false)
+  })
+
+  it('refuses where the record is dated tomorrow, and leaves it (a replica is past midnight)', async () => {
+    const { counter, user, record } = world()
+    const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
+    const id = await user(tomorrow)
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+    expect(await record(id)).toEqual(tomorrow)
+  })
+
+  it.each(['2096-02-27', '2020-01-01', '2096-03-01', '2131-12-31'])(
+    'counts anew where the record is dated %s, neither today nor tomorrow',
+    async last_usage_date => {
+      const { counter, user, record } = world()
+      const id = await user({ daily_usage: 7, last_usage_date })
+      expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
+      expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
+      expect((await counter().use(id)).counted).toBe(false)
+    },
+  )
+
+  it('counts up to a limit of 3 and not to 4', async () => {
+    const { counter, user, record } = world()
+    const id = await user()
+    const uses = []
+    for (let turn = 0; turn < 5; turn += 1) uses.push(await counter(3).use(id))
+    expect(uses.map(({ counted, used }) => [counted, used])).toEqual([
+      [true, 1],
+      [true, 2],
+      [true, 3],
+      [false, 3],
+      [false, 3],
+    ])
+    expect(await record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
+  })
+
+  it('refuses where the record is above the limit, after the limit was lowered', async () => {
+    const { counter, user, record } = world()
+    const id = await user({ daily_usage: 5, last_usage_date: TODAY })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent' })
+    expect(await record(id)).toEqual({ daily_usage: 5, last_usage_date: TODAY })
+  })
+
+  it('grants what an administrator gave back', async () => {
+    const { counter, user, database } = world()
+    const id = await user()
+    await counter().use(id)
+    expect((await counter().use(id)).counted).toBe(false)
+    await database.query('update users set daily_usage = 0, last_usage_date = null where id = $1', [id])
+    expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
+    expect((await counter().use(id)).counted).toBe(false)
+  })
+
+  it('counts nothing for a user who is not there', async () => {
+    const { counter } = world()
+    expect(await counter().use(999_999_999)).toEqual({ counted: false, used: 0, reason: 'no_user' })
+    expect(await counter().use(999_999_999)).toEqual({ counted: false, used: 0, reason: 'no_user' })
+  })
+
+  it.each([1, 3])('lets exactly %i of 100 uses pass that two replicas get at once', async limit => {
+    const { counter, user, record } = world()
+    const id = await user()
+    const replicas = [counter(limit), counter(limit)]
+    const uses = await Promise.all(Array.from({ length: 100 }, (_, turn) => replicas[turn % 2]?.use(id)))
+    expect(uses.filter(use => use?.counted)).toHaveLength(limit)
+    expect(await record(id)).toEqual({ daily_usage: limit, last_usage_date: TODAY })
+  })
+
+  it('keeps users apart', async () => {
+    const { counter, user } = world()
+    const ids = await Promise.all([user(), user(), user()])
+    expect((await Promise.all(ids.map(id => counter().use(id)))).every(({ counted }) => counted)).toBe(true)
+  })
+}
+
+describeOverDatabases('daily counter without Redis', open => {
+  let world: World
+  beforeAll(async () => {
+    world = createWorld(await open(), undefined)
+  })
+  beforeEach(() => {
+    world.clock.time = NOON
+  })
+  afterAll(() => world.database.close())
+  countsRight(() => world)
+})
+
+describeOverDatabases('daily counter with Redis', open => {
+  describeWithRedisBinary('of the test’s own', () => {
+    let server: Server
+    let keyValue: KeyValue
+    let raw: Redis
+    let world: World
+    beforeAll(async () => {
+      server = await startRedis(inject('redisBin'))
+      keyValue = openRedis(server.url)
+      raw = new Redis(server.url)
+      raw.on('error', () => {})
+      world = createWorld(await open(), keyValue)
+    })
+    beforeEach(async () => {
+      world.clock.time = NOON
+      if (!(await keyValue.ping())) await server.restart()
+      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      world.fallbacks.length = 0
+    })
+    afterAll(async () => {
+      raw.disconnect()
+      await keyValue.close()
+      await server.stop()
+      await world.database.close()
+    })
+    const keyOf = (id: number, day = TODAY) => `peage:usage:${day}:${id}`
+
+    countsRight(() => world)
+
+    it('never falls back while Redis is up', async () => {
+      const id = await world.user()
+      await world.counter().use(id)
+      await world.counter().use(id)
+      expect(world.fallbacks).toEqual([])
+    })
+
+    it('spares the record its conditional update for a user whose day is spent', async () => {
+      const id = await world.user()
+      await world.counter().use(id)
+      const count = vi.fn()
+      const store = { count, read: createUsageStore(world.database).read }
+      const counter = createDailyCounter({
+        store,
+        fast: createFastCount(keyValue),
+        clock: world.clock,
+        limit: 1,
+        onFallback: () => {},
+      })
+      expect((await counter.use(id)).counted).toBe(false)
+      expect(count).not.toHaveBeenCalled()
+    })
+
+    it('reads the record of a spent user once for many refusals at once', async () => {
+      const id = await world.user()
+      await world.counter().use(id)
+      const query = vi.fn(world.database.query)
+      const counter = createDailyCounter({
+        store: createUsageStore({ ...world.database, query: query as Database['query'] }),
+        fast: createFastCount(keyValue),
+        clock: world.clock,
+        limit: 1,
+        onFallback: () => {},
+      })
+      const uses = await Promise.all(Array.from({ length: 50 }, () => counter.use(id)))
+      expect(uses.some(({ counted }) => counted)).toBe(false)
+      expect(query.mock.calls.length).toBeLessThan(10)
+    })
+
+    it('keeps its hint until a day after the day’s end, and no longer', async () => {
+      const id = await world.user()
+      await world.counter().use(id)
+      expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
+      await raw.del(keyOf(id))
+      await world.counter().use(id)
+      await world.counter().use(id)
+      expect(await raw.call('expiretime', keyOf(id))).toBe(Date.parse('2096-03-01T00:00:00Z') / 1000)
+    })
+
+    it('refuses a second use after Redis was wiped, and tells Redis', async () => {
+      const id = await world.user()
+      await world.counter().use(id)
+      await raw.flushall()
+      expect(await world.counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+      expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
+      await raw.flushall()
+      const spent = await world.user({ daily_usage: 4, last_usage_date: TODAY })
+      expect((await world.counter(4).use(spent)).counted).toBe(false)
+      expect(await raw.get(keyOf(spent))).toBe('4')
+    })
+
+    it('refuses a fourth use of three after Redis was put back to an older copy', async () => {
+      const id = await world.user()
+      await world.counter(3).use(id)
+      const copy = await raw.dumpBuffer(keyOf(id))
+      await world.counter(3).use(id)
+      await raw.restore(keyOf(id), 0, copy ?? '', 'REPLACE')
+      expect(await world.counter(3).use(id)).toEqual({ counted: true, used: 3 })
+      await raw.restore(keyOf(id), 0, copy ?? '', 'REPLACE')
+      expect(await world.counter(3).use(id)).toEqual({ counted: false, used: 3, reason: 'spent' })
+      expect(await raw.get(keyOf(id))).toBe('3')
+      expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
+    })
+
+    it('grants a first use where Redis ran ahead of the record, and sets Redis from it', async () => {
+      const id = await world.user()
+      await raw.set(keyOf(id), 99)
+      expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 1 })
+      expect(await raw.get(keyOf(id))).toBe('1')
+      expect(await world.counter(2).use(id)).toEqual({ counted: true, used: 2 })
+      expect((await world.counter(2).use(id)).counted).toBe(false)
+    })
+
+    it('grants exactly one use to many at once where Redis ran ahead of the record', async () => {
+      const id = await world.user()
+      await raw.set(keyOf(id), 99)
+      const replicas = [world.counter(), world.counter()]
+      const uses = await Promise.all(Array.from({ length: 100 }, (_, turn) => replicas[turn % 2]?.use(id)))
+      expect(uses.filter(use => use?.counted)).toHaveLength(1)
+      expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
+    })
+
+    it('decides by the record where Redis holds rubbish', async () => {
+      const id = await world.user()
+      await raw.rpush(keyOf(id), 'not a number')
+      expect((await world.counter().use(id)).counted).toBe(true)
+      expect((await world.counter().use(id)).counted).toBe(false)
+      expect(world.fallbacks).toHaveLength(2)
+    })
+
+    it('refuses a second use and grants a first one after Redis was killed, and when it is back, empty', async () => {
+      const [spent, fresh, later] = [await world.user(), await world.user(), await world.user()]
+      await world.counter().use(spent)
+      await server.kill()
+      expect((await world.counter().use(spent)).counted).toBe(false)
+      expect((await world.counter().use(fresh)).counted).toBe(true)
+      expect(world.fallbacks.length).toBeGreaterThan(0)
+      await server.restart()
+      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      expect((await world.counter().use(spent)).counted).toBe(false)
+      expect((await world.counter().use(fresh)).counted).toBe(false)
+      expect((await world.counter().use(later)).counted).toBe(true)
+    })
+
+    it('decides while Redis hangs, within 150 ms and a statement at first and without waiting then', async () => {
+      const [spent, fresh] = [await world.user(), await world.user()]
+      await world.counter().use(spent)
+      server.pause()
+      const started = performance.now()
+      expect((await world.counter().use(spent)).counted).toBe(false)
+      const first = performance.now() - started
+      expect((await world.counter().use(fresh)).counted).toBe(true)
+      expect((await world.counter().use(fresh)).counted).toBe(false)
+      const rest = performance.now() - started - first
+      expect(first).toBeLessThan(400)
+      expect(rest).toBeLessThan(100)
+      server.resume()
+      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      // What was sent to the hanging server may be applied only now.
+      expect((await world.counter().use(fresh)).counted).toBe(false)
+      expect((await world.counter().use(spent)).counted).toBe(false)
+    })
+  })
+})
+
+describe('daily counter without its record', () => {
+  it('throws, so that nothing passes, and grants the use when the record is back', async () => {
+    const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', pool: 1, onError: () => {} })
+    const clock = { now: () => NOON }
+    const full = { reserve: async () => 'full' as const, set: async () => {} }
+    const store = createUsageStore(away)
+    for (const fast of [undefined, full]) {
+      const counter = createDailyCounter({ store, fast, clock, limit: 1, onFallback: () => {} })
+      await expect(counter.use(1)).rejects.toMatchObject({ name: 'StorageError' })
+      await expect(counter.use(1)).rejects.toMatchObject({ name: 'StorageError' })
+    }
+    await away.close()
+  })
+})

@@ -1,0 +1,90 @@
+// Migrations are applied once, in order, whoever starts first.
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { PG_MIGRATE_LOCK_ID } from 'node-pg-migrate'
+import { Client } from 'pg'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { runMigrations } from '../../src/backing/migrate.ts'
+import { openEmbedded } from '../../src/backing/pglite.ts'
+import { openPostgres, type PostgresDatabase } from '../../src/backing/postgres.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+
+const files = (await readdir(new URL('../../migrations/', import.meta.url)))
+  .sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))
+  .map(file => file.replace(/\.sql$/, ''))
+const TABLES = "select table_name from information_schema.tables where table_schema = 'public'"
+
+describe('migrations (embedded)', () => {
+  it('applies every file once, in order, and tells only the log that it is given', async () => {
+    const printed = vi.spyOn(console, 'info')
+    const database = await openEmbedded()
+    const log: string[] = []
+    expect(await database.migrate((_, line) => log.push(line))).toEqual(files)
+    expect(log).toEqual(files.map(name => `migration ${name} applied`))
+    expect(await database.migrate()).toEqual([])
+    expect(await database.query('select name from peage_migrations order by id')).toEqual(
+      files.map(name => ({ name })),
+    )
+    await database.close()
+    expect(printed).not.toHaveBeenCalled()
+  })
+})
+
+describeWithPostgres('migrations (Postgres)', () => {
+  let url: string
+  let opened: PostgresDatabase[]
+
+  beforeEach(async () => {
+    url = await createPostgresDatabase()
+    opened = []
+  })
+  afterEach(async () => {
+    await Promise.all(opened.map(database => database.close()))
+    await dropPostgresDatabase(url)
+  })
+
+  function replica(): PostgresDatabase {
+    const database = openPostgres({ url, pool: 2, onError: () => {} })
+    opened.push(database)
+    return database
+  }
+
+  it('succeeds for each of 8 replicas that start at once on an empty database; one of them applies', async () => {
+    const applied = await Promise.all(Array.from({ length: 8 }, () => replica().migrate()))
+    expect(applied.flat()).toEqual(files)
+    expect(await replica().query('select name from peage_migrations order by id')).toEqual(
+      files.map(name => ({ name })),
+    )
+  })
+
+  it('waits for another one that migrates, for longer than a statement may take', async () => {
+    const other = new Client({ connectionString: url })
+    await other.connect()
+    await other.query(`select pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`)
+    const migrating = replica().migrate()
+    expect(await Promise.race([migrating, sleep(1_300, 'waiting')])).toBe('waiting')
+    await other.end()
+    expect(await migrating).toEqual(files)
+  })
+
+  it('applies nothing of a run in which a file fails', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
+    await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
+    await writeFile(
+      join(dir, '2_bad.sql'),
+      '-- Up Migration\ncreate table bad (id int);\nselect * from nowhere;',
+    )
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    await expect(runMigrations(client, undefined, dir)).rejects.toMatchObject({
+      name: 'StorageError',
+      code: '42P01',
+    })
+    await client.end()
+    await rm(dir, { recursive: true })
+    expect(await replica().query(TABLES)).toEqual([{ table_name: 'peage_migrations' }])
+  })
+})

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createUserStore } from '../../src/accounts/user-store.ts'
+import type { Database } from '../../src/backing/database.ts'
+import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-token-store.ts'
+import { hashKey } from '../../src/identity/api-tokens.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
+/** A field's value as Node hands it over: each byte a character. */
+const received = (value: string) => Buffer.from(value).toString('latin1')
+
+describe('the hash of a key', () => {
+  it('is of the bytes received, whatever they are', () => {
+    expect(hashKey('peage_abc')).toBe(sha256('peage_abc'))
+    expect(hashKey(received('clé'))).toBe(sha256('clé'))
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), key => {
+        fc.pre(!/^[\t-\r ]|[\t-\r ]$/.test(key))
+        expect(hashKey(received(key))).toBe(sha256(Buffer.from(key)))
+      }),
+    )
+  })
+
+  it('leaves out white space around it, and none within', () => {
+    expect(hashKey(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
+  })
+
+  it('keeps a byte that would be a space in latin1: à ends in 0xA0', () => {
+    expect(hashKey(received('à'))).toBe(sha256('à'))
+    expect(hashKey(received(' \u00a0 '))).toBe(sha256('\u00a0'))
+  })
+
+  it('is found in moments for 16 KiB of white space', () => {
+    const begun = performance.now()
+    for (let i = 0; i < 100; i += 1) hashKey(`a${' '.repeat(16_000)}b`)
+    expect(performance.now() - begun).toBeLessThan(1000)
+  })
+})
+
+describeOverDatabases('the records of keys', open => {
+  let database: Database
+  let store: ApiTokenStore
+  let id: number
+
+  beforeAll(async () => {
+    database = await open()
+    store = createApiTokenStore(database)
+    const created = await createUserStore(database).create('a@b.c', 'a hash')
+    id = created.outcome === 'created' ? created.id : 0
+    await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, sha256('live')])
+    await database.query('insert into api_tokens (user_id, token_hash, revoked) values ($1, $2, 1)', [
+      id,
+      sha256('revoked'),
+    ])
+  })
+  afterAll(() => database.close())
+
+  it('a live key of an active user is that user', async () => {
+    expect(await store.findOwner(hashKey('live'))).toEqual({
+      keyId: expect.any(Number),
+      user: {
+        id,
+        email: 'a@b.c',
+        plan: 'free',
+        is_active: 1,
+        daily_usage: 0,
+        last_usage_date: null,
+        created_at: expect.any(Date),
+      },
+    })
+  })
+
+  it('a revoked key, an unknown one, and one of an inactive user are nobody', async () => {
+    expect(await store.findOwner(hashKey('revoked'))).toBeUndefined()
+    expect(await store.findOwner(hashKey('unknown'))).toBeUndefined()
+    const users = createUserStore(database)
+    await users.update(id, { is_active: 0 })
+    expect(await store.findOwner(hashKey('live'))).toBeUndefined()
+    await users.update(id, { is_active: 1 })
+    expect(await store.findOwner(hashKey('live'))).toBeDefined()
+  })
+
+  it('the time of a use never goes back', async () => {
+    const keyId = (await store.findOwner(hashKey('live')))?.keyId ?? 0
+    const lastUsed = async () =>
+      (
+        await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [keyId])
+      )[0]?.at
+    const [earlier, later] = [new Date('2026-01-02T03:04:05.678Z'), new Date('2026-01-02T03:04:05.679Z')]
+    await store.touch(keyId, later)
+    expect(await lastUsed()).toEqual(later)
+    await store.touch(keyId, earlier)
+    expect(await lastUsed()).toEqual(later)
+  })
+})

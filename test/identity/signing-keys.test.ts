@@ -1,0 +1,250 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { calculateJwkThumbprint } from 'jose'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Database, StorageError } from '../../src/backing/database.ts'
+import { createKeyStore } from '../../src/identity/key-store.ts'
+import { createSealer } from '../../src/identity/sealed.ts'
+import { generatePrivateJwk, readPrivateJwk } from '../../src/identity/signing-key.ts'
+import { openSigningKeys, readSigningKeys } from '../../src/identity/signing-keys.ts'
+import { movableClock } from '../accounts/setup.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const ed = generateKeyPairSync('ed25519')
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const [ecJwk, edJwk, rsaJwk] = [ec, ed, rsa].map(({ privateKey }) => privateKey.export({ format: 'jwk' }))
+const otherEcJwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+const otherEdJwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+describe('a private JWK', () => {
+  it.each([
+    ['EC P-256', ecJwk, 'ES256'],
+    ['OKP Ed25519', edJwk, 'EdDSA'],
+    ['RSA of 2,048 bits', rsaJwk, 'RS256'],
+  ])('of type %s signs with the algorithm of its type, named by its thumbprint', async (_, jwk, alg) => {
+    const key = await readPrivateJwk(JSON.stringify(jwk))
+    expect(key.alg).toBe(alg)
+    expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
+  })
+
+  it('keeps the kid that it has, and is published without any private member', async () => {
+    for (const jwk of [ecJwk, edJwk, rsaJwk]) {
+      const { kid, publicJwk } = await readPrivateJwk(
+        JSON.stringify({ ...jwk, kid: 'mine', use: 'sig', key_ops: ['sign'], ext: true, secret: 'x' }),
+      )
+      expect(kid).toBe('mine')
+      expect(publicJwk).toMatchObject({ kid: 'mine', use: 'sig' })
+      for (const member of [...privateMembers, 'secret', 'key_ops', 'ext'])
+        expect(publicJwk).not.toHaveProperty(member)
+    }
+  })
+
+  it('that was generated can be read', async () => {
+    for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
+      const { kid, text } = await generatePrivateJwk(alg)
+      expect(await readPrivateJwk(text)).toMatchObject({ kid, alg })
+    }
+  })
+
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'jwk' })
+  it.each([
+    ['{"kty"', /not JSON/],
+    ['[]', /not a JWK/],
+    ['"x"', /not a JWK/],
+    ['{}', /type that does not sign/],
+    [{ kty: 'oct', k: 'c2VjcmV0' }, /type that does not sign/],
+    [p384, /type that does not sign/],
+    [ec.publicKey.export({ format: 'jwk' }), /public key/],
+    [rsa.publicKey.export({ format: 'jwk' }), /public key/],
+    [weak, /too weak: 1024 bits where 2048/],
+    [{ ...ecJwk, alg: 'HS256' }, /alg "HS256" where a key of its type signs ES256/],
+    [{ ...rsaJwk, alg: 'PS256' }, /alg "PS256"/],
+    [{ ...ecJwk, use: 'enc' }, /not for signing/],
+    [{ ...ecJwk, d: otherEcJwk.d }, /cannot be read as a private key/],
+    [{ ...ecJwk, x: undefined }, /cannot be read as a private key/],
+    [{ ...edJwk, d: otherEdJwk.d }, /cannot be read|do not belong together/],
+    [{ ...ecJwk, kid: 7 }, /kid/],
+    [{ ...ecJwk, kid: '' }, /kid/],
+    [{ ...ecJwk, kid: 'x'.repeat(257) }, /kid/],
+  ])('%j is refused in a sentence that shows nothing of it', async (jwk, sentence) => {
+    const text = typeof jwk === 'string' ? jwk : JSON.stringify(jwk)
+    const error = await readPrivateJwk(text).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'KeyError', message: expect.stringMatching(sentence) })
+    for (const secret of [ecJwk?.d, edJwk?.d, rsaJwk?.d, otherEcJwk.d, weak.d]) {
+      expect(String((error as Error).message)).not.toContain(secret)
+    }
+  })
+})
+
+describe('keys from files', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-keys-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function file(name: string, content: unknown): Promise<string> {
+    const path = join(folder, name)
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+    return path
+  }
+
+  it('the first signs, all verify, and the public halves are published in that order', async () => {
+    const keys = await readSigningKeys([
+      await file('a.json', { ...rsaJwk, kid: 'a' }),
+      await file('b.json', { ...ecJwk, kid: 'b' }),
+    ])
+    expect(keys.current().kid).toBe('a')
+    expect((await keys.find('b'))?.alg).toBe('ES256')
+    expect(await keys.find('c')).toBeUndefined()
+    expect(keys.jwks().keys.map(({ kid }) => kid)).toEqual(['a', 'b'])
+  })
+
+  it('a file that is missing or unusable is named, and so is one with the kid of another', async () => {
+    const missing = join(folder, 'missing.json')
+    await expect(readSigningKeys([missing])).rejects.toThrow(`auth.keys: ${missing} cannot be read (ENOENT)`)
+    const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
+    await expect(readSigningKeys([open])).rejects.toThrow(`auth.keys: ${open} is a public key`)
+    const twice = await file('twice.json', ecJwk)
+    await expect(readSigningKeys([twice, twice])).rejects.toThrow(/has the kid of a file before it/)
+  })
+})
+
+describeOverDatabases('keys in the database', open => {
+  let database: Database
+  const clock = movableClock()
+  const onError = vi.fn()
+
+  beforeAll(async () => {
+    database = await open()
+  })
+  afterAll(() => database.close())
+  beforeEach(async () => {
+    onError.mockClear()
+    await database.query('delete from signing_keys')
+  })
+
+  const openKeys = async (secret?: string) =>
+    openSigningKeys({
+      store: createKeyStore(database),
+      sealer: secret === undefined ? undefined : await createSealer(secret),
+      clock,
+      onError,
+    })
+  const stored = () =>
+    database.query<{ kid: string; private_jwk: string; is_signing: number }>('select * from signing_keys')
+
+  /** Another key takes over signing, as an operator's rotation does it. */
+  async function rotate(): Promise<string> {
+    const { kid, text } = await generatePrivateJwk('EdDSA')
+    await database.transaction(async tx => {
+      await tx.query('update signing_keys set is_signing = 0')
+      await tx.query('insert into signing_keys (kid, private_jwk, is_signing) values ($1, $2, 1)', [
+        kid,
+        text,
+      ])
+    })
+    return kid
+  }
+
+  it('one ES256 key is made where there is none, and is there after a restart', async () => {
+    const first = await openKeys()
+    expect(first.current().alg).toBe('ES256')
+    expect((await openKeys()).current().kid).toBe(first.current().kid)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('eight replicas that start at once end with one key', async () => {
+    const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
+    expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('are sealed where a secret is set, and open with it alone', async () => {
+    const keys = await openKeys('a secret')
+    const [row] = await stored()
+    expect(row?.private_jwk).toMatch(/^sealed\./)
+    expect((await openKeys('a secret')).current().kid).toBe(keys.current().kid)
+    await expect(openKeys()).rejects.toThrow(
+      /auth\.key_secret is not set, and the stored signing key .+ is encrypted/,
+    )
+    await expect(openKeys('another')).rejects.toThrow(
+      /auth\.key_secret is not the secret that the stored signing key/,
+    )
+    expect(await stored()).toEqual([row])
+  })
+
+  it('that are plain are sealed at the first start with a secret, and stay the same keys', async () => {
+    const before = await openKeys()
+    await rotate()
+    const after = await openKeys('a secret')
+    for (const { private_jwk } of await stored()) expect(private_jwk).toMatch(/^sealed\./)
+    expect(await after.find(before.current().kid)).toBeDefined()
+  })
+
+  it('a name that is unknown makes a replica read them again, and a new key is found and signs', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    const kid = await rotate()
+    expect(keys.known(kid)).toBeUndefined()
+    expect((await keys.find(kid))?.kid).toBe(kid)
+    expect(keys.current().kid).toBe(kid)
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
+  })
+
+  it('are read at most once a second for unknown names, by one query for many at once', async () => {
+    const store = createKeyStore(database)
+    const all = vi.fn(store.all)
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    all.mockClear()
+    await Promise.all(Array.from({ length: 20 }, (_, i) => keys.find(`made up ${i}`)))
+    expect(all).toHaveBeenCalledTimes(1)
+    const kid = await rotate()
+    clock.advance(999)
+    expect(await keys.find(kid)).toBeUndefined()
+    expect(all).toHaveBeenCalledTimes(1)
+    clock.advance(1)
+    expect((await keys.find(kid))?.kid).toBe(kid)
+    expect(all).toHaveBeenCalledTimes(2)
+  })
+
+  it('that are gone from the store are forgotten with the next reading, the last one replaced', async () => {
+    const keys = await openKeys()
+    const gone = keys.current().kid
+    await database.query('delete from signing_keys')
+    await keys.find('another')
+    expect(keys.known(gone)).toBeUndefined()
+    expect(keys.current().kid).not.toBe(gone)
+    expect(await stored()).toMatchObject([{ kid: keys.current().kid, is_signing: 1 }])
+  })
+
+  it('that cannot be read are no reason to call a token bad, also within the second after the failure', async () => {
+    const store = createKeyStore(database)
+    const all = vi.fn(store.all)
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    all.mockClear()
+    all.mockRejectedValue(new StorageError('away', undefined, undefined))
+    await expect(keys.find('unknown')).rejects.toBeInstanceOf(StorageError)
+    await expect(keys.find('unknown')).rejects.toBeInstanceOf(StorageError)
+    expect(all).toHaveBeenCalledTimes(1)
+    expect(await keys.find(keys.current().kid)).toBe(keys.current())
+    clock.advance(1000)
+    all.mockImplementation(store.all)
+    expect(await keys.find('unknown')).toBeUndefined()
+  })
+
+  it('that become unreadable while running leave those in memory as they are', async () => {
+    const keys = await openKeys()
+    const { kid } = keys.current()
+    await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")
+    expect(await keys.find('unknown')).toBeUndefined()
+    expect(keys.current().kid).toBe(kid)
+    expect(onError).toHaveBeenCalledWith(expect.objectContaining({ name: 'KeyError' }))
+    await expect(keys.reload()).rejects.toThrow(/auth\.key_secret is not set/)
+  })
+})

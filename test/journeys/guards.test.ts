@@ -1,0 +1,242 @@
+// Spec §5 and §8, CONTRACT §4: what the guards let through, in which order they speak, and what is counted.
+import { createHash, randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { call, newUser } from '../support/client.ts'
+import { journey } from '../support/journey.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const day = 86_400_000
+const invalidToken = 'Bearer error="invalid_token"'
+
+describeOverSetups('guards', setup => {
+  const at = journey(setup)
+  const get = (path: string, token?: string, headers: Record<string, string> = {}) =>
+    call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+
+  async function newKey(userId: number): Promise<string> {
+    const key = `peage_${randomBytes(18).toString('hex')}`
+    await at.gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
+      userId,
+      createHash('sha256').update(key).digest('hex'),
+    ])
+    return key
+  }
+
+  const usage = async (id: number) => {
+    const [row] = await at.gateway.sql<{ daily_usage: number; last_usage_date: string }>(
+      'select daily_usage, last_usage_date from users where id = $1',
+      [id],
+    )
+    return [row?.daily_usage, row?.last_usage_date]
+  }
+  const today = () => new Date(at.gateway.clock.at).toISOString().slice(0, 10)
+
+  it('a valid bearer passes, and the upstream is told who calls', async () => {
+    const user = await newUser(at.gateway, 'premium')
+    expect((await get('/any/x?q=1', user.access)).status).toBe(200)
+    expect(at.upstream.received[0]?.headers).toMatchObject({
+      'x-user-id': String(user.id),
+      'x-user-plan': 'premium',
+    })
+    expect(at.upstream.received[0]?.headers.authorization).toBeUndefined()
+  })
+
+  it('no credential, a bad token and a bad key are 401, with the challenge that fits', async () => {
+    const error = 'Token invalide ou expiré'
+    for (const [token, headers, challenge] of [
+      [undefined, {}, 'Bearer'],
+      ['x.y.z', {}, invalidToken],
+      [undefined, { 'x-api-key': 'peage_unknown' }, 'Bearer'],
+      [undefined, { 'x-api-key': '  ' }, 'Bearer'],
+      [undefined, { authorization: 'Basic eDp5' }, invalidToken],
+    ] as const) {
+      const answer = await get('/any/x', token, headers)
+      expect([answer.status, answer.body]).toEqual([401, { error }])
+      expect(answer.headers.get('www-authenticate')).toBe(challenge)
+      expect(answer.headers.get('x-peage-error')).toBe('token_invalid')
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+    }
+    expect(at.upstream.received).toEqual([])
+  })
+
+  it('an expired access token and a refresh token are invalid as bearers', async () => {
+    const user = await newUser(at.gateway)
+    expect((await get('/any/x', user.refresh)).body.error).toBe('Token invalide ou expiré')
+    const start = at.gateway.clock.at
+    at.gateway.clock.at = start + 15 * 60_000 + 1000
+    const expired = await get('/any/x', user.access)
+    at.gateway.clock.at = start
+    expect([expired.status, expired.body.error]).toEqual([401, 'Token invalide ou expiré'])
+  })
+
+  it('a valid bearer of an inactive user is "Utilisateur introuvable", and no key helps', async () => {
+    const user = await newUser(at.gateway)
+    const key = await newKey((await newUser(at.gateway)).id)
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    const answer = await get('/any/x', user.access, { 'x-api-key': key })
+    expect([answer.status, answer.body]).toEqual([401, { error: 'Utilisateur introuvable' }])
+  })
+
+  it('a key passes where the token fails, is stripped of white space, and its use is noted within 1 s', async () => {
+    const user = await newUser(at.gateway)
+    const key = await newKey(user.id)
+    expect((await get('/any/x', 'bad', { 'x-api-key': ` ${key}\t` })).status).toBe(200)
+    expect(at.upstream.received[0]?.headers['x-user-id']).toBe(String(user.id))
+    expect(at.upstream.received[0]?.headers['x-api-key']).toBeUndefined()
+    await expect
+      .poll(() => at.gateway.sql('select last_used_at from api_tokens where user_id = $1', [user.id]))
+      .toEqual([{ last_used_at: new Date(at.gateway.clock.at) }])
+  })
+
+  it('a revoked key and the key of an inactive user are invalid', async () => {
+    const user = await newUser(at.gateway)
+    const key = await newKey(user.id)
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    expect((await get('/any/x', undefined, { 'x-api-key': key })).status).toBe(401)
+    await at.gateway.sql('update users set is_active = 1 where id = $1', [user.id])
+    expect((await get('/any/x', undefined, { 'x-api-key': key })).status).toBe(200)
+    await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
+    expect((await get('/any/x', undefined, { 'x-api-key': key })).status).toBe(401)
+  })
+
+  it('the plan guard names what is required and what the user has', async () => {
+    const user = await newUser(at.gateway)
+    const answer = await get('/paid', user.access)
+    expect(answer.status).toBe(403)
+    expect(answer.text).toBe(
+      '{"error":"Plan insuffisant","required":["premium","pro"],"current_plan":"free","upgrade_url":"/api/v1/subscription/upgrade"}',
+    )
+    expect(answer.headers.get('x-peage-error')).toBe('plan_insufficient')
+  })
+
+  it('a plan change is in force with the token that was issued before it', async () => {
+    const user = await newUser(at.gateway)
+    await call(at.gateway.admin, 'PATCH', `/admin/v1/users/${user.id}`, {
+      token: at.gateway.adminToken,
+      body: { plan: 'pro' },
+    })
+    expect((await get('/pro', user.access)).status).toBe(200)
+    expect(at.upstream.received[0]?.headers['x-user-plan']).toBe('pro')
+  })
+
+  it('a free user is counted once a UTC day, and the second use is a 429 with the seconds to midnight', async () => {
+    const user = await newUser(at.gateway)
+    const start = at.gateway.clock.at
+    at.gateway.clock.at = Math.floor(start / day) * day + day - 90_500
+    const { access } = await relogin(user.email)
+    expect((await get('/courses/1', access)).status).toBe(200)
+    expect(await usage(user.id)).toEqual([1, today()])
+    const refused = await get('/courses/1', access)
+    expect([refused.status, refused.text]).toEqual([
+      429,
+      '{"error":"Limite quotidienne atteinte (plan free: 1 course/jour)","upgrade_url":"/api/v1/subscription/upgrade"}',
+    ])
+    expect(refused.headers.get('retry-after')).toBe('91')
+    expect(at.upstream.received).toHaveLength(1)
+
+    at.gateway.clock.at += 91_000
+    expect((await get('/courses/1', access)).status).toBe(200)
+    expect(await usage(user.id)).toEqual([1, today()])
+    at.gateway.clock.at = start
+  })
+
+  const relogin = async (email: string) => {
+    const { body } = await call(at.gateway.url, 'POST', '/api/v1/auth/login', {
+      body: { email, password: 'correct horse battery' },
+    })
+    return { access: String(body.access_token) }
+  }
+
+  it('premium and pro users are never counted', async () => {
+    for (const plan of ['premium', 'pro'] as const) {
+      const user = await newUser(at.gateway, plan)
+      for (let i = 0; i < 3; i++) expect((await get('/courses/1', user.access)).status).toBe(200)
+      expect(await usage(user.id)).toEqual([0, null])
+    }
+  })
+
+  it('a record dated tomorrow refuses, any other date is counted anew', async () => {
+    const dated = async (offset: number) => {
+      const user = await newUser(at.gateway)
+      const date = new Date(at.gateway.clock.at + offset * day).toISOString().slice(0, 10)
+      await at.gateway.sql('update users set daily_usage = 1, last_usage_date = $2 where id = $1', [
+        user.id,
+        date,
+      ])
+      return (await get('/courses/1', user.access)).status
+    }
+    expect([await dated(1), await dated(0), await dated(-1), await dated(2)]).toEqual([429, 429, 200, 200])
+  })
+
+  it('100 concurrent uses of a free user: exactly one passes and the record says 1', async () => {
+    const user = await newUser(at.gateway)
+    const answers = await Promise.all(Array.from({ length: 100 }, () => get('/courses/1', user.access)))
+    expect(answers.filter(answer => answer.status === 200)).toHaveLength(1)
+    expect(answers.filter(answer => answer.status === 429)).toHaveLength(99)
+    expect(await usage(user.id)).toEqual([1, today()])
+    expect(at.upstream.received).toHaveLength(1)
+  })
+
+  it('what is refused before the count spends no use', async () => {
+    const user = await newUser(at.gateway)
+    expect((await get('/courses/%5c', user.access)).status).toBe(400)
+    expect((await get('/paid', user.access)).status).toBe(403)
+    expect((await get('/courses/1', 'bad')).status).toBe(401)
+    expect(await usage(user.id)).toEqual([0, null])
+  })
+
+  it('a HEAD is a use, and a 502 does not give the use back', async () => {
+    const user = await newUser(at.gateway)
+    expect((await call(at.gateway.url, 'HEAD', '/courses/1', { token: user.access })).status).toBe(200)
+    expect((await get('/courses/1', user.access)).status).toBe(429)
+    const other = await newUser(at.gateway)
+    expect((await get('/down-counted', other.access)).status).toBe(502)
+    expect(await usage(other.id)).toEqual([1, today()])
+  })
+
+  it('auth: optional lets the anonymous on, and holds a credential to it as required does', async () => {
+    expect((await get('/optional')).status).toBe(200)
+    expect(at.upstream.received[0]?.headers['x-user-id']).toBeUndefined()
+    const user = await newUser(at.gateway)
+    expect((await get('/optional', user.access)).status).toBe(200)
+    expect(at.upstream.received[1]?.headers['x-user-id']).toBe(String(user.id))
+    expect((await get('/optional', 'expired')).body.error).toBe('Token invalide ou expiré')
+    expect((await get('/optional', undefined, { 'x-api-key': 'nope' })).status).toBe(401)
+  })
+
+  it('a plan guard on an anonymous request is "Non authentifié", a daily guard counts nothing', async () => {
+    const answer = await get('/optional-pro')
+    expect([answer.status, answer.body]).toEqual([401, { error: 'Non authentifié' }])
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    expect((await get('/optional-counted')).status).toBe(200)
+    expect((await get('/optional-counted')).status).toBe(200)
+  })
+
+  it('auth: none reads no credential', async () => {
+    expect((await get('/public/x', 'rubbish', { 'x-api-key': 'rubbish' })).status).toBe(200)
+    expect(at.upstream.received[0]?.headers).toMatchObject({
+      authorization: 'Bearer rubbish',
+      'x-api-key': 'rubbish',
+    })
+  })
+
+  it('under auth: none our own tokens and keys do not leak to the upstream', async () => {
+    const user = await newUser(at.gateway)
+    expect((await get('/public/x', user.access, { 'x-api-key': 'peage_secret' })).status).toBe(200)
+    expect(at.upstream.received[0]?.headers.authorization).toBeUndefined()
+    expect(at.upstream.received[0]?.headers['x-api-key']).toBeUndefined()
+  })
+
+  it('forward_credentials passes both on', async () => {
+    const user = await newUser(at.gateway)
+    expect((await get('/credentials', user.access)).status).toBe(200)
+    expect(at.upstream.received[0]?.headers.authorization).toBe(`Bearer ${user.access}`)
+  })
+
+  it('forward_email adds x-user-email, and no other route passes one', async () => {
+    const user = await newUser(at.gateway)
+    await get('/email', user.access, { 'x-user-email': 'forged@example.com' })
+    await get('/any/x', user.access, { 'x-user-email': 'forged@example.com' })
+    expect(at.upstream.received.map(seen => seen.headers['x-user-email'])).toEqual([user.email, undefined])
+  })
+})

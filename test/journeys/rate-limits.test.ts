@@ -1,0 +1,85 @@
+// CONTRACT §2 `rate_limits`, §3: what is limited, by what, and how the client is told.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { describeOverSetups } from '../support/setups.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const limits = `rate_limits: { register: 3/1m, login_failures: 4/5m, login_failures_per_address: 6/5m, refresh: 3/1m, bad_keys: 3/1m }`
+
+describeOverSetups('rate limits', setup => {
+  let stores: Stores
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    stores = await setup.open()
+    upstream = await startUpstream()
+    gateway = await startGateway(routes(upstream.url), stores, {
+      rateLimits: limits,
+      server: ", trusted_proxies: ['127.0.0.1']",
+    })
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+    if (stores !== undefined) await setup.drop(stores)
+  })
+  /** From a client behind a trusted proxy. */
+  const post = (path: string, client: string, body: unknown) =>
+    call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers: { 'x-forwarded-for': client } })
+  const password = 'correct horse battery'
+
+  it('past the limit of registrations an address is told to wait, and another is not', async () => {
+    for (let i = 0; i < 3; i++) expect((await post('register', '192.0.2.1', {})).status).toBe(400)
+    const refused = await post('register', '192.0.2.1', {})
+    expect([refused.status, refused.body]).toEqual([429, { error: 'Trop de requêtes' }])
+    expect(refused.headers.get('x-peage-error')).toBe('rate_limited')
+    const wait = Number(refused.headers.get('retry-after'))
+    expect(wait).toBeGreaterThan(50)
+    expect(wait).toBeLessThanOrEqual(60)
+    expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=3;w=60')
+    expect(refused.headers.get('ratelimit')).toBe(`"register";r=0;t=${wait}`)
+    expect((await post('register', '192.0.2.2', {})).status).toBe(400)
+  })
+
+  it('IPv6 addresses count by their /64', async () => {
+    for (let i = 0; i < 3; i++) await post('register', `2001:db8:1:2::${i}`, {})
+    expect((await post('register', '2001:db8:1:2:ffff::9', {})).status).toBe(429)
+    expect((await post('register', '2001:db8:1:3::1', {})).status).toBe(400)
+  })
+
+  it('failed logins count per email and address, successes do not, and not one guess more fits at once', async () => {
+    const email = `limited.${process.pid}@example.com`
+    await post('register', '192.0.2.10', { email, password })
+    for (let i = 0; i < 8; i++)
+      expect((await post('login', '192.0.2.10', { email, password })).status).toBe(200)
+    const guesses = await Promise.all(
+      Array.from({ length: 12 }, () => post('login', '192.0.2.10', { email, password: 'wrong' })),
+    )
+    expect(guesses.filter(answer => answer.status === 401)).toHaveLength(4)
+    const refused = guesses.filter(answer => answer.status === 429)
+    expect(refused).toHaveLength(8)
+    expect(refused[0]?.headers.get('ratelimit-policy')).toBe('"login";q=4;w=300')
+    expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
+  })
+
+  it('failed logins count per address too, whatever the email', async () => {
+    const statuses: number[] = []
+    for (let i = 0; i < 8; i++) {
+      statuses.push((await post('login', '192.0.2.20', { email: `nobody${i}@example.com`, password })).status)
+    }
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 401, 429, 429])
+  })
+
+  it('refreshes and unknown keys are limited per address', async () => {
+    for (let i = 0; i < 3; i++)
+      expect((await post('refresh', '192.0.2.30', { refresh_token: 'x' })).status).toBe(401)
+    expect((await post('refresh', '192.0.2.30', { refresh_token: 'x' })).status).toBe(429)
+    const key = (client: string) =>
+      call(gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': 'unknown', 'x-forwarded-for': client } })
+    for (let i = 0; i < 3; i++) expect((await key('192.0.2.40')).status).toBe(401)
+    expect((await key('192.0.2.40')).status).toBe(429)
+    expect((await key('192.0.2.41')).status).toBe(401)
+  })
+})

@@ -1,0 +1,173 @@
+// CONTRACT §4, "Counting" and "Storage down": what a gateway answers while its stores fail, through real requests.
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { call, login, newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { type Server, startPostgres, startRedis } from '../support/servers.ts'
+import { describeWithPostgresBinary, describeWithRedisBinary } from '../support/services.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+describeWithPostgresBinary('a gateway whose stores fail', () => {
+  describeWithRedisBinary('one after the other', () => {
+    let postgres: Server
+    let redis: Server
+    let upstream: Upstream
+    let gateway: TestGateway
+    beforeAll(async () => {
+      ;[postgres, redis, upstream] = await Promise.all([
+        startPostgres(inject('postgresBin')),
+        startRedis(inject('redisBin')),
+        startUpstream(),
+      ])
+      gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: redis.url })
+    })
+    afterAll(async () => {
+      await gateway?.stop()
+      await Promise.all([postgres?.stop(), redis?.stop(), upstream?.close()])
+    })
+
+    const course = (user: TestUser) => call(gateway.url, 'GET', '/courses/1', { token: user.access })
+    const keyValue = () => {
+      if (gateway.backing.keyValue === undefined) throw new Error('no Redis')
+      return gateway.backing.keyValue
+    }
+    const today = () => new Date(gateway.clock.at).toISOString().slice(0, 10)
+
+    /** A free user’s first use passes and the second does not, with something done to Redis in between and before. */
+    async function firstPassesSecondDoesNot(before: () => Promise<void>, between: () => Promise<void>) {
+      const user = await newUser(gateway)
+      await before()
+      expect((await course(user)).status).toBe(200)
+      await between()
+      expect((await course(user)).status).toBe(429)
+      const [record] = await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [
+        user.id,
+      ])
+      expect(record).toEqual({ daily_usage: 1, last_usage_date: today() })
+    }
+    const nothing = async () => {}
+    const script = (lua: string, key: string) =>
+      keyValue().run({ lua, sha: createHash('sha1').update(lua).digest('hex') }, key, [])
+
+    it('Redis wiped between two uses grants no second one', async () => {
+      await firstPassesSecondDoesNot(nothing, async () => {
+        await script("return redis.call('flushall')", 'peage:any')
+      })
+    })
+
+    it('Redis ahead of the record refuses no first use', async () => {
+      const user = await newUser(gateway)
+      await script("return redis.call('set', KEYS[1], 7)", `peage:usage:${today()}:${user.id}`)
+      expect((await course(user)).status).toBe(200)
+      expect((await course(user)).status).toBe(429)
+    })
+
+    it('Redis put back to an older copy grants no second use', async () => {
+      const user = await newUser(gateway)
+      expect((await course(user)).status).toBe(200)
+      await script("return redis.call('set', KEYS[1], 0)", `peage:usage:${today()}:${user.id}`)
+      expect((await course(user)).status).toBe(429)
+    })
+
+    it('Redis killed between two uses grants no second one, nor refuses a first while it is away', async () => {
+      await firstPassesSecondDoesNot(nothing, () => redis.kill())
+      await firstPassesSecondDoesNot(nothing, nothing)
+      const ready = await call(gateway.admin, 'GET', '/readyz')
+      expect([ready.status, ready.body]).toMatchObject([
+        200,
+        { status: 'degraded', checks: { postgres: 'ok', redis: 'down' } },
+      ])
+      await redis.restart()
+      await expect.poll(() => keyValue().isUp, { timeout: 10_000 }).toBe(true)
+      await firstPassesSecondDoesNot(nothing, nothing)
+    })
+
+    it('Redis that hangs slows a use by no more than its time-out, and changes no answer', async () => {
+      redis.pause()
+      const started = performance.now()
+      await firstPassesSecondDoesNot(nothing, nothing)
+      expect(performance.now() - started).toBeLessThan(2_000)
+      redis.resume()
+      await expect.poll(() => keyValue().isUp, { timeout: 10_000 }).toBe(true)
+    })
+
+    it.each(['stopped', 'hanging'])(
+      'Postgres %s: 503 within 2 s, nothing forwarded, no wrong 401',
+      async how => {
+        const user = await newUser(gateway)
+        const fresh = await login(gateway.url, user.email, user.password)
+        if (how === 'stopped') await postgres.kill()
+        else postgres.pause()
+        upstream.received.length = 0
+        try {
+          const asked = await Promise.all([
+            timed(() => course(user)),
+            timed(() => call(gateway.url, 'GET', '/any/x', { token: user.access })),
+            timed(() =>
+              call(gateway.url, 'POST', '/api/v1/auth/login', { body: { email: user.email, password: 'x' } }),
+            ),
+            timed(() =>
+              call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: fresh.refresh } }),
+            ),
+          ])
+          for (const { answer, took } of asked) {
+            expect([answer.status, answer.body]).toEqual([503, { error: 'Service indisponible' }])
+            expect(answer.headers.get('retry-after')).toBe('1')
+            expect(answer.headers.get('x-peage-error')).toBe('service_unavailable')
+            expect(took).toBeLessThan(2_000)
+          }
+          const key = await timed(() =>
+            call(gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': 'peage_some' } }),
+          )
+          expect([key.answer.status, key.answer.body]).toEqual([401, { error: 'Token invalide ou expiré' }])
+          expect(key.answer.headers.get('x-peage-error')).toBe('key_check_failed')
+          expect(key.answer.headers.get('retry-after')).toBe('1')
+          const registering = await timed(() =>
+            call(gateway.url, 'POST', '/api/v1/auth/register', {
+              body: { email: `new.${how}@example.com`, password: 'correct horse battery' },
+            }),
+          )
+          expect([registering.answer.status, registering.answer.body]).toEqual([
+            500,
+            { error: 'Erreur interne' },
+          ])
+          expect(Math.max(key.took, registering.took)).toBeLessThan(2_000)
+          expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
+          expect((await call(gateway.admin, 'GET', '/readyz')).status).toBe(503)
+          expect((await call(gateway.admin, 'GET', '/readyz?for=public')).status).toBe(200)
+          expect(upstream.received.map(seen => seen.url)).toEqual(['/public/x'])
+          await logoutIsKept(user)
+        } finally {
+          if (how === 'stopped') await postgres.restart()
+          else postgres.resume()
+        }
+        await expect
+          .poll(
+            () =>
+              call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: user.refresh } }),
+            {
+              timeout: 10_000,
+            },
+          )
+          .toMatchObject({ status: 401, body: { error: 'Refresh token invalide, révoqué ou expiré' } })
+        expect((await course(user)).status).toBe(200)
+      },
+    )
+
+    /** Logout answers 200 whatever happens; the token does not live on when the store returns. */
+    async function logoutIsKept(user: TestUser): Promise<void> {
+      const { answer, took } = await timed(() =>
+        call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } }),
+      )
+      expect([answer.status, answer.body]).toEqual([200, { message: 'Déconnexion réussie' }])
+      expect(took).toBeLessThan(2_000)
+    }
+  })
+})
+
+async function timed<T>(work: () => Promise<T>): Promise<{ answer: T; took: number }> {
+  const started = performance.now()
+  const answer = await work()
+  return { answer, took: performance.now() - started }
+}

@@ -1,0 +1,64 @@
+// A client of a gateway, and the users that it plays.
+import type { TestGateway } from './gateway.ts'
+
+export interface Answer {
+  status: number
+  headers: Headers
+  /** The body as JSON, or as text where it is none. */
+  body: Record<string, unknown>
+  text: string
+}
+
+/** Sends one request; a body that is no string is sent as JSON. */
+export async function call(
+  base: string,
+  method: string,
+  path: string,
+  { body, headers = {}, token }: { body?: unknown; headers?: Record<string, string>; token?: string } = {},
+): Promise<Answer> {
+  const response = await fetch(base + path, {
+    method,
+    headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers },
+    redirect: 'manual',
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, body: parsed(text) }
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
+
+export interface TestUser {
+  id: number
+  email: string
+  password: string
+  access: string
+  refresh: string
+}
+
+let made = 0
+
+/** A registered, logged-in user of its own; of another plan where one is named. */
+export async function newUser(
+  gateway: TestGateway,
+  plan: 'free' | 'premium' | 'pro' = 'free',
+): Promise<TestUser> {
+  made += 1
+  const email = `user${made}.${process.pid}@example.com`
+  const password = 'correct horse battery'
+  const registered = await call(gateway.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
+  const id = Number(registered.body.user_id)
+  if (plan !== 'free') await gateway.sql('update users set plan = $2 where id = $1', [id, plan])
+  return { id, email, password, ...(await login(gateway.url, email, password)) }
+}
+
+export async function login(base: string, email: string, password: string) {
+  const { body } = await call(base, 'POST', '/api/v1/auth/login', { body: { email, password } })
+  return { access: String(body.access_token), refresh: String(body.refresh_token) }
+}

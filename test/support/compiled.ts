@@ -1,0 +1,32 @@
+// Compiles a TypeScript entry to JavaScript, so that a test can run it as a process of its own.
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const OPTIONS =
+  '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
+
+export interface Compiled {
+  /** The entry's JavaScript file; `migrations/` is not beside it. */
+  readonly file: string
+  remove(): Promise<void>
+}
+
+/** @param entry path from the repository's root, such as `test/backing/hold-folder.ts` */
+export async function compile(entry: string): Promise<Compiled> {
+  const cache = join(ROOT, 'node_modules/.cache/peage-test')
+  await mkdir(cache, { recursive: true })
+  // Below node_modules, so that imports of packages are found.
+  const outDir = await mkdtemp(join(cache, 'compiled-'))
+  const flags = [entry, '--ignoreConfig', '--rootDir', '.', '--outDir', outDir, ...OPTIONS.split(' ')]
+  await promisify(execFile)(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...flags], {
+    cwd: ROOT,
+  })
+  return {
+    file: join(outDir, entry.replace(/\.ts$/, '.js')),
+    remove: () => rm(outDir, { recursive: true, force: true }),
+  }
+}

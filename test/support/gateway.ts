@@ -1,0 +1,96 @@
+// A whole gateway as an operator starts one: from a gateway.yaml, on real sockets, before a real upstream.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { Backing } from '../../src/backing/open.ts'
+import { openBacking } from '../../src/backing/open.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { formatProblem } from '../../src/config/problem.ts'
+import { createLogger } from '../../src/log.ts'
+import { startServer } from '../../src/server.ts'
+
+export interface Stores {
+  /** Empty: embedded. */
+  postgres: string
+  /** Empty: none. */
+  redis: string
+}
+
+export const embedded: Stores = { postgres: '', redis: '' }
+
+export interface TestGateway {
+  readonly url: string
+  readonly admin: string
+  readonly adminToken: string
+  /** Every line that was logged. */
+  readonly log: string[]
+  /** Statements on the gateway's own database: what is in the store afterwards. */
+  sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
+  /** The gateway's clock; move it rather than sleep. */
+  readonly clock: { at: number; now(): number }
+  readonly backing: Backing
+  stop(): Promise<void>
+}
+
+/**
+ * @param yaml the file from `upstreams:` on, or more
+ * @param stores where things are kept @param settings replace the sections that are written here otherwise
+ */
+export async function startGateway(
+  yaml: string,
+  stores: Stores = embedded,
+  settings: { auth?: string; rateLimits?: string; server?: string; limits?: string } = {},
+): Promise<TestGateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
+  const adminToken = 'a-token-for-operators-0123456789'
+  const file = join(folder, 'gateway.yaml')
+  await writeFile(
+    file,
+    `server: { listen: '127.0.0.1:0', drain_timeout: 2s${settings.server ?? ''} }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(join(folder, 'data'))} }
+auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
+limits: { free_daily: 1 ${settings.limits ?? ''} }
+${yaml}`,
+  )
+  const loaded = loadConfig({ file, env: {} })
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+
+  const log: string[] = []
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      log.push(String(chunk))
+      done()
+    },
+  })
+  const clock = { at: Date.now(), now: () => clock.at }
+  let backing: Backing | undefined
+  const server = await startServer({
+    config: loaded.config,
+    clock,
+    logger: createLogger({ level: 'info', requests: true }, output),
+    open: async (...parts) => {
+      backing = await openBacking(...parts)
+      return backing
+    },
+  })
+  const opened = backing as unknown as Backing
+  return {
+    url: server.address,
+    admin: String(server.adminAddress),
+    adminToken,
+    log,
+    clock,
+    backing: opened,
+    sql: (text, values) => opened.database.query(text, values),
+    async stop() {
+      await server.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Off, for tests of everything else: hundreds of requests come from one address. */
+const noRateLimits =
+  'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'

@@ -1,0 +1,49 @@
+// Once per run: finds or starts the real Postgres and Redis servers that suites may use (CONTRACT §1, `npm test`).
+import type { TestProject } from 'vitest/node'
+import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
+
+declare module 'vitest' {
+  /** Empty where there is none. */
+  interface ProvidedContext {
+    postgresUrl: string
+    redisUrl: string
+    /** The folder of `postgres` and `initdb`. */
+    postgresBin: string
+    /** The path of `redis-server`. */
+    redisBin: string
+  }
+}
+
+/** Vitest calls it before the first test file; what it returns, after the last. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const { TEST_DATABASE_URL = '', TEST_REDIS_URL = '', TEST_REQUIRE_SERVICES = '' } = process.env
+  const postgresBin = findPostgres() ?? ''
+  const redisBin = findRedis() ?? ''
+  if (TEST_REQUIRE_SERVICES === '1') {
+    if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
+    if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
+  }
+  const started: Server[] = []
+  const startedUrl = async (server: Promise<Server>) => {
+    started.push(await server)
+    return (await server).url
+  }
+  const urls = await Promise.allSettled([
+    TEST_DATABASE_URL || (postgresBin && startedUrl(startPostgres(postgresBin))),
+    TEST_REDIS_URL || (redisBin && startedUrl(startRedis(redisBin))),
+  ])
+  const stop = async () => {
+    await Promise.all(started.map(server => server.stop()))
+  }
+  const failed = urls.find(url => url.status === 'rejected')
+  if (failed !== undefined) {
+    await stop()
+    throw failed.reason
+  }
+  const [postgresUrl = '', redisUrl = ''] = urls.map(url => (url.status === 'fulfilled' ? url.value : ''))
+  project.provide('postgresUrl', postgresUrl)
+  project.provide('redisUrl', redisUrl)
+  project.provide('postgresBin', postgresBin)
+  project.provide('redisBin', redisBin)
+  return stop
+}

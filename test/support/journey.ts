@@ -1,0 +1,60 @@
+// What most journeys need: a gateway with a route of each kind, and the upstream behind it.
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { type Stores, startGateway, type TestGateway } from './gateway.ts'
+import type { Setup } from './setups.ts'
+import { startUpstream, type Upstream } from './upstream.ts'
+
+export interface Journey {
+  gateway: TestGateway
+  upstream: Upstream
+  stores: Stores
+}
+
+/** Filled in before the first test; what the upstream received is forgotten before each. */
+export function journey(setup: Setup, settings: Parameters<typeof startGateway>[2] = {}): Journey {
+  const journey = {} as Journey
+  beforeAll(async () => {
+    journey.stores = await setup.open()
+    journey.upstream = await startUpstream()
+    journey.gateway = await startGateway(routes(journey.upstream.url), journey.stores, settings)
+  })
+  beforeEach(() => {
+    journey.upstream.received.length = 0
+    journey.upstream.answer = undefined
+  })
+  afterAll(async () => {
+    await journey.gateway?.stop()
+    await journey.upstream?.close()
+    if (journey.stores !== undefined) await setup.drop(journey.stores)
+  })
+  return journey
+}
+
+export function routes(upstream: string): string {
+  return `upstreams:
+  echo: { targets: ['${upstream}'], timeouts: { response: 1s } }
+  nobody: { targets: ['http://127.0.0.1:1'] }
+routes:
+  - { name: courses, path: /courses/*, upstream: echo, free_daily: true }
+  - { name: paid, path: /paid, upstream: echo, plans: [premium, pro] }
+  - { name: pro, path: /pro, upstream: echo, plans: [pro] }
+  - { name: counted-free, path: /counted-free, upstream: echo, plans: [free], free_daily: true }
+  - { name: any, path: /any/*, upstream: echo }
+  - { name: optional, path: /optional, upstream: echo, auth: optional }
+  - { name: optional-pro, path: /optional-pro, upstream: echo, auth: optional, plans: [pro] }
+  - { name: optional-counted, path: /optional-counted, upstream: echo, auth: optional, free_daily: true }
+  - { name: public, path: /public/*, upstream: echo, auth: none }
+  - { name: read, path: /things/:id, upstream: echo, auth: none, methods: [GET] }
+  - { name: write, path: /things/:id, upstream: echo, methods: [PUT, DELETE] }
+  - { name: wide, path: /things/*, upstream: echo, auth: none }
+  - { name: hosted, path: /hosted, upstream: echo, auth: none, hosts: [api.example.com] }
+  - { name: stripped, path: /old/v1/races/*, upstream: echo, auth: none, strip_prefix: /old/v1 }
+  - { name: rewritten, path: /old/v2/:kind/*, upstream: echo, auth: none, rewrite: /new/:kind/all/* }
+  - { name: limited, path: /limited, upstream: echo, auth: none, max_body: 1KiB }
+  - { name: credentials, path: /credentials, upstream: echo, forward_credentials: true }
+  - { name: email, path: /email, upstream: echo, forward_email: true }
+  - { name: slow, path: /slow, upstream: echo, timeout: 300ms, auth: none }
+  - { name: down, path: /down, upstream: nobody, auth: none }
+  - { name: down-counted, path: /down-counted, upstream: nobody, free_daily: true }
+`
+}

@@ -1,0 +1,262 @@
+// Starts Postgres and Redis servers on free loopback ports, in throw-away folders.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  accessSync,
+  chownSync,
+  constants,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Client } from 'pg'
+
+export interface Server {
+  readonly url: string
+  readonly port: number
+  /** Freezes it as an overloaded machine would: connections are accepted, nothing is answered. */
+  pause(): void
+  resume(): void
+  /** Ends it at once, paused or not, and waits until it is gone. Its data stays for `restart`. */
+  kill(): Promise<void>
+  /** Starts it again on the same port and data. */
+  restart(): Promise<void>
+  /** Ends it and removes its data. */
+  stop(): Promise<void>
+}
+
+/** The folder of `postgres` and `initdb`, `undefined` where there is none. */
+export function findPostgres(): string | undefined {
+  const packaged = '/usr/lib/postgresql'
+  const versions = list(packaged).sort((a, b) => Number(b) - Number(a))
+  const folders = [...searchPath(), ...versions.map(version => join(packaged, version, 'bin'))]
+  return folders.find(folder => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb')))
+}
+
+/** The path of `redis-server`, `undefined` where there is none. */
+export function findRedis(): string | undefined {
+  return searchPath()
+    .map(folder => join(folder, 'redis-server'))
+    .find(isProgram)
+}
+
+/** A Postgres with trust authentication, role and database `postgres`; `bin` as from `findPostgres`. */
+export async function startPostgres(bin: string): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-'))
+  const user = unprivilegedUser()
+  if (user !== undefined) chownSync(folder, user.uid, user.gid)
+  const data = join(folder, 'data')
+  const quick = ['--auth=trust', '--username=postgres', '--encoding=UTF8', '--locale=C', '--no-sync']
+  await promisify(execFile)(join(bin, 'initdb'), [...quick, '-D', data], { cwd: folder, ...user })
+  const port = await freePort()
+  const settings = [
+    'fsync=off',
+    'max_connections=200',
+    'unix_socket_directories=',
+    'listen_addresses=127.0.0.1',
+  ]
+  const flags = ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])]
+  return startServer({
+    program: join(bin, 'postgres'),
+    flags,
+    folder,
+    user,
+    port,
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    isReady: url => answers(url),
+  })
+}
+
+/** A Redis that keeps nothing on disk; `bin` as from `findRedis`. */
+export async function startRedis(
+  bin: string,
+  as: 'server' | 'sentinel' | 'cluster' = 'server',
+): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'peage-test-redis-'))
+  const port = await freePort()
+  const shared = `--port ${port} --bind 127.0.0.1 --dir ${folder}`.split(' ')
+  const inMemory = [...shared, '--appendonly', 'no', '--save', '']
+  const sentinelFile = join(folder, 'sentinel.conf')
+  if (as === 'sentinel') writeFileSync(sentinelFile, '')
+  const flags = {
+    server: inMemory,
+    // Its bus must be on a port of its own choosing: the usual one (10,000 up) may be above 65,535.
+    cluster: [
+      ...inMemory,
+      ...`--cluster-enabled yes --cluster-port ${await freePort()} --cluster-announce-ip 127.0.0.1`.split(
+        ' ',
+      ),
+    ],
+    sentinel: [sentinelFile, '--sentinel', ...shared],
+  }[as]
+  return startServer({
+    program: bin,
+    flags,
+    folder,
+    user: undefined,
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    isReady: () => canConnect(port),
+  })
+}
+
+interface ServerPlan {
+  program: string
+  flags: string[]
+  folder: string
+  user: { uid: number; gid: number } | undefined
+  port: number
+  url: string
+  isReady: (url: string) => Promise<unknown>
+}
+
+async function startServer(plan: ServerPlan): Promise<Server> {
+  let child = await launch(plan)
+  const running = () => child.exitCode === null && child.signalCode === null
+  const signal = (name: NodeJS.Signals) => {
+    if (child.pid === undefined || !running()) return
+    // Postgres' backends go on answering while only their parent is paused.
+    for (const pid of [child.pid, ...childrenOf(child.pid)]) {
+      try {
+        process.kill(pid, name)
+      } catch {
+        // It ended in between.
+      }
+    }
+  }
+  const server: Server = {
+    url: plan.url,
+    port: plan.port,
+    pause: () => signal('SIGSTOP'),
+    resume: () => signal('SIGCONT'),
+    async kill() {
+      const exited = running() ? once(child, 'exit') : undefined
+      signal('SIGKILL')
+      await exited
+    },
+    async restart() {
+      await server.kill()
+      child = await launch(plan)
+    },
+    async stop() {
+      await server.kill()
+      rmSync(plan.folder, { recursive: true, force: true, maxRetries: 10 })
+    },
+  }
+  return server
+}
+
+async function launch({ program, flags, folder, user, url, isReady }: ServerPlan): Promise<ChildProcess> {
+  const child = spawn(program, flags, { cwd: folder, stdio: 'ignore', ...user })
+  endWithUs(child, folder)
+  const failed = once(child, 'exit').then(([code]) => {
+    throw new Error(`${program} ended with ${code} before it was ready`)
+  })
+  failed.catch(() => {})
+  const deadline = Date.now() + 30_000
+  for (;;) {
+    try {
+      await Promise.race([isReady(url), failed])
+      child.unref()
+      return child
+    } catch (error) {
+      if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+        child.kill('SIGKILL')
+        throw error
+      }
+      await sleep(20)
+    }
+  }
+}
+
+/** A run that is killed tells nobody, but its end of a pipe closes: a shell that reads from it cleans up then. */
+function endWithUs(child: ChildProcess, folder: string): void {
+  const cleanUp = 'read _; kill -9 "$1"; rm -rf "$2"'
+  const guard = spawn('sh', ['-c', cleanUp, 'sh', String(child.pid), folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  guard.unref()
+  child.once('exit', () => guard.kill('SIGKILL'))
+}
+
+/** Direct children, from proc(5); none where the system has no such folder. */
+function childrenOf(parent: number): number[] {
+  return list('/proc').flatMap(name => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const ppid = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+      return ppid === parent ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function searchPath(): string[] {
+  return (process.env.PATH ?? '').split(delimiter).filter(folder => folder !== '')
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Postgres refuses to run as root. */
+function unprivilegedUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map(line => line.split(':'))
+  const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
+  if (user === undefined) throw new Error('no user postgres or nobody to run Postgres as')
+  return { uid: Number(user[2]), gid: Number(user[3]) }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function answers(url: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+  } finally {
+    await client.end()
+  }
+}
+
+async function canConnect(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+  } finally {
+    socket.destroy()
+  }
+}

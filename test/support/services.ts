@@ -1,0 +1,52 @@
+// Real Postgres and Redis for tests: the addresses of the run's servers, and what is skipped where there are none.
+import { Redis } from 'ioredis'
+import { describe, inject } from 'vitest'
+
+/** A suite that needs the run's Postgres server. */
+export function describeWithPostgres(title: string, suite: () => void): void {
+  describeWhere(inject('postgresUrl'), 'no Postgres (TEST_DATABASE_URL, or a postgres binary)', title, suite)
+}
+
+/** A suite that needs the run's Redis server. */
+export function describeWithRedis(title: string, suite: () => void): void {
+  describeWhere(inject('redisUrl'), 'no Redis (TEST_REDIS_URL, or a redis-server binary)', title, suite)
+}
+
+/** A suite that needs both. */
+export function describeWithServices(title: string, suite: () => void): void {
+  describeWithPostgres(title, () => describeWithRedis('with Redis', suite))
+}
+
+/** A suite that stops and kills Postgres servers of its own (see `startPostgres`). */
+export function describeWithPostgresBinary(title: string, suite: () => void): void {
+  describeWhere(inject('postgresBin'), 'no postgres binary', title, suite)
+}
+
+/** A suite that stops and kills Redis servers of its own (see `startRedis`). */
+export function describeWithRedisBinary(title: string, suite: () => void): void {
+  describeWhere(inject('redisBin'), 'no redis-server binary', title, suite)
+}
+
+/** The run's Postgres server; a test makes a database of its own there (see databases.ts). */
+export function postgresUrl(): string {
+  return inject('postgresUrl')
+}
+
+/**
+ * The run's Redis server, on the database number of this worker (test files of one worker run one after the
+ * other), emptied.
+ */
+export async function emptyRedisUrl(): Promise<string> {
+  const url = new URL(inject('redisUrl'))
+  url.pathname = `/${Number(process.env.VITEST_POOL_ID ?? 1) % 16}`
+  const redis = new Redis(url.href)
+  await redis.flushdb()
+  redis.disconnect()
+  return url.href
+}
+
+/** What is skipped is said by name, whatever the reporter shows (CONTRACT §1, `npm test`). */
+function describeWhere(there: string, missing: string, title: string, suite: () => void): void {
+  if (there === '') console.warn(`skipped: ${title}: ${missing}`)
+  describe.skipIf(there === '')(there === '' ? `${title}: ${missing}` : title, suite)
+}

@@ -1,0 +1,23 @@
+// The two set-ups that a gateway is promised to work in alike: alone, and on Postgres and Redis.
+import { describe } from 'vitest'
+import { createPostgresDatabase, dropPostgresDatabase } from './databases.ts'
+import { embedded, type Stores } from './gateway.ts'
+import { describeWithServices, emptyRedisUrl } from './services.ts'
+
+export interface Setup {
+  open(): Promise<Stores>
+  /** Call it when the gateways on it have stopped. */
+  drop(stores: Stores): Promise<void>
+}
+
+/** Runs one suite in both. */
+export function describeOverSetups(title: string, suite: (setup: Setup) => void): void {
+  describe(`${title} (alone)`, () => suite({ open: async () => embedded, drop: async () => {} }))
+  describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
+}
+
+/** Postgres with a database of the suite's own, and Redis. */
+export const services: Setup = {
+  open: async () => ({ postgres: await createPostgresDatabase(), redis: await emptyRedisUrl() }),
+  drop: ({ postgres }) => dropPostgresDatabase(postgres),
+}

@@ -1,0 +1,65 @@
+// A real upstream on a port of its own: it keeps what it received and says it back.
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Received {
+  method: string
+  /** Path and query, as they came. */
+  url: string
+  rawHeaders: string[]
+  headers: IncomingMessage['headers']
+  trailers: IncomingMessage['trailers']
+  body: string
+}
+
+export interface Upstream {
+  readonly url: string
+  readonly received: Received[]
+  /** Answers instead of the echo. */
+  answer: RequestListener | undefined
+  close(): Promise<void>
+}
+
+/** Answers 200 with what it received as JSON, unless told otherwise. */
+export async function startUpstream(): Promise<Upstream> {
+  const received: Received[] = []
+  const server = createServer(async (request, response) => {
+    if (upstream.answer !== undefined) {
+      upstream.answer(request, response)
+      return
+    }
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+    } catch {
+      return
+    }
+    const seen: Received = {
+      method: request.method ?? '',
+      url: request.url ?? '',
+      rawHeaders: request.rawHeaders,
+      headers: request.headers,
+      trailers: request.trailers,
+      body: Buffer.concat(chunks).toString(),
+    }
+    received.push(seen)
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify(seen))
+  })
+  const upstream: Upstream = {
+    url: await listen(server),
+    received,
+    answer: undefined,
+    async close() {
+      server.closeAllConnections()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+  return upstream
+}
+
+/** Listens on a free port of loopback and says where. */
+export async function listen(server: Server): Promise<string> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
