@@ -49,12 +49,20 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     clientErrorHandler: refuseConnection,
     // While draining, what arrives on an open connection is answered as ever.
     return503OnClosing: false,
-    // A missing Host is refused by the gate, in our words.
-    http: { maxHeaderSize: 16_384, requireHostHeader: false, headersTimeout: parts.timeouts.headers },
+    http: {
+      maxHeaderSize: 16_384,
+      // A missing Host is refused by the gate, in our words.
+      requireHostHeader: false,
+      headersTimeout: parts.timeouts.headers,
+      // How often Node looks for those that took longer: half a minute unless told.
+      connectionsCheckingInterval: 1_000,
+    },
     keepAliveTimeout: parts.timeouts.keep_alive,
     connectionTimeout: 0,
     requestTimeout: 0,
   })
+  // Node would drop what stands behind the thousandth field unseen: the body's length, or a second credential.
+  app.server.maxHeadersCount = 0
   installDoors(app, onRefusal)
   routeExpectations(app.server)
   // Without a body to Fastify, which would refuse odd media types: the gate reads bodies itself, or streams them.
@@ -64,6 +72,9 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     const passage = passages.of(request.raw)
     reply.raw.once('close', () => parts.logRequest(passage, reply.raw))
     done()
+  })
+  app.addHook('onSend', async (request, reply) => {
+    reply.header('x-request-id', request.id)
   })
   serveOwn(app, parts)
   serveRoutes(app, parts)
@@ -102,7 +113,7 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
       passage.identity = known
     })
     passage.decision = 'forwarded'
-    passage.outcome = await pass({
+    await pass({
       request: request.raw,
       response: reply.raw,
       arrival,
@@ -110,6 +121,9 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
       target: door.target,
       identity,
       onAnswer: () => reply.hijack(),
+      onEnd: outcome => {
+        passage.outcome = outcome
+      },
     })
     // The client left before there was an answer to write.
     if (!reply.sent) reply.hijack()
@@ -124,5 +138,5 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
 
 function answered(passage: Passage, reply: FastifyReply): FastifyReply {
   passage.decision = 'answered'
-  return reply.header('x-request-id', passage.arrival.requestId)
+  return reply
 }

@@ -126,6 +126,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     findOwn: own.find,
     routes: createRouteTable(config.routes.map(compileRoute)),
     proxies: createTrustedProxies(config.server.trusted_proxies),
+    onUntrustedForwarder: warnOnce(logger),
     newRequestId: randomUUID,
   })
   const app = createFrontDoor({
@@ -154,13 +155,26 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
   }
 }
 
+/** A balancer that is not in `trusted_proxies` would be told at every request. */
+function warnOnce(logger: Logger): (peer: string) => void {
+  let warned = false
+  return peer => {
+    if (warned) return
+    warned = true
+    logger.warn(
+      { peer },
+      'X-Forwarded-For from a private address that is not in server.trusted_proxies: its clients share one rate limit',
+    )
+  }
+}
+
 /** From files where `auth.keys` names some, else those that the replicas share in the database. */
 async function openKeys({ config, backing, clock, logger }: Parts): Promise<SigningKeys> {
   const { keys: files, key_secret: secret } = config.auth
   if (files.length > 0) return readSigningKeys(files)
   return openSigningKeys({
     store: createKeyStore(backing.database),
-    sealer: secret === null ? undefined : await createSealer(secret),
+    sealer: secret === '' ? undefined : await createSealer(secret),
     clock,
     onError: error => logger.error({ err: error }, 'the stored signing keys cannot be read'),
   })

@@ -11,7 +11,7 @@ interface Output {
 /** @param output standard output */
 export function createLogger({ level }: Config['server']['log'], output: Output): Logger {
   const destination = output.isTTY
-    ? pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
+    ? pretty({ colorize: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
     : output
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: faultOf } },

@@ -49,7 +49,6 @@ export async function startServer({
 
     await gateway.app.listen(server.listen)
     undo.unshift(() => gateway.app.close())
-    const { keyValue } = backing
     const adminApp =
       admin &&
       createAdminListener({
@@ -57,8 +56,7 @@ export async function startServer({
         users: gateway.users,
         sessions: gateway.sessions,
         health: createHealth({
-          postgres: async () => (await backing.database.query('select 1')).length === 1,
-          redis: keyValue && (() => keyValue.ping()),
+          ...backing.checks,
           warnings,
         }),
         clock,
@@ -124,15 +122,12 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
 
 /** By name; an empty token is none. */
 function operatorTokens({ token, tokens }: NonNullable<Config['admin']>): Map<string, string> {
-  const given = Object.entries({ token, ...tokens }).filter((entry): entry is [string, string] =>
-    Boolean(entry[1]),
-  )
-  return new Map(given)
+  return new Map(Object.entries({ token, ...tokens }).filter(([, value]) => value !== ''))
 }
 
 /** What works but should not stay so in production. */
 function warningsOf({ auth }: Config): string[] {
-  if (auth.keys.length > 0 || auth.key_secret !== null) return []
+  if (auth.keys.length > 0 || auth.key_secret !== '') return []
   return ['auth.key_secret is not set: signing keys stand unencrypted in the database']
 }
 

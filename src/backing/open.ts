@@ -37,6 +37,11 @@ export interface Backing {
   /** Redis, `undefined` where none is configured. */
   readonly keyValue: KeyValue | undefined
   readonly limiters: Limiters
+  /** Whether each store answers now; a rejection is a no. */
+  readonly checks: {
+    postgres(): Promise<boolean>
+    redis: (() => Promise<boolean>) | undefined
+  }
   /** Applies what is new in `migrations/`; safe when many replicas run it at once. Returns the names applied. */
   migrate(): Promise<string[]>
   /** Ends the connections and gives up the data folder. */
@@ -74,6 +79,10 @@ export async function openBacking(
     database,
     keyValue,
     limiters: createLimiters(byName(rate_limits), { clock, keyValue }),
+    checks: {
+      postgres: async () => (await database.query('select 1')).length === 1,
+      redis: keyValue && (() => keyValue.ping()),
+    },
     migrate: () => database.migrate(log),
     async close() {
       await keyValue?.close()

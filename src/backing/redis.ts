@@ -1,5 +1,4 @@
 // Redis behind the KeyValue interface: one server, Sentinel or Cluster, failing fast and coming back by itself.
-import { once } from 'node:events'
 import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
 import { type KeyValue, KeyValueError, type Script } from './key-value.ts'
 
@@ -30,13 +29,16 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
   let wasUp: boolean | undefined
   let lastError = 'not connected'
   let probe: NodeJS.Timeout | undefined
+  const waiting = new Set<() => void>()
   const isUp = () => client.status === 'ready' && !silent
 
   function changed(): void {
     if (isUp() === wasUp) return
     wasUp = isUp()
-    if (wasUp) hooks.onUp?.()
-    else hooks.onDown?.(lastError)
+    if (wasUp) {
+      for (const resume of waiting) resume()
+      hooks.onUp?.()
+    } else hooks.onDown?.(lastError)
   }
 
   async function answered<T>(reply: Promise<T>): Promise<T> {
@@ -98,7 +100,16 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
     },
     ping,
     async whenUp(timeout) {
-      if (!isUp()) await once(client, 'ready', { signal: AbortSignal.timeout(timeout) }).catch(() => {})
+      if (isUp()) return
+      await new Promise<void>(resolve => {
+        const go = () => {
+          clearTimeout(timer)
+          waiting.delete(go)
+          resolve()
+        }
+        const timer = setTimeout(go, timeout)
+        waiting.add(go)
+      })
     },
     async close() {
       clearInterval(probe)

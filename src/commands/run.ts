@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { checkCommand } from './check.ts'
 import type { Io } from './io.ts'
+import { migrateCommand } from './migrate.ts'
 import { schemaCommand } from './schema.ts'
+import { startCommand } from './start.ts'
+import { usersCommand } from './users.ts'
 
 /**
  * Runs one command line.
@@ -31,7 +34,13 @@ function program(io: Io): Command {
       writeOut: text => io.stdout.write(text),
       writeErr: text => io.stderr.write(text),
     })
-  for (const command of [checkCommand(io), schemaCommand(io)]) {
+  for (const command of [
+    startCommand(io),
+    checkCommand(io),
+    migrateCommand(io),
+    schemaCommand(io),
+    usersCommand(io),
+  ]) {
     peage.addCommand(command)
     inherit(peage, command)
   }

@@ -13,6 +13,10 @@ export function startCommand(io: Io): Command {
       const config = readConfiguration(io, file, io.stderr)
       const logger = createLogger(config.server.log, io.stdout)
       const ended = firstSignal()
+      // Its default would end the process without a drain.
+      process.on('SIGHUP', () =>
+        logger.warn('SIGHUP: this version does not reload; restart it to take changes'),
+      )
       const server = await startServer({ config, clock: systemClock, logger })
       const { address, adminAddress } = server
       const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`

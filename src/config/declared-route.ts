@@ -1,17 +1,24 @@
 // The routes of a file as the rules see them: of each route the keys that are sound, whatever the others are.
-import { pointTo, type Sheet } from './document.ts'
+import { parseHost } from './addresses.ts'
+import type { Sheet } from './document.ts'
 import { type PathPattern, parsePathPattern } from './path-pattern.ts'
+import { pointTo } from './pointer.ts'
 import type { Fault } from './problem.ts'
 import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
 
+/** What is not sound is `undefined`, and nothing may be concluded from it. */
 export interface DeclaredRoute {
   /** `routes[0]` */
   readonly label: string
   readonly keys: Partial<WrittenRoute>
   readonly pattern: PathPattern | undefined
-  /** These keys can be relied upon: right, or rightly left out. */
-  knows(...keys: (keyof WrittenRoute)[]): boolean
+  /** As requests are compared with; empty for every host. */
+  readonly hosts: readonly string[] | undefined
+  /** With HEAD where GET is; `all` where none is declared. */
+  readonly methods: readonly string[] | 'all' | undefined
+  /** Upstream and guards are all as they were meant. */
+  readonly guardsKnown: boolean
   /** A fault at the value of one key. */
   fault(key: keyof WrittenRoute, message: string): Fault
 }
@@ -33,17 +40,27 @@ function declaredRoute(
   pointer: string,
   label: string,
 ): DeclaredRoute {
-  const sound = Object.entries(written).filter(([key]) => shape.sound(pointTo(pointer, key)))
-  const keys: Partial<WrittenRoute> = Object.fromEntries(sound)
+  const sound = (key: keyof WrittenRoute) => shape.sound(pointTo(pointer, key))
+  const keys: Partial<WrittenRoute> = Object.fromEntries(
+    Object.entries(written).filter(([key]) => sound(key as keyof WrittenRoute)),
+  )
   return {
     label,
     keys,
     pattern: keys.path === undefined ? undefined : parsePathPattern(keys.path),
-    knows: (...wanted) => wanted.every(key => shape.sound(pointTo(pointer, key))),
+    hosts: keys.hosts?.map(parseHost),
+    methods: sound('methods') ? methodsOf(keys) : undefined,
+    guardsKnown: (['upstream', 'auth', 'plans', 'free_daily'] as const).every(sound),
     fault: (key, message) => ({
       offset: sheet.places.get(pointTo(pointer, key))?.value ?? 0,
       path: `${label}.${key}`,
       message,
     }),
   }
+}
+
+/** GET covers HEAD (CONTRACT §2). */
+function methodsOf({ methods }: Partial<WrittenRoute>): readonly string[] | 'all' {
+  if (methods === undefined) return 'all'
+  return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }

@@ -12,9 +12,11 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml'
+import { targetsOf } from './aliases.ts'
 import type { Interpolated } from './interpolate.ts'
+import { pointTo } from './pointer.ts'
 import { type Fault, joinPath } from './problem.ts'
-import { syntaxFaults } from './syntax.ts'
+import { DEEPEST, nestingFault, syntaxFaults } from './syntax.ts'
 
 export interface Place {
   readonly path: string
@@ -40,6 +42,8 @@ const MOST_ALIASED = 10_000
 
 /** @returns the sheet, or the faults where the text is no YAML to go on with */
 export function readDocument(text: string, interpolate: (text: string) => Interpolated): Sheet | Fault[] {
+  const nesting = nestingFault(text)
+  if (nesting !== undefined) return [nesting]
   // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
   const document = parseDocument(text, {
     schema: 'core',
@@ -50,16 +54,6 @@ export function readDocument(text: string, interpolate: (text: string) => Interp
   const syntax = syntaxFaults(text, document)
   if (syntax.fatal !== undefined) return [syntax.fatal]
   return new Reader(document, interpolate, syntax.local).read()
-}
-
-/** Appends one key or index to a JSON Pointer (RFC 6901). */
-export function pointTo(pointer: string, key: string | number): string {
-  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
-}
-
-/** One step of a JSON Pointer as the key that it is. */
-export function readKey(step: string): string {
-  return step.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 interface Entry {
@@ -73,6 +67,7 @@ class Reader {
   readonly #interpolate: (text: string) => Interpolated
   readonly #syntax: readonly Fault[]
   readonly #faults: Fault[]
+  readonly #targets: ReadonlyMap<Alias, Node>
   readonly #places = new Map<string, Place>()
   readonly #interpolated = new Set<string>()
   readonly #unknown = new Set<string>()
@@ -82,6 +77,7 @@ class Reader {
 
   constructor(document: Document, interpolate: (text: string) => Interpolated, syntax: readonly Fault[]) {
     this.#document = document
+    this.#targets = targetsOf(document)
     this.#interpolate = interpolate
     this.#syntax = syntax
     this.#faults = [...syntax]
@@ -119,7 +115,7 @@ class Reader {
   }
 
   #alias(alias: Alias, pointer: string, place: Place): unknown {
-    const target = alias.resolve(this.#document)
+    const target = this.#targets.get(alias)
     if (target === undefined || this.#open.has(target)) {
       const why =
         target === undefined ? 'names no anchor that stands before it' : 'stands inside what it names'
@@ -152,7 +148,7 @@ class Reader {
     const own: Entry[] = []
     const sources: unknown[] = []
     for (const { key, value } of map.items) {
-      const node = isAlias(key) ? key.resolve(this.#document) : key
+      const node = isAlias(key) ? this.#targets.get(key) : key
       const offset =
         (isScalar(key) || isCollection(key) || isAlias(key) ? key.range?.[0] : undefined) ?? place.value
       if (!isScalar(node)) this.#report(place, 'has a key that is not plain text', offset)
@@ -162,7 +158,7 @@ class Reader {
     }
     const set = new Set(own.map(entry => entry.key))
     for (const source of sources) {
-      const merged = isAlias(source) ? source.resolve(this.#document) : source
+      const merged = isAlias(source) ? this.#targets.get(source) : source
       if (!isMap(merged) || this.#open.has(merged)) {
         this.#report(place, 'can merge (<<) only mappings that stand before it')
         continue
@@ -197,8 +193,11 @@ class Reader {
   }
 
   #tooMany(place: Place): boolean {
-    this.#throughAliases++
-    if (this.#throughAliases === MOST_ALIASED) this.#report(place, 'aliases stand for too many values')
+    if (this.#throughAliases < MOST_ALIASED) {
+      // Aliases of aliases may nest deeper than the text does.
+      this.#throughAliases = this.#open.size > DEEPEST ? MOST_ALIASED : this.#throughAliases + 1
+      if (this.#throughAliases === MOST_ALIASED) this.#report(place, 'aliases stand for too many values')
+    }
     return this.#throughAliases >= MOST_ALIASED
   }
 

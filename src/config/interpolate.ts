@@ -49,6 +49,10 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
 /** Why a file cannot be read; the system's own message would name the path once more. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-  const reasons: Record<string, string> = { ENOENT: 'no such file', EISDIR: 'a folder', EACCES: 'not permitted' }
+  const reasons: Record<string, string> = {
+    ENOENT: 'no such file',
+    EISDIR: 'a folder',
+    EACCES: 'not permitted',
+  }
   return reasons[code] ?? code
 }

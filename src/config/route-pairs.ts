@@ -1,6 +1,5 @@
 // What two routes may not be to each other: namesakes, rivals for a request, or one the other's back door.
 
-import { parseHost } from './addresses.ts'
 import type { DeclaredRoute } from './declared-route.ts'
 import { covers, isMoreSpecific, overlap, sameShape } from './path-pattern.ts'
 import type { Fault } from './problem.ts'
@@ -36,8 +35,8 @@ export function checkPairs(routes: readonly DeclaredRoute[]): Fault[] {
 
 /** Some request matches both, and nothing decides: a route with hosts comes before one without (CONTRACT §2). */
 function areRivals(a: DeclaredRoute, b: DeclaredRoute): boolean {
-  if (!a.pattern || !b.pattern || !a.knows('hosts', 'methods') || !b.knows('hosts', 'methods')) return false
-  return sameShape(a.pattern, b.pattern) && shareHost(a, b) && shareMethod(a, b)
+  if (!a.pattern || !b.pattern || !sameShape(a.pattern, b.pattern)) return false
+  return shareHost(a, b) && shareMethod(a, b)
 }
 
 /**
@@ -47,46 +46,38 @@ function areRivals(a: DeclaredRoute, b: DeclaredRoute): boolean {
 function isBackDoor(lax: DeclaredRoute, guarded: DeclaredRoute, routes: readonly DeclaredRoute[]): boolean {
   const { pattern: open } = lax
   const { pattern: shut } = guarded
-  if (!open || !shut || !isWholly(lax) || !isWholly(guarded)) return false
-  if (hostsOf(lax).length > 0 || hostsOf(guarded).length === 0) return false
+  if (!open || !shut || !lax.guardsKnown || !guarded.guardsKnown) return false
+  if (!servesEveryHost(lax) || guarded.hosts === undefined || servesEveryHost(guarded)) return false
   if (lax.keys.upstream !== guarded.keys.upstream || !asksForLess(lax, guarded)) return false
   if (!overlap(open, shut) || !shareMethod(lax, guarded)) return false
   return !routes.some(
-    ({ pattern, keys, knows }) =>
-      pattern !== undefined &&
-      knows('hosts') &&
-      keys.hosts?.length === 0 &&
-      (covers(pattern, shut) || covers(pattern, open)) &&
-      isMoreSpecific(pattern, open),
+    between =>
+      between.pattern !== undefined &&
+      servesEveryHost(between) &&
+      (covers(between.pattern, shut) || covers(between.pattern, open)) &&
+      isMoreSpecific(between.pattern, open),
   )
 }
 
-const isWholly = (route: DeclaredRoute) =>
-  route.knows('hosts', 'methods', 'upstream', 'auth', 'plans', 'free_daily')
+const servesEveryHost = ({ hosts }: DeclaredRoute) => hosts?.length === 0
 
 function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRoute): boolean {
   const strength = { none: 0, optional: 1, required: 2 }
+  const { plans } = guarded
   return (
     strength[lax.auth ?? 'required'] < strength[guarded.auth ?? 'required'] ||
     (guarded.free_daily === true && lax.free_daily !== true) ||
-    (guarded.plans !== undefined && !(lax.plans?.every(plan => guarded.plans?.includes(plan)) ?? false))
+    (plans !== undefined && !lax.plans?.every(plan => plans.includes(plan)))
   )
 }
 
-function shareHost(a: DeclaredRoute, b: DeclaredRoute): boolean {
-  const [some, others] = [hostsOf(a), hostsOf(b)]
+function shareHost({ hosts: some }: DeclaredRoute, { hosts: others }: DeclaredRoute): boolean {
+  if (some === undefined || others === undefined) return false
   if (some.length === 0 || others.length === 0) return some.length === others.length
   return some.some(host => others.includes(host))
 }
 
-/** GET covers HEAD (CONTRACT §2), so a route for GET and one for HEAD share a method. */
-function shareMethod(a: DeclaredRoute, b: DeclaredRoute): boolean {
-  const [some, others] = [methodsOf(a), methodsOf(b)]
-  return some === undefined || others === undefined || some.some(method => others.includes(method))
-}
-
-const hostsOf = ({ keys }: DeclaredRoute) => (keys.hosts ?? []).map(parseHost)
-
-function methodsOf({ keys: { methods } }: DeclaredRoute): string[] | undefined {
-  return methods?.includes('GET') ? [...methods, 'HEAD'] : methods
+function shareMethod({ methods: some }: DeclaredRoute, { methods: others }: DeclaredRoute): boolean {
+  if (some === undefined || others === undefined) return false
+  return some === 'all' || others === 'all' || some.some(method => others.includes(method))
 }

@@ -1,8 +1,9 @@
 // Turns what ajv reports into one sentence a fault, at the place where it can be mended.
 import type { AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js'
-import { type Place, pointTo, type Sheet } from './document.ts'
+import type { Place, Sheet } from './document.ts'
 import { type FormatName, faultOf } from './formats.ts'
 import { nearest } from './nearest.ts'
+import { pointTo } from './pointer.ts'
 import { type Fault, joinPath } from './problem.ts'
 
 /** The JSON Pointer of what is wrong: the unknown or missing key itself, else the value. */

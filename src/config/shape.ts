@@ -1,7 +1,8 @@
 // Holds a sheet against the schema: fills in the defaults and finds what has the wrong shape.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { readKey, type Sheet } from './document.ts'
+import type { Sheet } from './document.ts'
 import { type FormatName, faultOf, formats } from './formats.ts'
+import { readKey } from './pointer.ts'
 import type { Fault } from './problem.ts'
 import { schema } from './schema.ts'
 import { faultFrom, meantKey, nearestBranches, pointerOf } from './shape-errors.ts'
@@ -25,19 +26,22 @@ export function checkShape(sheet: Sheet): Shape {
   if (mendable.length > 0) validate(sheet.value)
   const errors = nearestBranches(validate.errors ?? [])
   const meant = new Set(errors.map(meantKey).filter(pointer => pointer !== undefined))
-  const unsound = new Set([...sheet.unknown, ...meant])
+  const unsound = new Set<string>()
+  for (const pointer of [...sheet.unknown, ...meant]) markUpwards(unsound, pointer)
   const faults: Fault[] = []
   for (const error of errors) {
     const pointer = pointerOf(error)
     // What could not be made out was reported already; a required key under a misspelt name is one fault, not two.
     if (sheet.unknown.has(pointer) || (error.keyword === 'required' && meant.has(pointer))) continue
-    unsound.add(pointer)
+    markUpwards(unsound, pointer)
     faults.push(faultFrom(sheet, error, pointer))
   }
-  return {
-    faults,
-    sound: pointer => ![...unsound].some(bad => bad === pointer || bad.startsWith(`${pointer}/`)),
-  }
+  return { faults, sound: pointer => !unsound.has(pointer) }
+}
+
+function markUpwards(pointers: Set<string>, pointer: string): void {
+  for (let at = pointer; at !== '' && !pointers.has(at); at = at.slice(0, at.lastIndexOf('/')))
+    pointers.add(at)
 }
 
 /** `${…}` may stand for a number or a boolean, and a section whose keys are all commented out is an empty one. */

@@ -1,6 +1,6 @@
 // Lets a request through to its upstream: only one that was counted, which the type of its identity tells.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { forward, type Outcome } from '../upstream/forward.ts'
+import { type Forwarding, forward } from '../upstream/forward.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Arrival } from './arrival.ts'
 import type { Counted } from './count-daily-use.ts'
@@ -8,23 +8,21 @@ import type { Route } from './route.ts'
 import type { Target } from './target.ts'
 import { upstreamFields } from './upstream-fields.ts'
 
-interface Passing {
+interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
   request: IncomingMessage
   response: ServerResponse
   arrival: Arrival
   route: Route
   target: Target
   identity: Counted
-  /** Called as the head is written: from then on nobody else may answer. */
-  onAnswer(): void
 }
 
 /** @throws Refusal where the upstream gave no answer */
-export type Pass = (passing: Passing) => Promise<Outcome>
+export type Pass = (passing: Passing) => Promise<void>
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createPass(upstreams: Upstreams, bodyIdle: number): Pass {
-  return ({ request, response, arrival, route, target, identity, onAnswer }) => {
+  return ({ request, response, arrival, route, target, identity, onAnswer, onEnd }) => {
     const upstream = upstreams.get(route.upstream)
     return forward({
       request,
@@ -39,6 +37,7 @@ export function createPass(upstreams: Upstreams, bodyIdle: number): Pass {
       requestId: arrival.requestId,
       expectsContinue: arrival.expectsContinue,
       onAnswer,
+      onEnd,
     })
   }
 }

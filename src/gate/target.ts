@@ -45,10 +45,11 @@ export function comparableHost(value: string): string {
   return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }
 
-const absoluteForm = /^https?:\/\/([^/?#@]+)(.*)$/i
+// The authority ends where the path or the query begins: what follows an `@` would be another one (RFC 9110 §4.2.4).
+const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
 // A raw `#` is no part of a target (RFC 9112 §3.2): some servers cut there, others do not.
-const forbiddenInQuery = /[# \p{Cc}]/u
+const forbiddenInQuery = /[^!"$-~\x80-\xff]/
 // Whatever needs a closer look: escapes, odd characters, empty segments, and segments that end in a dot.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\;#]/

@@ -4,7 +4,7 @@ import type { Identity } from '../identity/identity.ts'
 import type { Arrival } from './arrival.ts'
 import { plainAddress } from './client-address.ts'
 import { isOurKey, isOurToken } from './credential.ts'
-import { type FieldKind, fieldKind } from './fields.ts'
+import { canonicalName, type FieldKind, fieldKind } from './fields.ts'
 import type { Route } from './route.ts'
 import type { Target } from './target.ts'
 
@@ -23,6 +23,7 @@ export function upstreamFields(passing: Passing): string[] {
   const { request, arrival, route } = passing
   const named = connectionOptions(request)
   const fields: string[] = ['host', passing.upstreamHost]
+  addIdentity(fields, passing)
   const proxied: Forwarded = { for: '', proto: '', host: '', via: '' }
   const raw = request.rawHeaders
   for (let i = 0; i < raw.length; i += 2) {
@@ -82,12 +83,15 @@ function note(proxied: Forwarded, kind: FieldKind, name: string, value: string, 
   }
 }
 
+/** Before all that the client chose: a server that keeps the first thousand fields only must not lose them. */
+function addIdentity(fields: string[], { route, identity }: Passing): void {
+  if (identity.kind !== 'user') return
+  fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
+  if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
+}
+
 function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {
-  const { request, arrival, route, target, identity } = passing
-  if (identity.kind === 'user') {
-    fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
-    if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
-  }
+  const { request, arrival, route, target } = passing
   if (arrival.peerIsTrusted) passTrusted(fields, request.rawHeaders)
   const proto = 'encrypted' in request.socket ? 'https' : 'http'
   fields.push(
@@ -107,8 +111,9 @@ function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {
 function passTrusted(fields: string[], raw: readonly string[]): void {
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
-    if (fieldKind(name) === 'forwarded' && !setByUs.has(name.toLowerCase()))
-      fields.push(name, raw[i + 1] as string)
+    // By canonical name: the proxy vouches for `X-Forwarded-For`, not for a client's `x_forwarded_for` beside it.
+    if (fieldKind(name) !== 'forwarded' || setByUs.has(canonicalName(name))) continue
+    fields.push(name, raw[i + 1] as string)
   }
 }
 

@@ -16,7 +16,7 @@ export const catalog = {
   key_check_failed: { status: 401, error: 'Token invalide ou expiré' },
   unauthenticated: { status: 401, error: 'Non authentifié' },
   plan_insufficient: { status: 403, error: 'Plan insuffisant' },
-  daily_limit_reached: { status: 429, error: 'Limite quotidienne atteinte (plan free: 1 course/jour)' },
+  daily_limit_reached: { status: 429, error: dailyLimitSentence(1) },
   rate_limited: { status: 429, error: 'Trop de requêtes' },
   credentials_ambiguous: { status: 400, error: "En-têtes d'authentification ambigus" },
   path_invalid: { status: 400, error: 'Chemin invalide' },
@@ -33,6 +33,11 @@ export const catalog = {
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
   admin_disabled: { status: 403, error: 'Administration désactivée' },
 } as const satisfies Record<string, { status: number; error: string }>
+
+/** @param limit `limits.free_daily`: the sentence names it (CONTRACT §4) */
+export function dailyLimitSentence(limit: number): string {
+  return `Limite quotidienne atteinte (plan free: ${limit} course/jour)`
+}
 
 export type RefusalCode = keyof typeof catalog
 

@@ -2,8 +2,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { drain } from '../wire/linger.ts'
 import { answerOf, rawAnswer, toRefusal } from './answer.ts'
+import { drain } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
 /** Told of every refusal and fault, for the log. */
@@ -27,35 +27,40 @@ export function refuse(
   const { status, headers, body } = answerOf(refusal)
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
   if (request.headers.expect !== undefined) reply.header('connection', 'close')
-  reply.raw.once('finish', () => drain(request.raw))
+  drain(request.raw)
   reply.code(status).headers(headers).send(body)
 }
 
 /** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
 export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || answerIsUnderWay(socket)) {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  endWith(socket, new Refusal(error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'))
+  if (ended.has(socket)) return
+  ended.add(socket)
+  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'
+  endAfterAnswers(socket, new Refusal(code))
 }
 
-/** Half a response with another behind it would be read as one. */
-function answerIsUnderWay(socket: Duplex): boolean {
-  const { _httpMessage: message } = socket as Duplex & { _httpMessage?: { headersSent: boolean } | null }
-  return message?.headersSent ?? false
+/** The refusal is of what came last: the requests before it are answered first, or it would pass for their answer. */
+function endAfterAnswers(socket: Duplex, refusal: Refusal): void {
+  const { _httpMessage: pending } = socket as Duplex & { _httpMessage?: ServerResponse | null }
+  if (pending?.req.complete) pending.once('close', () => endAfterAnswers(socket, refusal))
+  // Half a response with another behind it would be read as one.
+  else if (pending?.headersSent) socket.destroy()
+  else endWith(socket, refusal)
 }
 
 /** Half-closes and reads on for a moment, so that a reset does not overtake the answer. */
 function endWith(socket: Duplex, refusal: Refusal): void {
-  if (ended.has(socket)) return
-  ended.add(socket)
   socket.on('error', () => socket.destroy())
   socket.end(rawAnswer(refusal))
   socket.resume()
   setTimeout(() => socket.destroy(), 500)
 }
 
+/** Connections that are being ended: every byte that still comes in is refused anew. */
 const ended = new WeakSet<Duplex>()
 
 /** `Expect` reaches the guards as any request does: they answer before any `100 Continue` (RFC 9110 §10.1.1). */

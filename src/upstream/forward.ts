@@ -1,6 +1,7 @@
 // Sends one request on and streams its answer back, with back-pressure both ways and nothing buffered whole.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
+import { drain } from '../refusals/linger.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { ClientGone, RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
@@ -27,6 +28,8 @@ export interface Forwarding {
   readonly expectsContinue: boolean
   /** Called as the head is written: from then on nobody else may answer. */
   onAnswer(): void
+  /** Called when the exchange is over, before the client's connection knows: the log is written then. */
+  onEnd(outcome: Outcome): void
 }
 
 /** How an exchange ended: whole, broken off by the upstream, or left by the client. */
@@ -37,7 +40,7 @@ export type Outcome = 'complete' | 'broken' | 'client_gone'
  * @throws Refusal 502, 503, 504 or 413 where nothing has been answered yet; later the client's connection is
  *   broken instead, so that half an answer never looks like a whole one
  */
-export function forward(forwarding: Forwarding): Promise<Outcome> {
+export function forward(forwarding: Forwarding): Promise<void> {
   return new Promise((resolve, reject) => {
     const { request, upstream, hasBody, maxBody, bodyIdle } = forwarding
     const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
@@ -62,7 +65,7 @@ export function forward(forwarding: Forwarding): Promise<Outcome> {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #forwarding: Forwarding
   readonly #body: RequestBody | null
-  readonly #resolve: (outcome: Outcome) => void
+  readonly #resolve: () => void
   readonly #reject: (reason: unknown) => void
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
@@ -73,7 +76,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     forwarding: Forwarding,
     body: RequestBody | null,
-    resolve: (outcome: Outcome) => void,
+    resolve: () => void,
     reject: (reason: unknown) => void,
   ) {
     this.#forwarding = forwarding
@@ -117,8 +120,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   onComplete(trailers: string[] | null): void {
     const { response } = this.#forwarding
     if (trailers !== null && trailers.length > 0) response.addTrailers(answerTrailers(trailers))
-    response.end()
     this.#end('complete')
+    response.end()
   }
 
   onError(error: Error): void {
@@ -149,6 +152,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#resume !== undefined) response.off('drain', this.#resume)
     this.#body?.destroy()
     if (how instanceof Refusal) this.#reject(how)
-    else this.#resolve(how)
+    else {
+      // Answered before the body's end: the rest of it stands between the client and its next request.
+      if (how === 'complete') drain(this.#forwarding.request)
+      this.#forwarding.onEnd(how)
+      this.#resolve()
+    }
   }
 }

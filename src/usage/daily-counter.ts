@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts'
 import type { FastCount } from './fast-count.ts'
 import type { UsageRecord, UsageStore } from './usage-store.ts'
-import { nextDay, utcDay } from './utc-day.ts'
+import { utcDay } from './utc-day.ts'
 
 /** `used`: what is spent of today, after this use. `no_user`: there is no such row, so nothing was counted. */
 export type Use =
@@ -60,13 +60,14 @@ export function createDailyCounter({ store, fast, clock, limit, onFallback }: Pa
       if (hinted === 'full') {
         const record = await reads(userId, day)
         if (record === undefined) return { counted: false, used: 0, reason: 'no_user' }
-        const spent = spentOn(record, day, limit)
+        const spent = spentOn(record, day)
         if (spent >= limit) return { counted: false, used: spent, reason: 'spent' }
       }
       const outcome = await store.count(userId, day, limit)
       if (outcome === 'no_user') return { counted: false, used: 0, reason: 'no_user' }
-      // The update saw the newest record; what came back with a refusal may be older, but the day is spent.
-      const spent = spentOn(outcome.record, day, limit)
+      // The update saw the newest record: where it refused, nothing is left today (or the record is dated
+      // tomorrow), whatever the copy of the record says that came back with the refusal.
+      const spent = spentOn(outcome.record, day)
       const used = outcome.counted ? spent : Math.max(spent, limit)
       const agrees = hinted === 'room' && outcome.counted
       if (hinted !== 'unknown' && !agrees) await correct(userId, day, used)
@@ -75,10 +76,8 @@ export function createDailyCounter({ store, fast, clock, limit, onFallback }: Pa
   }
 }
 
-/** A record dated tomorrow leaves nothing (replicas' clocks differ around midnight); any other day starts anew. */
-function spentOn({ daily_usage, last_usage_date }: UsageRecord, day: string, limit: number): number {
-  if (last_usage_date === day) return daily_usage
-  return last_usage_date === nextDay(day) ? limit : 0
+function spentOn({ daily_usage, last_usage_date }: UsageRecord, day: string): number {
+  return last_usage_date === day ? daily_usage : 0
 }
 
 /** One read in flight for a user and day: a spent user who keeps trying must not fill the pool. */

@@ -12,11 +12,6 @@ export function secondsToMidnight(now: number): number {
   return Math.max(1, Math.ceil((DAY - (now % DAY)) / 1000))
 }
 
-/** The day after `day`. */
-export function nextDay(day: string): string {
-  return utcDay(Date.parse(day) + DAY)
-}
-
 /** The first second, since the epoch, at which `day` has been over for a whole day. */
 export function dayAfterEnd(day: string): number {
   return (Date.parse(day) + 2 * DAY) / 1000

@@ -205,12 +205,9 @@ routes:
     ])
   })
 
-  it('a fault behind an alias is one line, where it is written', () => {
-    expect(
-      linesOf('server: { timeouts: { headers: &t 5x, body_idle: 1s } }\nauth: { hashing: &h { queue: -1 } }'),
-    ).toEqual([
-      expect.stringMatching(/^1:35 {2}server\.timeouts\.headers/),
-      expect.stringMatching(/^2:31 {2}auth\.hashing\.queue/),
+  it('a fault behind an alias is one line: at the alias where only its use is wrong, else where it is written', () => {
+    expect(linesOf('storage: { pool: &n 5 }\nauth: { issuer: *n }')).toEqual([
+      '2:17  auth.issuer  must be a name, in quotes',
     ])
     expect(linesOf('upstreams:\n  a: &a { targets: [x] }\n  b: *a\n')).toEqual([
       expect.stringMatching(/^2:21 {2}upstreams\.a\.targets\[0\]/),
@@ -220,7 +217,7 @@ routes:
   it.each([
     ['auth: *nope', '1:7  auth  the alias names no anchor that stands before it'],
     ['auth: &a { hashing: *a }', '1:21  auth.hashing  the alias stands inside what it names'],
-    ['auth: &a { <<: *a }', '1:7  auth  can merge (<<) only mappings that stand before it'],
+    ['auth: &a { <<: *a }', '1:10  auth  can merge (<<) only mappings that stand before it'],
     ['auth: { <<: 7 }', '1:7  auth  can merge (<<) only mappings that stand before it'],
   ])('%s is refused', (text, line) => expect(linesOf(text)).toEqual([line]))
 
@@ -235,6 +232,18 @@ routes:
         expect.stringContaining('aliases stand for too many values'),
       )
       expect(performance.now() - started).toBeLessThan(5_000)
+    }
+  })
+
+  it('a document that nests too deep for the stack is refused, with aliases or without', () => {
+    for (const opening of ['[', '{ a: ', '- ', '? ', '[? ']) {
+      expect(linesOf(`auth:\n  ${opening.repeat(20_000)}`)).toEqual([
+        expect.stringMatching(/^2:\d+ {2}\(file\) {2}nests more than 100 levels deep$/),
+      ])
+    }
+    const chain = Array.from({ length: 5_000 }, (_, level) => `l${level + 1}: &l${level + 1} [*l${level}]`)
+    for (const last of ['x: *l5000', 'x: { <<: *l5000 }']) {
+      expect(linesOf(['l0: &l0 {}', ...chain, last].join('\n')).length).toBeGreaterThan(0)
     }
   })
 

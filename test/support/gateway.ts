@@ -40,7 +40,7 @@ export interface TestGateway {
 export async function startGateway(
   yaml: string,
   stores: Stores = embedded,
-  settings: { auth?: string; rateLimits?: string; server?: string; limits?: string } = {},
+  settings: { auth?: string; rateLimits?: string; server?: string; limits?: string; admin?: string } = {},
 ): Promise<TestGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
   const adminToken = 'a-token-for-operators-0123456789'
@@ -48,7 +48,7 @@ export async function startGateway(
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: 2s${settings.server ?? ''} }
-admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+admin: { listen: '127.0.0.1:0'${settings.admin ?? `, token: ${adminToken}`} }
 storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(join(folder, 'data'))} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { free_daily: 1 ${settings.limits ?? ''} }

@@ -1,6 +1,6 @@
 // The UTC day and the time that is left of it.
 import { describe, expect, it } from 'vitest'
-import { dayAfterEnd, nextDay, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
+import { dayAfterEnd, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 
 const at = (text: string) => Date.parse(text)
 
@@ -9,15 +9,6 @@ describe('the UTC day', () => {
     expect(utcDay(at('2024-02-28T23:59:59.999Z'))).toBe('2024-02-28')
     expect(utcDay(at('2024-02-29T00:00:00.000Z'))).toBe('2024-02-29')
     expect(utcDay(at('2024-03-01T01:00:00+02:00'))).toBe('2024-02-29')
-  })
-
-  it('is followed by the next, over the end of months and years', () => {
-    expect(['2023-02-28', '2024-02-28', '2024-02-29', '2024-12-31'].map(nextDay)).toEqual([
-      '2023-03-01',
-      '2024-02-29',
-      '2024-03-01',
-      '2025-01-01',
-    ])
   })
 
   it('leaves whole seconds, rounded up and never none', () => {

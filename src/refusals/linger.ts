@@ -7,16 +7,27 @@ const most = 16 * 1024 * 1024
 
 /**
  * Closing a socket with unread bytes resets it, and the reset may overtake the answer. So the rest is read and
- * thrown away, up to a limit; past that the client has heard enough.
+ * thrown away, up to a limit; past that the client has heard enough. Call it before the answer is sent: Node would
+ * read the rest without a limit of ours, and after `Connection: close` not at all.
  */
 export function drain(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return
   const { socket } = request
   let received = 0
   const deadline = setTimeout(() => socket.destroy(), longest)
+  // What Node calls behind the last answer of a connection, to end both directions at once.
+  socket.destroySoon = () => {
+    socket.end(() => {
+      if (request.complete) socket.destroy()
+    })
+  }
   request.on('data', (chunk: Buffer) => {
     received += chunk.length
     if (received > most) socket.destroy()
+  })
+  request.on('end', () => {
+    clearTimeout(deadline)
+    if (socket.writableFinished) socket.destroy()
   })
   request.on('error', () => {})
   request.on('close', () => clearTimeout(deadline))

@@ -1,0 +1,29 @@
+# Péage in two stages: built with everything, shipped with what production needs.
+FROM node:20.20.2-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# Without scripts: `prepare` would build before there are sources, and no dependency needs one to run.
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build && npm prune --omit=dev --ignore-scripts
+
+FROM node:20.20.2-bookworm-slim
+ENV NODE_ENV=production \
+    PEAGE_DATA_DIR=/data \
+    PEAGE_HEALTH_URL=http://127.0.0.1:8081/healthz
+WORKDIR /app
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json gateway.yaml gateway.schema.json LICENSE ./
+COPY migrations ./migrations
+# The embedded database's folder; unused where DATABASE_URL names a Postgres.
+RUN install -d -o node -g node -m 700 /data
+VOLUME /data
+USER node
+EXPOSE 8080
+# Asks the admin listener of gateway.yaml: set PEAGE_HEALTH_URL where admin.listen is another.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+  CMD ["node", "-e", "fetch(process.env.PEAGE_HEALTH_URL).then(answer => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "/app/dist/cli.js"]
+CMD ["start"]

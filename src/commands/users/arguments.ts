@@ -1,0 +1,39 @@
+// The words of `peage users …`: who is meant, and how a password comes in.
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+import type { Io } from '../io.ts'
+import type { UserKey } from './administration.ts'
+
+/** A sub-command whose first argument is a user. */
+export function commandOfUser(name: string, description: string): Command {
+  const user = new Argument('<user>', 'an id or an email').argParser(readUser)
+  return new Command(name).description(description).addArgument(user)
+}
+
+/** The email as it is stored. */
+export function readEmail(text: string): string {
+  const email = normalizeEmail(text)
+  if (isStorableEmail(email)) return email
+  throw new InvalidArgumentError('It must be an email: with an @, and at most 254 characters.')
+}
+
+export interface PasswordOption {
+  readonly passwordStdin?: true
+}
+
+/** An option and never an argument: what is on the command line is in the shell's history and in `ps`. */
+export function passwordOption(): Option {
+  return new Option('--password-stdin', 'read the password from standard input')
+}
+
+/** Before anything is opened. @throws CommanderError (exit 2) where nobody is there to be asked */
+export function needTerminal({ stdin }: Io, command: Command, instead: string): void {
+  if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
+}
+
+function readUser(text: string): UserKey {
+  if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return { id: Number(text) }
+  const email = normalizeEmail(text)
+  if (isStorableEmail(email)) return { email }
+  throw new InvalidArgumentError('It must be an id such as 42, or an email.')
+}

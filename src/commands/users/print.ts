@@ -1,0 +1,107 @@
+// Shows users and sessions: aligned text for people, JSON in the spec's field names for machines.
+import type { Writable } from 'node:stream'
+import type { Session } from '../../accounts/session-store.ts'
+import type { User } from '../../accounts/user.ts'
+
+/** Writes what comes as it comes. A reader that has seen enough (`| head`) ends it, and is no error. */
+export async function print(
+  output: Writable,
+  chunks: Iterable<string> | AsyncIterable<string>,
+): Promise<void> {
+  // The stream reports a failure twice, and an `error` that nobody listens to would end the process.
+  output.on('error', () => {})
+  for await (const chunk of chunks) {
+    const failure = await new Promise<NodeJS.ErrnoException | null | undefined>(resolve =>
+      output.write(chunk, resolve),
+    )
+    if (failure?.code === 'EPIPE') return
+    if (failure) throw failure
+  }
+}
+
+/** One JSON document, however long: `{"users":[…]}`, a user a line. */
+export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
+  let before = '{"users":[\n'
+  for await (const users of pages) {
+    if (users.length === 0) continue
+    yield before + users.map(user => JSON.stringify(user)).join(',\n')
+    before = ',\n'
+  }
+  yield before === ',\n' ? '\n]}\n' : '{"users":[]}\n'
+}
+
+/** The email last: it alone may be long. */
+export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
+  const layOut = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
+  let some = false
+  for await (const users of pages) {
+    if (users.length === 0) continue
+    some = true
+    yield layOut(
+      users.map(user => [
+        String(user.id),
+        user.plan,
+        yesOrNo(user),
+        usageOf(user),
+        user.created_at.toISOString().slice(0, 10),
+        printable(user.email),
+      ]),
+    )
+  }
+  if (!some) yield 'no users\n'
+}
+
+export function userAsText(user: User): string {
+  return createTable()([
+    ['id', String(user.id)],
+    ['email', printable(user.email)],
+    ['plan', user.plan],
+    ['active', yesOrNo(user)],
+    ['usage', usageOf(user)],
+    ['created', user.created_at.toISOString()],
+  ])
+}
+
+export function sessionsAsText(sessions: readonly Session[]): string {
+  if (sessions.length === 0) return 'no sessions\n'
+  const rows = sessions.map(({ id, created_at, expires_at }) => [
+    String(id),
+    created_at.toISOString(),
+    expires_at.toISOString(),
+  ])
+  return createTable(['ID', 'CREATED', 'EXPIRES'])(rows)
+}
+
+/** `user 3 (a@example.com)`. */
+export function nameOf({ id, email }: Pick<User, 'id' | 'email'>): string {
+  return `user ${id} (${printable(email)})`
+}
+
+/** Lays out page after page; columns may widen from one to the next, as what is printed cannot be moved. */
+function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
+  const widths: number[] = []
+  let above = heading === undefined ? [] : [heading]
+  return page => {
+    const rows = [...above, ...page]
+    above = []
+    for (const row of rows) {
+      for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length)
+    }
+    const line = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')
+    return rows.map(row => `${line(row).trimEnd()}\n`).join('')
+  }
+}
+
+function yesOrNo({ is_active }: User): string {
+  return is_active === 1 ? 'yes' : 'no'
+}
+
+function usageOf({ daily_usage, last_usage_date }: User): string {
+  return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
+}
+
+/** Anybody chooses an email: one with invisible or turning characters must not rewrite an operator's screen. */
+function printable(email: string): string {
+  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+  return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+}

@@ -1,0 +1,94 @@
+// Asks the operator: passwords without echo and twice, or from standard input; and whether something is meant.
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
+import { passwordFault } from '../../accounts/password.ts'
+import type { Io } from '../io.ts'
+
+/**
+ * A password that an account can have, from a prompt on the terminal or all of standard input.
+ * @throws Error where it is none, or was not typed twice alike
+ */
+export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
+  if (from === 'stdin') return accepted(await readAll(io))
+  return prompt(io, { hidden: true }, async ask => {
+    const password = accepted(await ask('New password: '))
+    if ((await ask('The same again: ')) === password) return password
+    throw new Error('the two passwords are not the same; nothing was changed')
+  })
+}
+
+/** Whether the answer is a yes; anything else is a no. */
+export function confirm(io: Io, question: string): Promise<boolean> {
+  return prompt(io, { hidden: false }, async ask => /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `)))
+}
+
+type Ask = (question: string) => Promise<string>
+
+/** Questions go to standard error, so that standard output holds nothing but the result. */
+async function prompt<T>(
+  io: Io,
+  { hidden }: { hidden: boolean },
+  work: (ask: Ask) => Promise<T>,
+): Promise<T> {
+  // As a terminal, readline switches the kernel's echo off and does the echoing itself: here, into nowhere.
+  const reader = hidden
+    ? createInterface({ input: io.stdin, output: nowhere(), terminal: true, historySize: 0 })
+    : createInterface({ input: io.stdin, terminal: false })
+  // One iterator for all questions: lines that were typed or pasted ahead are kept.
+  const lines = reader[Symbol.asyncIterator]()
+  try {
+    return await work(async question => {
+      io.stderr.write(question)
+      const { done, value } = await lines.next()
+      if (hidden || done) io.stderr.write('\n')
+      if (done) throw new Error('no answer; nothing was changed')
+      return value
+    })
+  } finally {
+    reader.close()
+  }
+}
+
+function nowhere(): Writable {
+  return new Writable({ write: (_chunk, _encoding, done) => done() })
+}
+
+/** Bytes that a password and its newline can have: 1,024 code points of four bytes. */
+const most = 4 * 1024 + 2
+
+async function readAll({ stdin }: Io): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of stdin) {
+    const bytes = Buffer.from(chunk)
+    chunks.push(bytes)
+    length += bytes.length
+    if (length > most) throw refused('password_too_long')
+  }
+  return withoutNewline(decoded(Buffer.concat(chunks)))
+}
+
+/** One newline is what `echo` or an editor added. */
+function withoutNewline(text: string): string {
+  return text.replace(/\r?\n$/, '')
+}
+
+function decoded(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new Error('the password on standard input is not UTF-8 text')
+  }
+}
+
+function accepted(password: string): string {
+  const fault = passwordFault(password)
+  if (fault !== undefined) throw refused(fault)
+  return password
+}
+
+function refused(fault: NonNullable<ReturnType<typeof passwordFault>>): Error {
+  const limit =
+    fault === 'password_too_short' ? 'short: it needs at least 8' : 'long: it may have at most 1024'
+  return new Error(`the password is too ${limit} characters`)
+}

@@ -1,0 +1,123 @@
+// The house laws that imports can tell: arrows point down, one door per dependency, SQL and French in their places.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const src = fileURLToPath(new URL('../src', import.meta.url))
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
+
+interface Import {
+  from: string
+  /** A file under src/, or the name of a package. */
+  to: string
+}
+
+const imports: Import[] = files.flatMap(from =>
+  [...read(from).matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'/gm)].map(match => {
+    const to = (match[1] ?? match[2]) as string
+    return { from, to: to.startsWith('.') ? normalize(join(dirname(from), to)) : to }
+  }),
+)
+
+function read(file: string): string {
+  return readFileSync(join(src, file), 'utf8')
+}
+
+/** The room of a file; what stands directly under src/ is a room of its own. */
+function roomOf(file: string): string {
+  const [first = '', ...rest] = file.split('/')
+  return rest.length === 0 ? first.replace('.ts', '') : first
+}
+
+/** What each room may see of the others, besides itself. */
+const sees: Record<string, readonly string[]> = {
+  clock: [],
+  config: [],
+  wire: ['refusals'],
+  refusals: ['backing'],
+  backing: ['clock', 'config'],
+  identity: ['accounts', 'backing', 'clock', 'refusals'],
+  accounts: ['backing', 'clock', 'identity', 'refusals'],
+  usage: ['backing', 'clock'],
+  upstream: ['config', 'refusals', 'wire'],
+  gate: ['accounts', 'backing', 'clock', 'config', 'identity', 'refusals', 'upstream', 'usage'],
+  endpoints: ['accounts', 'backing', 'config', 'identity', 'refusals', 'wire'],
+  admin: ['accounts', 'backing', 'clock', 'identity', 'refusals', 'wire'],
+}
+
+/** Packages, and the only places where they are known. */
+const doors: Record<string, readonly string[]> = {
+  argon2: ['accounts/password.ts'],
+  jose: ['identity/'],
+  pg: ['backing/postgres.ts'],
+  '@electric-sql/pglite': ['backing/pglite.ts'],
+  'node-pg-migrate': ['backing/migrate.ts'],
+  ioredis: ['backing/redis.ts'],
+  undici: ['upstream/'],
+  yaml: ['config/'],
+  typebox: ['config/'],
+  ajv: ['config/'],
+  'ipaddr.js': ['config/', 'gate/client-address.ts'],
+  pino: ['log.ts'],
+  'pino-pretty': ['log.ts'],
+  commander: ['commands/'],
+  fastify: ['front-door.ts', 'admin/', 'refusals/doors.ts'],
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/^\s*(?:\/\/|\*|\/\*).*$/gm, '')
+}
+
+/** Types are free: they leave nothing behind in the program. */
+function isTypeOnly({ from, to }: Import): boolean {
+  const module = to.split('/').at(-1)
+  return new RegExp(`^import type [^']*from '[^']*${module}'`, 'm').test(read(from))
+}
+
+describe('the house', () => {
+  it('has imports to look at', () => {
+    expect(imports.length).toBeGreaterThan(200)
+  })
+
+  it.each(Object.keys(sees))('the room %s sees only what lies below it', room => {
+    const allowed = new Set([room, ...(sees[room] ?? [])])
+    const upward = imports
+      .filter(({ from, to }) => roomOf(from) === room && to.endsWith('.ts') && !allowed.has(roomOf(to)))
+      .filter(edge => !isTypeOnly(edge))
+    expect(upward).toEqual([])
+  })
+
+  it('no room below the gateway knows the composition', () => {
+    const tops = ['gateway.ts', 'server.ts', 'cli.ts', 'front-door.ts']
+    const edges = imports.filter(({ from, to }) => roomOf(from) in sees && tops.includes(to))
+    expect(edges).toEqual([])
+  })
+
+  it.each(Object.entries(doors))('%s has one door', (name, places) => {
+    const users = imports
+      .filter(({ to }) => to === name || to.startsWith(`${name}/`))
+      .filter(edge => !isTypeOnly(edge))
+      .map(({ from }) => from)
+    expect(users.length).toBeGreaterThan(0)
+    expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
+  })
+
+  it('SQL stands in stores and in backing', () => {
+    const statement = /['"`]\s*(?:select|insert into|update|delete from|with) [a-z_0-9]/
+    const places = files.filter(file => statement.test(withoutComments(read(file))))
+    expect(places.length).toBeGreaterThan(3)
+    expect(places.filter(file => !/-store\.ts$|^backing\//.test(file))).toEqual([])
+  })
+
+  it('French stands in one file', () => {
+    const sentence = /['"`][^'"`\n]*[éèàêç][^'"`\n]*['"`]/
+    const spoken = (file: string) => withoutComments(read(file)).replaceAll('Péage', '')
+    expect(files.filter(file => sentence.test(spoken(file)))).toEqual(['refusals/catalog.ts'])
+  })
+
+  it('only the command line and the demo read the environment', () => {
+    const readers = files.filter(file => /process\.env/.test(read(file)))
+    expect(readers.filter(file => !/^(cli\.ts|commands\/|demo\/)/.test(file))).toEqual([])
+  })
+})

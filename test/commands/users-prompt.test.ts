@@ -1,0 +1,139 @@
+// What `peage users …` asks on a terminal: passwords twice and unseen, and whether a deletion is meant.
+import { PassThrough } from 'node:stream'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createPasswords } from '../../src/accounts/password.ts'
+import { createUserStore } from '../../src/accounts/user-store.ts'
+import { openEmbedded } from '../../src/backing/pglite.ts'
+import type { Io } from '../../src/commands/io.ts'
+import { folder, type Printed, peage } from './users-setup.ts'
+
+/** A terminal's input: types each text when its question has been asked, and knows whether it echoes. */
+function terminal() {
+  const modes: boolean[] = []
+  const stdin = Object.assign(new PassThrough(), {
+    isTTY: true,
+    setRawMode: (raw: boolean) => modes.push(raw),
+  })
+  return { stdin: stdin as Io['stdin'] & PassThrough, modes }
+}
+
+interface Asked extends Printed {
+  /** What the input was switched to, in order; raw is without echo. */
+  modes: boolean[]
+}
+
+describe('peage users on a terminal', () => {
+  const cwd = folder()
+  const dir = `${cwd}/data`
+  const ada = 'ada@example.com'
+
+  /** Types each answer when its question appears, or all at once. */
+  async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
+    const { stdin, modes } = terminal()
+    const left = [...answers]
+    const printed = await peage(cwd, ['users', ...words], stdin, soFar => {
+      const [next] = left
+      if (next === undefined || !soFar.endsWith(next[0])) return
+      left.shift()
+      stdin.write(next[1])
+    })
+    expect(left).toEqual([])
+    return { ...printed, modes }
+  }
+
+  async function opens(password: string): Promise<boolean> {
+    const database = await openEmbedded({ dir })
+    try {
+      const found = await createUserStore(database).findCredentials(ada)
+      return await (await createPasswords({ concurrency: 1, queue: 0, wait: 0 })).verify(
+        found?.password_hash,
+        password,
+      )
+    } finally {
+      await database.close()
+    }
+  }
+
+  beforeAll(async () => {
+    await peage(cwd, ['migrate'])
+  })
+
+  it('create asks for the password twice, echoes none of it, and leaves the terminal as it was', async () => {
+    const { exit, stdout, stderr, modes } = await ask(
+      ['create', ada],
+      [
+        ['New password: ', 'correct horse\r'],
+        ['The same again: ', 'correct horse\r'],
+      ],
+    )
+    expect({ exit, stdout }).toEqual({
+      exit: 0,
+      stdout: 'user 1 (ada@example.com) is created, on plan free\n',
+    })
+    expect(stderr).toBe('New password: \nThe same again: \n')
+    expect(modes).toEqual([true, false])
+    expect(await opens('correct horse')).toBe(true)
+  })
+
+  it('set-password takes corrections, and both answers pasted at once', async () => {
+    expect(
+      await ask(['set-password', ada], [['New password: ', 'battery stapel\x7f\x7fle\rbattery staple\r']]),
+    ).toMatchObject({ exit: 0, stderr: 'New password: \nThe same again: \n', modes: [true, false] })
+    expect(await opens('battery staple')).toBe(true)
+  })
+
+  it.each([
+    ['differ', 'a password\r', 'another one\r', 'the two passwords are not the same; nothing was changed'],
+    ['end with Ctrl-D', 'a password\r', '\x04', 'no answer; nothing was changed'],
+    ['end with Ctrl-C', 'a password\r', 'half\x03', 'no answer; nothing was changed'],
+  ])('set-password changes nothing where the answers %s', async (_how, first, second, sentence) => {
+    const { exit, stdout, stderr, modes } = await ask(
+      ['set-password', ada],
+      [
+        ['New password: ', first],
+        ['The same again: ', second],
+      ],
+    )
+    expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
+    expect(stderr).toBe(`New password: \nThe same again: \nerror: ${sentence}\n`)
+    expect(modes).toEqual([true, false])
+    expect(await opens('battery staple')).toBe(true)
+  })
+
+  it('a password that is too short is refused before it is asked for again', async () => {
+    expect(await ask(['set-password', ada], [['New password: ', 'short\r']])).toMatchObject({
+      exit: 1,
+      stderr: 'New password: \nerror: the password is too short: it needs at least 8 characters\n',
+    })
+  })
+
+  it('nobody is asked for the password of a user that there is not', async () => {
+    expect(await ask(['set-password', '77'], [])).toMatchObject({
+      exit: 1,
+      stderr: 'error: there is no user 77: peage users list shows who there is\n',
+    })
+  })
+
+  const question = 'Delete user 1 (ada@example.com) and all that is theirs? [y/N] '
+
+  it.each(['\n', 'n\n', 'yess\n', 'nay\n'])('delete deletes nothing where the answer is %j', async typed => {
+    expect(await ask(['delete', ada], [[question, typed]])).toMatchObject({
+      exit: 1,
+      stdout: '',
+      stderr: `${question}error: nothing was deleted\n`,
+      // Typed in view: the terminal echoes it.
+      modes: [],
+    })
+    expect(await peage(cwd, ['users', 'show', ada])).toMatchObject({ exit: 0 })
+  })
+
+  it('delete deletes where the answer is yes', async () => {
+    expect(await ask(['delete', ada], [[question, 'Yes\n']])).toEqual({
+      exit: 0,
+      stdout: 'user 1 (ada@example.com) is deleted\n',
+      stderr: question,
+      modes: [],
+    })
+    expect(await peage(cwd, ['users', 'show', ada])).toMatchObject({ exit: 1 })
+  })
+})

@@ -1,0 +1,103 @@
+// `peage users …` as a function on real files, and the two places where accounts are kept.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import { afterAll, beforeAll, describe } from 'vitest'
+import type { Database } from '../../src/backing/database.ts'
+import { openEmbedded } from '../../src/backing/pglite.ts'
+import { openPostgres } from '../../src/backing/postgres.ts'
+import type { Io } from '../../src/commands/io.ts'
+import { run } from '../../src/commands/run.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+
+export interface Printed {
+  exit: number
+  stdout: string
+  stderr: string
+}
+
+/** Runs a command line in `cwd`; standard input is no terminal, unless one is handed in. */
+export async function peage(
+  cwd: string,
+  words: readonly string[],
+  stdin: string | Uint8Array | Io['stdin'] = '',
+  onError: (soFar: string) => void = () => {},
+): Promise<Printed> {
+  const printed = { stdout: '', stderr: '' }
+  const into = (name: 'stdout' | 'stderr') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        printed[name] += chunk
+        if (name === 'stderr') onError(printed.stderr)
+        done()
+      },
+    })
+  const io: Io = {
+    env: {},
+    cwd,
+    stdin: stdin instanceof Readable ? stdin : Readable.from([Buffer.from(stdin as string)]),
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+  }
+  return { exit: await run(words, io), ...printed }
+}
+
+/** A throw-away folder with a gateway.yaml in it; removed after the suite. */
+export function folder(): string {
+  const cwd = mkdtempSync(join(tmpdir(), 'peage-users-'))
+  writeConfiguration(cwd)
+  afterAll(() => rmSync(cwd, { recursive: true, force: true }))
+  return cwd
+}
+
+/** What the gateway serves is of no matter here. @param postgres empty: embedded, in `data/` beside the file */
+export function writeConfiguration(
+  cwd: string,
+  { name = 'gateway.yaml', postgres = '', admin = '' } = {},
+): string {
+  const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}' }`
+  writeFileSync(join(cwd, name), `${storage}\n${admin}\nupstreams: {}\nroutes: []\n`)
+  return name
+}
+
+export interface Place {
+  users(words: readonly string[], stdin?: Parameters<typeof peage>[2]): Promise<Printed>
+  /** Looks into the database while no command has it. */
+  inside<T>(work: (database: Database) => Promise<T>): Promise<T>
+}
+
+/** Runs one suite on a migrated data folder and on a migrated Postgres database. */
+export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
+  describe(`${title} (embedded)`, () => {
+    const cwd = folder()
+    beforeAll(() => peage(cwd, ['migrate']))
+    suite(placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') })))
+  })
+  describeWithPostgres(`${title} (Postgres)`, () => {
+    let url: string
+    const cwd = folder()
+    beforeAll(async () => {
+      url = await createPostgresDatabase()
+      writeConfiguration(cwd, { postgres: url })
+      await peage(cwd, ['migrate'])
+    })
+    afterAll(() => dropPostgresDatabase(url))
+    suite(placeIn(cwd, async () => openPostgres({ url, pool: 1, onError: () => {} })))
+  })
+}
+
+function placeIn(cwd: string, open: () => Promise<Database>): Place {
+  return {
+    users: (words, stdin) => peage(cwd, ['users', ...words], stdin),
+    async inside(work) {
+      const database = await open()
+      try {
+        return await work(database)
+      } finally {
+        await database.close()
+      }
+    },
+  }
+}

@@ -1,0 +1,421 @@
+// `peage users …` on the database itself: what it shows, what it changes, and what it says when it cannot.
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import { afterAll, describe, expect, it } from 'vitest'
+import { createPasswords } from '../../src/accounts/password.ts'
+import { createSessionStore } from '../../src/accounts/session-store.ts'
+import { createUserStore } from '../../src/accounts/user-store.ts'
+import type { Database } from '../../src/backing/database.ts'
+import { run } from '../../src/commands/run.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { describeOverPlaces, folder, type Printed, peage, writeConfiguration } from './users-setup.ts'
+
+const password = 'un mot de passe'
+const hour = 60 * 60_000
+
+function json({ exit, stdout, stderr }: Printed) {
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Whether the password is that user's, in the store. */
+async function opens(database: Database, email: string, password: string): Promise<boolean> {
+  const credentials = await createUserStore(database).findCredentials(email)
+  const passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 0 })
+  return passwords.verify(credentials?.password_hash, password)
+}
+
+describeOverPlaces('peage users', ({ users, inside }) => {
+  let made = 0
+  /** A user of its own, with so many sessions. */
+  async function newUser({ sessions = 0 } = {}): Promise<{ id: number; email: string }> {
+    const email = `user${++made}@example.com`
+    const { id } = json(await users(['create', email, '--password-stdin', '--json'], password))
+    await inside(async database => {
+      const expiresAt = new Date(Date.now() + hour)
+      for (let i = 0; i < sessions; i += 1)
+        await createSessionStore(database).open(id, 0, { tokenHash: `${email}.${i}`, expiresAt })
+    })
+    return { id, email }
+  }
+
+  it('list says so where there are no users', async () => {
+    expect(await users(['list'])).toEqual({ exit: 0, stdout: 'no users\n', stderr: '' })
+    expect(json(await users(['list', '--json']))).toEqual({ users: [] })
+  })
+
+  it('create makes an account that its password opens, its email stripped and lower-cased, on plan free', async () => {
+    const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
+    expect(created).toEqual({
+      exit: 0,
+      stdout: expect.stringMatching(/^user \d+ \(ada@example\.com\) is created, on plan free\n$/),
+      stderr: '',
+    })
+    await inside(async database => {
+      expect(await opens(database, 'ada@example.com', password)).toBe(true)
+      expect(
+        await database.query(
+          `select u.plan, u.is_active, s.plan as subscribed from users u join subscriptions s on s.user_id = u.id
+            where u.email = 'ada@example.com'`,
+        ),
+      ).toEqual([{ plan: 'free', is_active: 1, subscribed: 'free' }])
+    })
+  })
+
+  it('create --plan puts the subscription on that plan too', async () => {
+    const user = json(
+      await users(['create', 'b@example.com', '--plan', 'pro', '--password-stdin', '--json'], password),
+    )
+    expect(user).toMatchObject({ email: 'b@example.com', plan: 'pro' })
+    await inside(async database =>
+      expect(await database.query('select plan from subscriptions where user_id = $1', [user.id])).toEqual([
+        { plan: 'pro' },
+      ]),
+    )
+  })
+
+  it('create --plan says that the user is there where only the plan could not be set', async () => {
+    await inside(async database => {
+      await database.query(`create function refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'no' using errcode = '55000'; end $$`)
+      await database.query('create trigger refuse before update of plan on users execute function refuse()')
+    })
+    const { exit, stderr } = await users(
+      ['create', 'half@example.com', '--plan', 'pro', '--password-stdin'],
+      password,
+    )
+    await inside(database => database.query('drop function refuse cascade'))
+    const user = json(await users(['show', 'half@example.com', '--json']))
+    expect(user.plan).toBe('free')
+    expect({ exit, stderr }).toEqual({
+      exit: 1,
+      stderr: `error: user ${user.id} (half@example.com) is created, but on plan free: try peage users set-plan ${user.id} pro\n`,
+    })
+  })
+
+  it('create refuses an email in use, before it takes the password, and says by whom', async () => {
+    const { id, email } = await newUser()
+    expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: `error: the email is in use by user ${id} (${email}): take another\n`,
+    })
+    await users(['deactivate', email])
+    expect((await users(['create', email, '--password-stdin'], password)).stderr).toBe(
+      `error: the email is in use by user ${id} (${email}), who is inactive: peage users activate ${id} brings that user back\n`,
+    )
+  })
+
+  it.each([
+    ['1234567\n', 'the password is too short: it needs at least 8 characters'],
+    ['', 'the password is too short: it needs at least 8 characters'],
+    ['x'.repeat(1025), 'the password is too long: it may have at most 1024 characters'],
+    ['é'.repeat(10_000), 'the password is too long: it may have at most 1024 characters'],
+    [
+      new Uint8Array([0xff, 0xfe, ...Buffer.from('12345678')]),
+      'the password on standard input is not UTF-8 text',
+    ],
+  ])('create refuses the password %#, and nothing is created', async (stdin, sentence) => {
+    expect(await users(['create', 'short@example.com', '--password-stdin'], stdin)).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: `error: ${sentence}\n`,
+    })
+    expect(json(await users(['list', '--email', 'short@example.com', '--json']))).toEqual({ users: [] })
+  })
+
+  it('exactly one newline is cut from a password on standard input', async () => {
+    const { id, email } = await newUser()
+    for (const [stdin, stored] of [
+      ['🗝️🗝️🗝️🗝️ space \n\n', '🗝️🗝️🗝️🗝️ space \n'],
+      ['windows-line\r\n', 'windows-line'],
+      ['no newline', 'no newline'],
+    ] as const) {
+      expect(await users(['set-password', String(id), '--password-stdin'], stdin)).toMatchObject({ exit: 0 })
+      expect(await inside(database => opens(database, email, stored))).toBe(true)
+    }
+  })
+
+  it('show finds a user by id and by email in any letter case, inactive too, and never shows the hash', async () => {
+    const { id, email } = await newUser()
+    expect(await users(['deactivate', String(id)])).toMatchObject({
+      exit: 0,
+      stdout: `user ${id} (${email}) is inactive\n`,
+    })
+    const expected = {
+      id,
+      email,
+      plan: 'free',
+      is_active: 0,
+      daily_usage: 0,
+      last_usage_date: null,
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    }
+    expect(json(await users(['show', String(id), '--json']))).toEqual(expected)
+    expect(json(await users(['show', email.toUpperCase(), '--json']))).toEqual(expected)
+    const { stdout } = await users(['show', email])
+    expect(stdout).toMatch(
+      new RegExp(
+        `^id       ${id}\nemail    ${email}\nplan     free\nactive   no\nusage    -\ncreated  \\S+Z\n$`,
+      ),
+    )
+  })
+
+  it('set-plan changes the record and the subscription', async () => {
+    const { id, email } = await newUser()
+    expect(await users(['set-plan', email, 'premium'])).toEqual({
+      exit: 0,
+      stdout: `user ${id} (${email}) is on plan premium\n`,
+      stderr: '',
+    })
+    expect(json(await users(['set-plan', String(id), 'pro', '--json']))).toMatchObject({ id, plan: 'pro' })
+    await inside(async database =>
+      expect(
+        await database.query(
+          'select u.plan, s.plan as subscribed from users u join subscriptions s on s.user_id = u.id where u.id = $1',
+          [id],
+        ),
+      ).toEqual([{ plan: 'pro', subscribed: 'pro' }]),
+    )
+  })
+
+  it('set-password replaces the password, revokes every session, and says so', async () => {
+    const { id, email } = await newUser({ sessions: 2 })
+    const before = json(await users(['sessions', email, '--json']))
+    expect(before.sessions).toHaveLength(2)
+    expect(await users(['set-password', email, '--password-stdin'], 'un autre mot\n')).toEqual({
+      exit: 0,
+      stdout: `user ${id} (${email}) has a new password; every session is revoked\n`,
+      stderr: '',
+    })
+    expect(json(await users(['sessions', email, '--json']))).toEqual({ sessions: [] })
+    await inside(async database => {
+      expect(await opens(database, email, 'un autre mot')).toBe(true)
+      expect(await opens(database, email, password)).toBe(false)
+    })
+  })
+
+  it('reset-usage gives the uses of the day back', async () => {
+    const { id, email } = await newUser()
+    const spend = "update users set daily_usage = 3, last_usage_date = '2030-01-02' where id = $1"
+    await inside(database => database.query(spend, [id]))
+    expect((await users(['show', email])).stdout).toContain('usage    3 on 2030-01-02\n')
+    expect(json(await users(['reset-usage', email, '--json']))).toMatchObject({
+      id,
+      daily_usage: 0,
+      last_usage_date: null,
+    })
+    await inside(database => database.query(spend, [id]))
+    expect((await users(['reset-usage', email])).stdout).toBe(
+      `user ${id} (${email}) has used nothing today\n`,
+    )
+    expect(json(await users(['show', email, '--json']))).toMatchObject({ daily_usage: 0 })
+  })
+
+  it('deactivate and activate switch the flag and nothing else', async () => {
+    const { id, email } = await newUser()
+    const before = json(await users(['show', email, '--json']))
+    expect(json(await users(['deactivate', email, '--json']))).toEqual({ ...before, is_active: 0 })
+    expect(await users(['activate', String(id)])).toMatchObject({
+      exit: 0,
+      stdout: `user ${id} (${email}) is active\n`,
+    })
+    expect(json(await users(['show', email, '--json']))).toEqual(before)
+  })
+
+  it('sessions shows the active ones, and revoke-sessions leaves none', async () => {
+    const { id, email } = await newUser({ sessions: 2 })
+    const { sessions } = json(await users(['sessions', email, '--json']))
+    const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect(sessions).toEqual([
+      { id: expect.any(Number), created_at: iso, expires_at: iso },
+      { id: expect.any(Number), created_at: iso, expires_at: iso },
+    ])
+    const { stdout } = await users(['sessions', email])
+    expect(stdout.split('\n')).toEqual([
+      expect.stringMatching(/^ID +CREATED +EXPIRES$/),
+      expect.stringMatching(/^\d+ +\S+Z {2}\S+Z$/),
+      expect.stringMatching(/^\d+ +\S+Z {2}\S+Z$/),
+      '',
+    ])
+    expect((await users(['revoke-sessions', email])).stdout).toBe(
+      `every session of user ${id} (${email}) is revoked\n`,
+    )
+    expect((await users(['sessions', String(id)])).stdout).toBe('no sessions\n')
+    await inside(async database =>
+      expect(
+        await database.query(
+          'select count(*) as live from refresh_tokens where user_id = $1 and revoked = 0',
+          [id],
+        ),
+      ).toEqual([{ live: 0 }]),
+    )
+  })
+
+  it('delete --yes deletes the user and what is theirs; without a terminal and --yes it refuses', async () => {
+    const { id, email } = await newUser({ sessions: 1 })
+    expect(await users(['delete', email], 'y\n')).toEqual({
+      exit: 2,
+      stdout: '',
+      stderr: 'error: there is no terminal to ask on: add --yes if you mean it\n',
+    })
+    expect(await users(['show', email])).toMatchObject({ exit: 0 })
+    expect(json(await users(['delete', email, '--yes', '--json']))).toMatchObject({ id, email })
+    expect(await users(['show', email])).toMatchObject({ exit: 1 })
+    await inside(async database =>
+      expect(await database.query('select 1 from refresh_tokens where user_id = $1', [id])).toEqual([]),
+    )
+  })
+
+  it.each([
+    ['show'],
+    ['set-plan', 'pro'],
+    ['set-password', '--password-stdin'],
+    ['reset-usage'],
+    ['activate'],
+    ['deactivate'],
+    ['delete', '--yes'],
+    ['sessions'],
+    ['revoke-sessions'],
+  ])('%s says so where there is no such user, and exits 1', async (name, ...more) => {
+    for (const [who, which] of [
+      ['999999999', 'user 999999999'],
+      ['Nobody@Example.com', 'user with the email nobody@example.com'],
+    ] as const) {
+      expect(await users([name, who, ...more], password)).toEqual({
+        exit: 1,
+        stdout: '',
+        stderr: `error: there is no ${which}: peage users list shows who there is\n`,
+      })
+    }
+  })
+
+  it('list goes through every page, in the order of ids, and filters by plan and email', async () => {
+    await inside(database =>
+      database.query(
+        `insert into users (email, password_hash, plan)
+         select 'many' || n || '@example.com', 'x', case when n % 2 = 0 then 'premium' else 'free' end
+           from generate_series(1, 230) n`,
+      ),
+    )
+    const all = json(await users(['list', '--json'])).users
+    const ids: number[] = all.map(({ id }: { id: number }) => id)
+    expect(ids.length).toBeGreaterThan(230)
+    expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
+    expect(all[0]).not.toHaveProperty('password_hash')
+    const [{ n }] = (await inside(database => database.query('select count(*) as n from users'))) as [
+      { n: number },
+    ]
+    expect(all).toHaveLength(n)
+
+    const lines = (await users(['list'])).stdout.trimEnd().split('\n')
+    expect(lines).toHaveLength(n + 1)
+    expect(lines.filter(line => /^ID +PLAN +ACTIVE +USAGE +CREATED +EMAIL$/.test(line))).toHaveLength(1)
+
+    const premium = json(await users(['list', '--plan', 'premium', '--json'])).users
+    expect(premium).toHaveLength(all.filter(({ plan }: { plan: string }) => plan === 'premium').length)
+    expect(premium.length).toBeGreaterThan(100)
+    const one = json(await users(['list', '--email', ' MANY7@example.com', '--json'])).users
+    expect(one).toMatchObject([{ email: 'many7@example.com' }])
+    expect(json(await users(['list', '--email', 'many7@example.com', '--plan', 'pro', '--json']))).toEqual({
+      users: [],
+    })
+  })
+
+  it('an email with characters that turn or hide a line is shown with them spelled out', async () => {
+    const email = 'eve@example.com\u202e\u200b'
+    await users(['create', email, '--password-stdin'], password)
+    expect((await users(['list', '--email', email])).stdout).toContain('eve@example.com\\u{202e}\\u{200b}\n')
+    expect((await users(['show', email])).stdout).not.toContain('\u202e')
+    expect(json(await users(['show', email, '--json'])).email).toBe(email)
+  })
+})
+
+describe('peage users', () => {
+  const cwd = folder()
+
+  it.each([
+    [['users'], 'Usage: peage users'],
+    [['users', 'lst'], 'Did you mean list?'],
+    [['users', 'list', '--plan', 'gold'], 'Allowed choices are free, premium, pro.'],
+    [['users', 'list', '--email', 'nobody'], 'It must be an email'],
+    [['users', 'show'], "missing required argument 'user'"],
+    [['users', 'show', 'ada'], 'It must be an id such as 42, or an email.'],
+    [['users', 'show', '9007199254740993'], 'It must be an id such as 42, or an email.'],
+    [['users', 'set-plan', '1', 'gold'], 'Allowed choices are free, premium, pro.'],
+    [['users', 'create', 'ada'], 'It must be an email'],
+    [['users', 'create', 'a@example.com', 'secret-secret'], 'too many arguments'],
+    [['users', 'create', 'a@example.com', '--password', 'secret'], 'unknown option'],
+    [['users', 'create', 'a@example.com'], 'pass the password with --password-stdin'],
+    [['users', 'set-password', '1'], 'pass the password with --password-stdin'],
+    [['users', 'list', '-c', 'nowhere.yaml'], 'nowhere.yaml:1:1  (file)  cannot be read'],
+  ])('%j is a bad call: said on standard error, exit 2, and nothing is opened', async (words, sentence) => {
+    expect(await peage(cwd, words)).toEqual({
+      exit: 2,
+      stdout: '',
+      stderr: expect.stringContaining(sentence),
+    })
+    expect(existsSync(join(cwd, 'data'))).toBe(false)
+  })
+
+  it('asks for a migration where the data folder is not there or empty, and makes nothing in it', async () => {
+    const missing = await peage(cwd, ['users', 'list'])
+    const sentence = `error: there is no database in ${join(cwd, 'data')} yet: run peage migrate -c gateway.yaml first\n`
+    expect(missing).toEqual({ exit: 1, stdout: '', stderr: sentence })
+    expect(readdirSync(cwd)).toEqual(['gateway.yaml'])
+  })
+
+  it('list ends quietly where its reader has seen enough, and fails where its output does', async () => {
+    const { exit } = await peage(cwd, ['migrate'])
+    expect(exit).toBe(0)
+    for (const [code, expected] of [
+      ['EPIPE', 0],
+      ['ENOSPC', 1],
+    ] as const) {
+      let stderr = ''
+      const failing = new Writable({
+        write: (_c, _e, done) => done(Object.assign(new Error(code), { code })),
+      })
+      const errors = new Writable({
+        write(chunk, _encoding, done) {
+          stderr += chunk
+          done()
+        },
+      })
+      const io = { env: {}, cwd, stdin: Readable.from([]), stdout: failing, stderr: errors }
+      expect(await run(['users', 'list'], io)).toBe(expected)
+      expect(stderr).toBe(expected === 0 ? '' : `error: ${code}\n`)
+    }
+  })
+
+  it('says what to check where the database is away', async () => {
+    writeConfiguration(cwd, { name: 'away.yaml', postgres: 'postgres://x:s3cret@127.0.0.1:1/x' })
+    const { exit, stdout, stderr } = await peage(cwd, ['users', 'list', '-c', 'away.yaml'])
+    expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
+    expect(stderr).toMatch(
+      /^error: the database failed \(.*ECONNREFUSED.*\): check that it is up, and that storage\.postgres in away\.yaml is right\n$/,
+    )
+    expect(stderr).not.toContain('s3cret')
+  })
+})
+
+describeWithPostgres('peage users on a Postgres without tables', () => {
+  const cwd = folder()
+  let url = ''
+  afterAll(() => dropPostgresDatabase(url))
+
+  it('asks for a migration, and makes none', async () => {
+    url = await createPostgresDatabase()
+    writeConfiguration(cwd, { postgres: url })
+    for (let i = 0; i < 2; i += 1) {
+      expect(await peage(cwd, ['users', 'list', '--json'])).toEqual({
+        exit: 1,
+        stdout: '',
+        stderr:
+          'error: the database is not migrated to this version: run peage migrate -c gateway.yaml first\n',
+      })
+    }
+  })
+})

@@ -1,0 +1,47 @@
+// docs/configuration.md against the schema: every key, with its default, and none that there is not.
+import { describe, expect, it } from 'vitest'
+import { jsonSchema } from '../../src/config/json-schema.ts'
+import { codeRows, plain } from './read-tables.ts'
+
+interface Part {
+  properties?: Record<string, Part>
+  patternProperties?: Record<string, Part>
+  items?: Part
+  anyOf?: Part[]
+  required?: string[]
+  default?: unknown
+}
+
+/** Every key of the schema as `[path, default]`, in the words of the page. */
+function keysOf(part: Part, path: string, required = false): [string, string][] {
+  if (part.properties !== undefined) {
+    return Object.entries(part.properties).flatMap(([name, inner]) =>
+      keysOf(inner, path === '' ? name : `${path}.${name}`, part.required?.includes(name)),
+    )
+  }
+  const [named] = Object.values(part.patternProperties ?? {})
+  if (named?.properties !== undefined) return keysOf(named, `${path}.NAME`)
+  if (part.items?.properties !== undefined) return keysOf(part.items, `${path}[]`)
+  const forms = part.anyOf?.filter(form => form.properties !== undefined) ?? []
+  return [[path, required ? 'required' : defaultOf(part)], ...forms.flatMap(form => keysOf(form, path))]
+}
+
+function defaultOf({ default: value }: Part): string {
+  if (value === undefined) return 'none'
+  if (value === '') return 'empty'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+const written = codeRows('configuration.md').filter(([key]) => /^`[a-z_]+(\.|\[)/.test(key ?? ''))
+
+describe('docs/configuration.md', () => {
+  it('has every key of the schema with its default, and no other, each once', () => {
+    const keys = keysOf(jsonSchema() as Part, '')
+    expect(keys.length).toBeGreaterThan(40)
+    expect(written.map(([key, byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(keys.sort())
+  })
+
+  it('says what each key means', () => {
+    expect(written.filter(([, , meaning]) => (meaning ?? '').length < 10)).toEqual([])
+  })
+})

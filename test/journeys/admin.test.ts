@@ -1,0 +1,149 @@
+// CONTRACT §7: health for probes, accounts for operators, and nobody else.
+import { describe, expect, it } from 'vitest'
+import { call, newUser } from '../support/client.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const fields = ['created_at', 'daily_usage', 'email', 'id', 'is_active', 'last_usage_date', 'plan']
+
+describeOverSetups('the admin listener', setup => {
+  const at = journey(setup)
+  const ask = (method: string, path: string, body?: unknown, token = at.gateway.adminToken) =>
+    call(at.gateway.admin, method, path, { body, token })
+
+  it('says that the process is up, and whether guards can decide', async () => {
+    expect((await call(at.gateway.admin, 'GET', '/healthz')).body).toEqual({ status: 'ok' })
+    const ready = await call(at.gateway.admin, 'GET', '/readyz')
+    expect(ready.status).toBe(200)
+    expect(ready.body).toMatchObject({ status: 'ok', checks: { postgres: 'ok' } })
+    expect(ready.body.warnings).toEqual([expect.stringContaining('auth.key_secret')])
+  })
+
+  it('lets nobody in without the token', async () => {
+    for (const token of ['', 'wrong', `${at.gateway.adminToken}x`]) {
+      const answer = await ask('GET', '/admin/v1/users', undefined, token)
+      expect([answer.status, answer.body]).toEqual([401, { error: 'Non autorisé' }])
+      expect(answer.headers.get('x-peage-error')).toBe('admin_unauthorized')
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+    }
+  })
+
+  it('is not reached through the clients’ listener', async () => {
+    for (const path of ['/admin/v1/users', '/healthz', '/readyz', '/metrics']) {
+      const answer = await call(at.gateway.url, 'GET', path, { token: at.gateway.adminToken })
+      expect([answer.status, answer.body]).toEqual([404, { error: 'Route inconnue' }])
+    }
+  })
+
+  it('shows a user in the spec’s field names, inactive ones too, and never the password’s hash', async () => {
+    const user = await newUser(at.gateway)
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    const { status, body } = await ask('GET', `/admin/v1/users/${user.id}`)
+    expect(status).toBe(200)
+    expect(Object.keys(body).sort()).toEqual(fields)
+    expect(body).toMatchObject({
+      id: user.id,
+      email: user.email,
+      plan: 'free',
+      is_active: 0,
+      last_usage_date: null,
+    })
+  })
+
+  it('answers 404 for an id that no user has', async () => {
+    for (const id of ['999999999', '0', '-1', 'x', '1e3', '9007199254740993']) {
+      for (const [method, path] of [
+        ['GET', ''],
+        ['PATCH', ''],
+        ['GET', '/sessions'],
+        ['DELETE', '/sessions'],
+      ] as const) {
+        const answer = await ask(method, `/admin/v1/users/${id}${path}`)
+        expect([answer.status, answer.body]).toEqual([404, { error: 'Utilisateur introuvable' }])
+      }
+    }
+  })
+
+  it('lists users by email, by plan, and page by page', async () => {
+    const user = await newUser(at.gateway, 'premium')
+    const byEmail = await ask('GET', `/admin/v1/users?email=${encodeURIComponent(user.email.toUpperCase())}`)
+    expect(byEmail.body).toEqual({ users: [expect.objectContaining({ id: user.id })], next_cursor: null })
+    const byPlan = await ask('GET', '/admin/v1/users?plan=premium')
+    expect((byPlan.body.users as { plan: string }[]).every(({ plan }) => plan === 'premium')).toBe(true)
+
+    await at.gateway.sql(
+      `insert into users (email, password_hash) select 'page.' || n || '@example.com', 'x' from generate_series(1, 150) n`,
+    )
+    const seen: number[] = []
+    for (let cursor: unknown = '', first = true; first || cursor !== null; first = false) {
+      const { body } = await ask('GET', `/admin/v1/users${cursor ? `?cursor=${cursor}` : ''}`)
+      seen.push(...(body.users as { id: number }[]).map(({ id }) => id))
+      cursor = body.next_cursor
+    }
+    const [{ count } = { count: 0 }] = await at.gateway.sql<{ count: number }>('select count(*) from users')
+    expect(seen).toHaveLength(Number(count))
+    expect(new Set(seen).size).toBe(seen.length)
+  })
+
+  it('refuses filters that mean nothing', async () => {
+    expect((await ask('GET', '/admin/v1/users?plan=gold')).body).toEqual({ error: 'Plan invalide' })
+    expect((await ask('GET', '/admin/v1/users?cursor=x')).status).toBe(400)
+    expect((await ask('GET', '/admin/v1/users?email=%00@x')).status).toBe(400)
+    expect((await ask('GET', '/admin/v1/users?plan=free&plan=pro')).status).toBe(400)
+  })
+
+  it('changes the plan of user and subscription together, and the active flag', async () => {
+    const user = await newUser(at.gateway)
+    const answer = await ask('PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
+    expect([answer.status, answer.body.plan]).toEqual([200, 'pro'])
+    expect(await at.gateway.sql('select plan from subscriptions where user_id = $1', [user.id])).toEqual([
+      { plan: 'pro' },
+    ])
+    expect((await ask('PATCH', `/admin/v1/users/${user.id}`, { is_active: 0 })).body.is_active).toBe(0)
+    expect((await call(at.gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(401)
+    expect((await ask('PATCH', `/admin/v1/users/${user.id}`, { is_active: true })).body.is_active).toBe(1)
+    expect((await call(at.gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
+  })
+
+  it('refuses a change that it does not understand, and changes nothing', async () => {
+    const user = await newUser(at.gateway)
+    for (const [body, error] of [
+      [{ plan: 'gold' }, 'Plan invalide'],
+      [{ plan: 'pro', is_active: 2 }, 'Requête invalide'],
+      [{ plan: 'pro', activ: 1 }, 'Requête invalide'],
+    ] as const) {
+      const answer = await ask('PATCH', `/admin/v1/users/${user.id}`, body)
+      expect([answer.status, answer.body]).toEqual([400, { error }])
+    }
+    expect((await ask('GET', `/admin/v1/users/${user.id}`)).body).toMatchObject({
+      plan: 'free',
+      is_active: 1,
+    })
+  })
+
+  it('lists a user’s sessions and ends them all', async () => {
+    const user = await newUser(at.gateway)
+    const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
+    expect(before.body.sessions).toEqual([
+      { id: expect.any(Number), created_at: expect.any(String), expires_at: expect.any(String) },
+    ])
+    expect((await ask('DELETE', `/admin/v1/users/${user.id}/sessions`)).status).toBe(200)
+    expect((await ask('GET', `/admin/v1/users/${user.id}/sessions`)).body.sessions).toEqual([])
+    const refresh = await call(at.gateway.url, 'POST', '/api/v1/auth/refresh', {
+      body: { refresh_token: user.refresh },
+    })
+    expect(refresh.headers.get('x-peage-error')).toBe('refresh_token_inactive')
+  })
+})
+
+describe('an admin listener without a token', () => {
+  it('answers health, and 403 to everything else', async () => {
+    const gateway = await startGateway('', undefined, { admin: '' })
+    expect((await call(gateway.admin, 'GET', '/healthz')).status).toBe(200)
+    expect((await call(gateway.admin, 'GET', '/readyz')).status).toBe(200)
+    const answer = await call(gateway.admin, 'GET', '/admin/v1/users', { token: 'x' })
+    expect([answer.status, answer.body]).toEqual([403, { error: 'Administration désactivée' }])
+    await gateway.stop()
+  })
+})

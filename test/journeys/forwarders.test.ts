@@ -1,0 +1,26 @@
+// CONTRACT §3: a balancer that nobody declared as trusted is warned of, once.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+describe('a forwarder that is not trusted', () => {
+  let gateway: TestGateway
+  beforeAll(async () => {
+    gateway = await startGateway('')
+  })
+  afterAll(() => gateway?.stop())
+
+  it('is warned of once, and its word counts for nothing', async () => {
+    for (const client of ['192.0.2.1', '192.0.2.2']) {
+      await call(gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
+    }
+    const lines = gateway.log.map(line => JSON.parse(line))
+    const warnings = lines.filter(line => line.level === 40 && line.peer !== undefined)
+    expect(warnings).toEqual([expect.objectContaining({ peer: '127.0.0.1' })])
+    expect(warnings[0].msg).toContain('server.trusted_proxies')
+    expect(lines.filter(line => line.msg === 'request').map(line => line.client)).toEqual([
+      '127.0.0.1',
+      '127.0.0.1',
+    ])
+  })
+})

@@ -1,0 +1,183 @@
+// The real program in a process of its own: how it starts, what it logs, how it ends, what a crash leaves.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { call, login } from '../support/client.ts'
+import { routes } from '../support/journey.ts'
+import { runProgram, startProgram } from '../support/program.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const password = 'correct horse battery'
+const adminToken = 'a-token-for-operators-0123456789'
+
+describe('the program', () => {
+  let folder: string
+  let file: string
+  let upstream: Upstream
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-program-'))
+    upstream = await startUpstream()
+    file = join(folder, 'gateway.yaml')
+    await writeFile(
+      file,
+      `server: { listen: '127.0.0.1:0', drain_timeout: 5s }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
+auth: { rate_limits: { register: 0 } }
+${routes(upstream.url)}`,
+    )
+  })
+  afterAll(async () => {
+    await upstream?.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('answers what is in flight after SIGTERM, accepts nothing more, and exits 0', async () => {
+    const program = await startProgram(file)
+    let release = () => {}
+    const arrived = new Promise<void>(resolve => {
+      upstream.answer = (_request, response) => {
+        resolve()
+        release = () => response.end('late but whole')
+      }
+    })
+    const answer = call(program.url, 'GET', '/public/slow')
+    await arrived
+    program.child.kill('SIGTERM')
+    await expect.poll(() => program.lines.some(line => line.includes('"draining"'))).toBe(true)
+    await expect
+      .poll(() =>
+        call(program.url, 'GET', '/public/x').then(
+          seen => seen.status,
+          () => 'refused',
+        ),
+      )
+      .toBe('refused')
+    release()
+    expect((await answer).text).toBe('late but whole')
+    expect(await program.ended).toBe(0)
+    upstream.answer = undefined
+  })
+
+  it('refuses a data folder that a running gateway has, in a sentence, and exits 1', async () => {
+    const program = await startProgram(file)
+    const second = await runProgram(['start', '-c', file], folder)
+    expect(second.code).toBe(1)
+    expect(second.stderr).toMatch(/^error: the data folder .* is in use by another Péage \(process \d+\)/)
+    program.child.kill('SIGTERM')
+    await program.ended
+  })
+
+  it('after kill -9 in the middle of registrations, every account answered with 201 can log in', async () => {
+    const program = await startProgram(file)
+    const created: string[] = []
+    let going = true
+    const clients = Array.from({ length: 8 }, async (_, client) => {
+      for (let i = 0; going; i++) {
+        const email = `crash.${client}.${i}@example.com`
+        const answer = await call(program.url, 'POST', '/api/v1/auth/register', {
+          body: { email, password },
+        }).catch(() => undefined)
+        if (answer?.status === 201) created.push(email)
+        if (answer === undefined) return
+      }
+    })
+    await expect.poll(() => created.length, { timeout: 20_000 }).toBeGreaterThan(40)
+    program.child.kill('SIGKILL')
+    going = false
+    await Promise.all([program.ended, ...clients])
+
+    const again = await startProgram(file)
+    for (const email of created) {
+      const answer = await call(again.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
+      expect([email, answer.status]).toEqual([email, 200])
+    }
+    again.child.kill('SIGTERM')
+    expect(await again.ended).toBe(0)
+  })
+
+  it('logs one JSON line a request, and no password, token, key or cookie in any line', async () => {
+    const program = await startProgram(file)
+    const email = 'logged@example.com'
+    const registered = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
+    const { access, refresh } = await login(program.url, email, password)
+    const secrets = { cookie: 'session=c0okie-secret', 'x-api-key': 'peage_k3y-secret' }
+    await call(program.url, 'GET', `/any/x?token=qu3ry-secret`, {
+      token: access,
+      headers: { ...secrets, 'x-request-id': 'my-id-1' },
+    })
+    await call(program.url, 'GET', '/courses/1', { headers: secrets })
+    await call(program.url, 'GET', '/down', { token: access, headers: secrets })
+    await call(program.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: `${refresh}x` } })
+    await call(program.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
+    await call(program.admin, 'GET', '/admin/v1/users', { token: adminToken })
+    program.child.kill('SIGTERM')
+    await program.ended
+
+    const requests = program.lines.map(line => JSON.parse(line)).filter(line => line.msg === 'request')
+    expect(requests).toHaveLength(7)
+    expect(requests.find(line => line.request_id === 'my-id-1')).toMatchObject({
+      route: 'any',
+      user_id: registered.body.user_id,
+      decision: 'forwarded',
+      outcome: 'complete',
+      method: 'GET',
+      path: '/any/x',
+      status: 200,
+      client: '127.0.0.1',
+      duration_ms: expect.any(Number),
+    })
+    expect(requests.find(line => line.route === 'courses')).toMatchObject({
+      decision: 'token_invalid',
+      status: 401,
+    })
+    expect(requests.find(line => line.route === 'down')).toMatchObject({
+      decision: 'upstream_unreachable',
+      status: 502,
+    })
+    const log = program.lines.join('\n')
+    for (const secret of [
+      password,
+      access,
+      refresh,
+      adminToken,
+      'c0okie',
+      'k3y-secret',
+      'qu3ry',
+      '$argon2',
+    ]) {
+      expect(log).not.toContain(secret)
+    }
+  })
+
+  it('prints the problems of a bad configuration and exits 2', async () => {
+    const bad = join(folder, 'bad.yaml')
+    await writeFile(bad, 'server: { listn: x }\n')
+    const { code, stderr } = await runProgram(['start', '-c', bad], folder)
+    expect([code, stderr.split(':').slice(1, 3)]).toEqual([
+      2,
+      ['1', '11  server.listn  unknown key; did you mean listen?\n'],
+    ])
+  })
+
+  it('migrates and stops', async () => {
+    const { code, stdout } = await runProgram(['migrate', '-c', file], folder)
+    expect([code, stdout]).toEqual([0, 'up to date\n'])
+  })
+
+  it('shows the main job on real requests: the demo walks through and exits 0', async () => {
+    const demo = fileURLToPath(new URL('../../dist/demo/main.js', import.meta.url))
+    const child = spawn(process.execPath, [demo, '--exit'])
+    let out = ''
+    child.stdout.on('data', chunk => {
+      out += chunk
+    })
+    const [code] = await once(child, 'close')
+    expect(out).toContain('Every step answered as it should.')
+    expect(code).toBe(0)
+  })
+})

@@ -1,0 +1,59 @@
+// The real program, as an operator runs it: `node dist/cli.js`, in a process of its own.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
+
+export interface Program {
+  readonly child: ChildProcess
+  readonly url: string
+  readonly admin: string
+  /** Standard output so far, a line each. */
+  readonly lines: string[]
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>
+}
+
+/** Starts a gateway and waits for its ready line. */
+export async function startProgram(file: string, env: Record<string, string> = {}): Promise<Program> {
+  const child = spawn(process.execPath, [cli, 'start', '-c', file], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
+  const lines: string[] = []
+  let errors = ''
+  child.stderr.on('data', chunk => {
+    errors += chunk
+  })
+  const addresses = new Promise<{ address: string; admin_address: string }>((resolve, reject) => {
+    let rest = ''
+    child.stdout.on('data', chunk => {
+      const parts = (rest + chunk).split('\n')
+      rest = parts.pop() ?? ''
+      lines.push(...parts)
+      const ready = parts.find(line => line.includes('"ready on '))
+      if (ready !== undefined) resolve(JSON.parse(ready))
+    })
+    ended.then(how => reject(new Error(`ended (${how}) before it was ready: ${errors}`)))
+  })
+  const { address, admin_address: admin } = await addresses
+  return { child, url: address, admin, lines, ended }
+}
+
+/** Runs a command to its end. */
+export async function runProgram(words: string[], cwd: string, env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [cli, ...words], { cwd, env: { PATH: process.env.PATH, ...env } })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  child.stdin.end()
+  const [code] = (await once(child, 'close')) as [number]
+  return { code, stdout, stderr }
+}
