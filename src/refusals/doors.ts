@@ -1,4 +1,4 @@
-// Every door through which Fastify and node:http would say no in English (FIELD-NOTES lists four) says it our way.
+// Every door through which Fastify and node:http would say no in English says it our way.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

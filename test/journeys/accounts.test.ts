@@ -256,6 +256,9 @@ describeOverSetups('accounts and sessions', setup => {
     expect(answer.headers.get('cache-control')).toBe('public, max-age=300')
     const [key] = answer.body.keys as Record<string, unknown>[]
     expect(Object.keys(key ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
+    // No secret is set: sealed under the empty one it would look safe.
+    const [stored] = await at.gateway.sql<{ private_jwk: string }>('select private_jwk from signing_keys')
+    expect(JSON.parse(stored?.private_jwk ?? '')).toMatchObject({ kty: 'EC', d: expect.any(String) })
   })
 
   it('revoking a user’s sessions ends those that are open, and a new login opens another', async () => {

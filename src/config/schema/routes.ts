@@ -7,7 +7,7 @@ export const route = section(
     name: Type.Optional(
       Type.String({
         title: 'a name of letters, digits, _ . and -',
-        description: 'Stands in logs and metrics. Omitted: made from the path.',
+        description: 'Stands in logs. Omitted: made from the path.',
         pattern: NAME_PATTERN,
       }),
     ),

@@ -59,7 +59,7 @@ export const admin = section(
     }),
     token: formatted('token', {
       description:
-        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
+        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz and /readyz are served.',
       default: '',
     }),
     tokens: Type.Record(Type.String({ pattern: NAME_PATTERN }), formatted('token'), {
@@ -68,5 +68,5 @@ export const admin = section(
       default: {},
     }),
   },
-  { description: 'The second listener: health, metrics, admin API. Omit the section to switch it off.' },
+  { description: 'The second listener: health, accounts. Omit the section to switch it off.' },
 )
