@@ -16,7 +16,7 @@ export function createAccessLog(logger: Logger, isOn: boolean): LogRequest {
         request_id: arrival.requestId,
         route: passage.route,
         user_id: identity.kind === 'user' ? identity.user.id : undefined,
-        decision: passage.decision,
+        decision: passage.decision ?? 'client_gone',
         outcome: passage.outcome,
         method: passage.method,
         path: passage.path,

@@ -31,7 +31,7 @@ interface Parts {
 }
 
 // What Fastify's router sees is what the gate decided, never what the client wrote.
-const doors = { own: '', route: '/routed', refused: '/refused' }
+const doors = { route: '/routed', refused: '/refused' }
 
 export function createFrontDoor(parts: Parts): FastifyInstance {
   const { passages, logger } = parts
@@ -53,6 +53,8 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
       maxHeaderSize: 16_384,
       // A missing Host is refused by the gate, in our words.
       requireHostHeader: false,
+      // Bodies have an idle limit instead; without it Node refuses a `headers` of more than five minutes.
+      requestTimeout: 0,
       headersTimeout: parts.timeouts.headers,
       // How often Node looks for those that took longer: half a minute unless told.
       connectionsCheckingInterval: 1_000,
@@ -70,8 +72,11 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
 
   app.addHook('onRequest', (request, reply, done) => {
     const passage = passages.of(request.raw)
-    reply.raw.once('close', () => parts.logRequest(passage, reply.raw))
-    done()
+    // A tick later: the exchange hears of the same event, and says how it ended.
+    reply.raw.once('close', () => process.nextTick(parts.logRequest, passage, reply.raw))
+    // A pipelined request waits for its turn: until then nobody would hear that its client has left.
+    if (reply.raw.socket !== null) done()
+    else reply.raw.once('socket', () => done())
   })
   app.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
@@ -109,8 +114,11 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
     const { arrival } = passage
     const { door } = arrival
     if (door.kind !== 'route') throw new Error(`a ${door.kind} request at the routes`)
-    const identity = await guards(arrival, door.route, known => {
-      passage.identity = known
+    const identity = await guards(arrival, door.route, {
+      onIdentity: known => {
+        passage.identity = known
+      },
+      isGone: () => reply.raw.destroyed,
     })
     passage.decision = 'forwarded'
     await pass({
@@ -125,8 +133,6 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
         passage.outcome = outcome
       },
     })
-    // The client left before there was an answer to write.
-    if (!reply.sent) reply.hijack()
   }
   const refused = async (request: FastifyRequest) => {
     const { door } = passages.of(request.raw).arrival

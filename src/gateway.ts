@@ -43,6 +43,8 @@ export interface Gateway {
   readonly sessions: SessionStore
   /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
   flush(): Promise<void>
+  /** Ends the event streams, which would not end by themselves. */
+  endEventStreams(): void
   /** Closes what it opened; the backing is the caller's. */
   close(): Promise<void>
 }
@@ -147,6 +149,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     async flush() {
       await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
     },
+    endEventStreams: () => upstreams.eventStreams.endAll(),
     async close() {
       pruner.stop()
       pendingLogouts.close()

@@ -7,14 +7,14 @@ import type { Outcome } from './upstream/forward.ts'
 export interface Passage {
   readonly arrival: Arrival
   readonly method: string
-  /** As the client sent it, without the query: a query may carry secrets. */
+  /** As the client sent it, without the query and an authority: both may carry secrets. */
   readonly path: string
   /** The route's name, the own endpoint's path, or nothing. */
   readonly route: string | undefined
   /** `performance.now()` at arrival. */
   readonly startedAt: number
   identity: Identity
-  /** `forwarded`, `answered`, or the code of the refusal. */
+  /** `forwarded`, `answered`, or the code of the refusal; nothing where the client left before one was taken. */
   decision: string | undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined
@@ -33,7 +33,7 @@ export function createPassages(read: (request: IncomingMessage) => Arrival): Pas
       const passage: Passage = {
         arrival,
         method: request.method ?? '',
-        path: (request.url ?? '').split('?', 1)[0]?.slice(0, 512) ?? '',
+        path: pathOf(request.url ?? '').slice(0, 512),
         route: nameOf(arrival),
         startedAt: performance.now(),
         identity: anonymous,
@@ -54,4 +54,8 @@ export function createPassages(read: (request: IncomingMessage) => Arrival): Pas
 function nameOf({ door }: Arrival): string | undefined {
   if (door.kind === 'route') return door.route.name
   return door.kind === 'own' ? door.path : undefined
+}
+
+function pathOf(target: string): string {
+  return (target.split('?', 1)[0] as string).replace(/^[^/]*:\/\/[^/]*/, '')
 }

@@ -1,13 +1,13 @@
 // A gateway that listens: opened in order, and drained in order (CONTRACT §1, signals).
-import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createHealth } from './admin/health.ts'
 import { createAdminListener } from './admin/listener.ts'
-import { openBacking } from './backing/open.ts'
+import { type Backing, openBacking } from './backing/open.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { createDrain, type Drain } from './drain.ts'
 import { createGateway, type Gateway } from './gateway.ts'
 
 export interface RunningServer {
@@ -47,6 +47,7 @@ export async function startServer({
     const warnings = warningsOf(config)
     for (const warning of warnings) logger.warn({}, warning)
 
+    const drain = createDrain(gateway.app)
     await gateway.app.listen(server.listen)
     undo.unshift(() => gateway.app.close())
     const adminApp =
@@ -62,11 +63,13 @@ export async function startServer({
         clock,
         logger,
       })
+    const adminDrain = adminApp && createDrain(adminApp)
     await adminApp?.listen(admin?.listen)
+    const running = { gateway, drain, adminDrain, backing, timeout: server.drain_timeout }
     return {
       address: addressOf(gateway.app),
       adminAddress: adminApp && addressOf(adminApp),
-      stop: once(() => stop(gateway, adminApp, () => backing.close(), server.drain_timeout)),
+      stop: once(() => stop(running)),
     }
   } catch (error) {
     for (const step of undo) await step().catch(() => {})
@@ -74,41 +77,41 @@ export async function startServer({
   }
 }
 
-async function stop(
-  gateway: Gateway,
-  admin: FastifyInstance | undefined,
-  closeBacking: () => Promise<void>,
-  drainTimeout: number,
-): Promise<void> {
-  const deadline = performance.now() + drainTimeout
-  await drain(gateway.app, drainTimeout)
-  await flush(gateway, deadline)
-  await gateway.close()
-  await admin?.close()
-  await closeBacking()
+interface Running {
+  gateway: Gateway
+  drain: Drain
+  adminDrain: Drain | undefined
+  backing: Backing
+  /** `server.drain_timeout`, milliseconds. */
+  timeout: number
 }
 
-/** Tried until it succeeds; but a store that is away must not hold up the exit for longer than the drain may take. */
-async function flush(gateway: Gateway, deadline: number): Promise<void> {
-  const flushed = gateway.flush().then(
-    () => true,
-    () => false,
-  )
-  if ((await flushed) || performance.now() > deadline) return
-  await new Promise(resolve => setTimeout(resolve, 100))
-  await flush(gateway, deadline)
+/** Resolves by the end of the time at the latest: a store that is away must not hold up the exit. */
+async function stop(running: Running): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeIsUp = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, running.timeout)
+  })
+  await Promise.race([stopInOrder(running), timeIsUp])
+  clearTimeout(timer)
 }
 
-/** Connections close as they become idle; those that are not by the deadline are cut. */
-async function drain(app: FastifyInstance, timeout: number): Promise<void> {
-  const server = app.server as Server
-  const idle = setInterval(() => server.closeIdleConnections(), 50)
-  const cut = setTimeout(() => server.closeAllConnections(), timeout)
+async function stopInOrder({ gateway, drain, adminDrain, backing, timeout }: Running): Promise<void> {
+  const end = performance.now() + timeout
+  gateway.endEventStreams()
+  // Requests leave a part of the time to what has to be written when they are over.
+  await drain.run(timeout * 0.8)
+  while (!(await isFlushed(gateway)) && performance.now() < end) await new Promise(go => setTimeout(go, 100))
+  await Promise.all([gateway.close(), adminDrain?.run(0)])
+  await backing.close()
+}
+
+async function isFlushed(gateway: Gateway): Promise<boolean> {
   try {
-    await app.close()
-  } finally {
-    clearInterval(idle)
-    clearTimeout(cut)
+    await gateway.flush()
+    return true
+  } catch {
+    return false
   }
 }
 

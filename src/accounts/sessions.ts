@@ -61,6 +61,21 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
     return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan: user.plan }
   }
 
+  async function storePendingLogouts(): Promise<void> {
+    if (pendingLogouts.count === 0) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(serviceUnavailable()), flushTime)
+    })
+    try {
+      await Promise.race([pendingLogouts.flush(), late])
+    } catch (error) {
+      throw serviceUnavailable(error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   // Two tabs, or a client that never saw its answer, use a token twice within moments; a thief comes later.
   function isReuse(rotatedAt: Date | null): boolean {
     return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGrace
@@ -78,9 +93,7 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
       if (raw === '') throw new Refusal('refresh_token_missing')
       const verified = await tokens.verifyRefresh(raw)
       if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
-      await pendingLogouts.flush().catch((error: unknown) => {
-        throw serviceUnavailable(error)
-      })
+      await storePendingLogouts()
       const { userId } = verified
       const successor = await newToken(userId)
       const now = new Date(clock.now())
@@ -113,3 +126,6 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
 
 /** Milliseconds after its rotation in which a token's second use is not taken for a theft (CONTRACT §2). */
 const reuseGrace = 10_000
+
+/** Milliseconds that a refresh waits for logouts to be stored: all of it is answered within 2 s (CONTRACT §4). */
+const flushTime = 500

@@ -12,6 +12,8 @@ export function startCommand(io: Io): Command {
     .action(async ({ config: file }: ConfigurationOption) => {
       const config = readConfiguration(io, file, io.stderr)
       const logger = createLogger(config.server.log, io.stdout)
+      // Whoever reads the log may go away; the gateway does not.
+      io.stdout.on('error', () => {})
       const ended = firstSignal()
       // Its default would end the process without a drain.
       process.on('SIGHUP', () =>

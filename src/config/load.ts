@@ -43,6 +43,9 @@ export function loadConfig(source: Source): { config: Config } | { problems: Pro
   return { config: complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores) }
 }
 
+/** Unless UV_THREADPOOL_SIZE says otherwise; whoever sets that sets `hashing.concurrency` too. */
+const LIBUV_THREADS = 4
+
 const EXPECTED = `its keys are ${Object.keys(schema.properties).join(', ')}`
 
 function whole(message: string): Fault {
@@ -53,7 +56,18 @@ function whole(message: string): Fault {
 function complete({ auth, routes, ...rest }: Decoded, cores: number): Config {
   return {
     ...rest,
-    auth: { ...auth, hashing: { ...auth.hashing, concurrency: auth.hashing.concurrency ?? cores } },
+    auth: {
+      ...auth,
+      hashing: { ...auth.hashing, concurrency: auth.hashing.concurrency ?? hashesAtOnce(cores) },
+    },
     routes: nameRoutes(routes),
   }
+}
+
+/**
+ * As many as there are cores; but hashes share libuv's threads with signature checks and look-ups of names, and
+ * must leave it two, or every request would wait behind a login.
+ */
+function hashesAtOnce(cores: number): number {
+  return Math.min(cores, LIBUV_THREADS - 2)
 }

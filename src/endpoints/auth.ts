@@ -5,8 +5,8 @@ import type { Sessions } from '../accounts/sessions.ts'
 import type { Limiter, Limiters } from '../backing/limiter.ts'
 import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/rate-limited.ts'
-import { Refusal } from '../refusals/refusal.ts'
 import type { JsonObject } from '../wire/json-body.ts'
+import { createFailureLimits } from './failure-limits.ts'
 
 /** What an endpoint is given: the body as an object, and what limits count the client by. */
 export interface Call {
@@ -30,6 +30,7 @@ interface Parts {
 
 /** The endpoints by the last segment of their path; all of them are POST. */
 export function createAuthEndpoints({ accounts, sessions, limiters }: Parts): Record<string, Endpoint> {
+  const failures = createFailureLimits()
   return {
     async register({ body, client }) {
       await spend('register', limiters.register, client)
@@ -42,11 +43,14 @@ export function createAuthEndpoints({ accounts, sessions, limiters }: Parts): Re
 
     async login({ body, client }) {
       const submitted = { email: body.string('email'), password: body.string('password') }
-      const limits = [
-        ['login', limiters.login, `${client} ${normalizeEmail(submitted.email)}`],
-        ['login_address', limiters.login_address, client],
-      ] as const
-      return { status: 200, body: await countingFailures(limits, () => accounts.login(submitted)) }
+      const answer = await failures.counting(
+        [
+          { policy: 'login', limiter: limiters.login, key: `${client} ${normalizeEmail(submitted.email)}` },
+          { policy: 'login_address', limiter: limiters.login_address, key: client },
+        ],
+        () => accounts.login(submitted),
+      )
+      return { status: 200, body: answer }
     },
 
     async refresh({ body, client }) {
@@ -64,31 +68,4 @@ export function createAuthEndpoints({ accounts, sessions, limiters }: Parts): Re
 async function spend(policy: string, limiter: Limiter, key: string): Promise<void> {
   const taken = await limiter.take(key)
   if (!taken.allowed) throw rateLimited(policy, taken)
-}
-
-type Limits = readonly (readonly [policy: string, limiter: Limiter, key: string])[]
-
-/**
- * Every attempt is counted before it is made and given back unless the credentials were wrong: counting
- * afterwards would let as many guesses through at once as fit between the look and the count.
- */
-async function countingFailures<T>(limits: Limits, attempt: () => Promise<T>): Promise<T> {
-  const spent: (readonly [Limiter, string])[] = []
-  const giveBack = () => Promise.all(spent.map(([limiter, key]) => limiter.giveBack(key)))
-  for (const [policy, limiter, key] of limits) {
-    const taken = await limiter.take(key)
-    if (!taken.allowed) {
-      await giveBack()
-      throw rateLimited(policy, taken)
-    }
-    spent.push([limiter, key])
-  }
-  try {
-    const result = await attempt()
-    await giveBack()
-    return result
-  } catch (thrown) {
-    if (!(thrown instanceof Refusal && thrown.code === 'credentials_invalid')) await giveBack()
-    throw thrown
-  }
 }

@@ -46,7 +46,13 @@ interface Parts {
   newRequestId(): string
 }
 
-export function createArrivals({ findOwn, routes, proxies, onUntrustedForwarder, newRequestId }: Parts): Arrivals {
+export function createArrivals({
+  findOwn,
+  routes,
+  proxies,
+  onUntrustedForwarder,
+  newRequestId,
+}: Parts): Arrivals {
   function findDoor(request: IncomingMessage, seen: Fields): Door {
     if (seen.bytes > maxFieldBytes) return refused(tooLarge())
     if (seen.malformed || !isWellFormed(request, seen)) return refused(malformed())
@@ -84,7 +90,8 @@ export function createArrivals({ findOwn, routes, proxies, onUntrustedForwarder,
       const seen = readFields(request.rawHeaders)
       const peer = request.socket.remoteAddress ?? ''
       const peerIsTrusted = proxies.trusts(peer)
-      if (!peerIsTrusted && seen.forwardedFor !== '' && isPrivate(peer)) onUntrustedForwarder(plainAddress(peer))
+      if (!peerIsTrusted && seen.forwardedFor !== '' && isPrivate(peer))
+        onUntrustedForwarder(plainAddress(peer))
       return {
         requestId: safeToken.test(seen.requestId ?? '') ? (seen.requestId as string) : newRequestId(),
         client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : plainAddress(peer),

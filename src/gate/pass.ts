@@ -35,6 +35,7 @@ export function createPass(upstreams: Upstreams, bodyIdle: number): Pass {
       maxBody: route.max_body,
       bodyIdle,
       requestId: arrival.requestId,
+      eventStreams: upstreams.eventStreams,
       expectsContinue: arrival.expectsContinue,
       onAnswer,
       onEnd,

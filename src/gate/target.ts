@@ -88,7 +88,7 @@ function decodeOnce(segment: string): string | undefined {
   }
 }
 
-/** Not `toLowerCase()`: it would fold the Kelvin sign into `k`, which no upstream does. */
+/** ASCII letters only (CONTRACT §6): `toLowerCase()` would fold the Kelvin sign into `k` too. */
 function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 }

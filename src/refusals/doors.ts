@@ -3,7 +3,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { answerOf, rawAnswer, toRefusal } from './answer.ts'
-import { drain } from './linger.ts'
+import { ClientGone } from './client-gone.ts'
+import { linger } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
 /** Told of every refusal and fault, for the log. */
@@ -22,12 +23,16 @@ export function refuse(
   thrown: unknown,
   onRefusal: OnRefusal,
 ): void {
+  if (thrown instanceof ClientGone) {
+    reply.hijack()
+    return
+  }
   const refusal = toRefusal(thrown)
   onRefusal(request, refusal)
   const { status, headers, body } = answerOf(refusal)
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
   if (request.headers.expect !== undefined) reply.header('connection', 'close')
-  drain(request.raw)
+  linger(request.raw, reply.raw)
   reply.code(status).headers(headers).send(body)
 }
 

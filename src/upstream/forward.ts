@@ -1,11 +1,14 @@
 // Sends one request on and streams its answer back, with back-pressure both ways and nothing buffered whole.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { drain } from '../refusals/linger.ts'
-import { Refusal } from '../refusals/refusal.ts'
-import { ClientGone, RequestBody } from '../wire/request-body.ts'
+import { ClientGone } from '../refusals/client-gone.ts'
+import { linger } from '../refusals/linger.ts'
+import type { Refusal } from '../refusals/refusal.ts'
+import { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
+import type { EventStreams } from './event-streams.ts'
 import { refusalFor } from './failures.ts'
+import type { Slots } from './slots.ts'
 import type { Upstream } from './upstreams.ts'
 
 export interface Forwarding {
@@ -21,9 +24,10 @@ export interface Forwarding {
   readonly responseTimeout: number
   /** Bytes of the request's body, `undefined` for no limit. */
   readonly maxBody: number | undefined
-  /** Milliseconds between two chunks of the client's body. */
+  /** Milliseconds in which the client must send or read something while it is its turn. */
   readonly bodyIdle: number
   readonly requestId: string
+  readonly eventStreams: EventStreams
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
   /** Called as the head is written: from then on nobody else may answer. */
@@ -36,15 +40,40 @@ export interface Forwarding {
 export type Outcome = 'complete' | 'broken' | 'client_gone'
 
 /**
- * Resolves when the answer is complete or broken off, and when the client has gone.
+ * Resolves when the answer is complete or broken off.
  * @throws Refusal 502, 503, 504 or 413 where nothing has been answered yet; later the client's connection is
  *   broken instead, so that half an answer never looks like a whole one
+ * @throws ClientGone where nothing has been answered and nobody waits for it any more
  */
-export function forward(forwarding: Forwarding): Promise<void> {
+export async function forward(forwarding: Forwarding): Promise<void> {
+  const { upstream, response } = forwarding
+  const { slots } = upstream
+  if (!slots.tryTake()) await waitForSlot(slots, response)
+  try {
+    // A response that has closed closes no second time: what were dispatched now would never end.
+    if (response.destroyed) throw new ClientGone()
+    await exchange(forwarding)
+  } finally {
+    slots.release()
+  }
+}
+
+async function waitForSlot(slots: Slots, response: ServerResponse): Promise<void> {
+  let onClose = () => {}
+  try {
+    await slots.take(leave => {
+      onClose = leave
+      response.on('close', leave)
+    })
+  } finally {
+    response.off('close', onClose)
+  }
+}
+
+function exchange(forwarding: Forwarding): Promise<void> {
   return new Promise((resolve, reject) => {
     const { request, upstream, hasBody, maxBody, bodyIdle } = forwarding
     const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
-    const exchange = new Exchange(forwarding, body, resolve, reject)
     const options = {
       origin: upstream.origin,
       method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
@@ -53,8 +82,7 @@ export function forward(forwarding: Forwarding): Promise<void> {
       body,
       headersTimeout: forwarding.responseTimeout,
     }
-    upstream.pool.dispatch(options, exchange)
-    exchange.awaitConnection()
+    upstream.pool.dispatch(options, new Exchange(forwarding, body, resolve, reject))
   })
 }
 
@@ -69,7 +97,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #reject: (reason: unknown) => void
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
-  #waiting: NodeJS.Timeout | undefined
+  #forget: (() => void) | undefined
+  #unread: NodeJS.Timeout | undefined
   #answered = false
   #isOver = false
 
@@ -86,16 +115,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     forwarding.response.on('close', this.#onClientClose)
   }
 
-  /** All connections are busy or none is open yet: the wait is bounded (CONTRACT §2, `connections`). */
-  awaitConnection(): void {
-    if (this.#isOver || this.#abort !== undefined) return
-    // undici's own limit for the connection comes first: that is 502, this is 503.
-    const limit = this.#forwarding.upstream.timeouts.connect + 100
-    this.#waiting = setTimeout(() => this.#fail(new Refusal('upstream_unavailable')), limit)
-  }
-
   onConnect(abort: () => void): void {
-    clearTimeout(this.#waiting)
     this.#abort = abort
     if (this.#isOver) abort()
     else if (this.#forwarding.expectsContinue) this.#forwarding.response.writeContinue()
@@ -104,22 +124,46 @@ class Exchange implements Dispatcher.DispatchHandler {
   onHeaders(status: number, raw: Buffer[], resume: () => void, statusText: string): boolean {
     // Interim answers are not the answer.
     if (status < 200) return true
-    const { response, requestId } = this.#forwarding
-    response.writeHead(status, statusText, answerFields(raw, requestId))
-    this.#forwarding.onAnswer()
+    const { response, requestId, onAnswer, eventStreams } = this.#forwarding
+    const fields = answerFields(raw, requestId)
+    try {
+      response.writeHead(status, reasonOf(status, statusText), fields)
+    } catch (error) {
+      // Left behind, it would spoil the refusal's head too.
+      response.statusMessage = ''
+      throw error
+    }
+    onAnswer()
     this.#answered = true
-    this.#resume = resume
-    response.on('drain', resume)
+    this.#resume = () => {
+      clearTimeout(this.#unread)
+      resume()
+    }
+    response.on('drain', this.#resume)
+    if (eventStreams.matches(fields)) this.#forget = eventStreams.add(() => this.#cutShort())
+    // Whole with its head (RFC 9110 §15.4.5); undici would wait for the body that a 304's Content-Length speaks of.
+    if (status === 304) this.onComplete(null)
     return true
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#forwarding.response.write(chunk)
+    const { response, bodyIdle } = this.#forwarding
+    if (response.write(chunk)) return true
+    // A client that reads nothing must not hold the upstream's connection for ever.
+    clearTimeout(this.#unread)
+    this.#unread = setTimeout(() => response.destroy(), bodyIdle)
+    return false
   }
 
   onComplete(trailers: string[] | null): void {
+    if (this.#isOver) return
     const { response } = this.#forwarding
-    if (trailers !== null && trailers.length > 0) response.addTrailers(answerTrailers(trailers))
+    try {
+      if (trailers !== null && trailers.length > 0) response.addTrailers(answerTrailers(trailers))
+    } catch (error) {
+      this.#fail(error as Error)
+      return
+    }
     this.#end('complete')
     response.end()
   }
@@ -130,7 +174,15 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   readonly #onClientClose = (): void => {
     if (this.#isOver) return
-    this.#end('client_gone')
+    this.#end(this.#answered ? 'client_gone' : new ClientGone())
+    this.#abort?.()
+  }
+
+  /** Ends what would not end by itself, as if the upstream had. */
+  #cutShort(): void {
+    if (this.#isOver) return
+    this.#end('complete')
+    this.#forwarding.response.end()
     this.#abort?.()
   }
 
@@ -138,25 +190,32 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isOver) return
     const { response } = this.#forwarding
     if (this.#answered) this.#end('broken')
-    else if (error instanceof ClientGone || response.destroyed) this.#end('client_gone')
-    else this.#end(refusalFor(error))
+    else this.#end(error instanceof ClientGone || response.destroyed ? new ClientGone() : refusalFor(error))
     if (this.#answered) response.destroy()
     this.#abort?.()
   }
 
-  #end(how: Outcome | Refusal): void {
+  #end(how: Outcome | Refusal | ClientGone): void {
     this.#isOver = true
-    clearTimeout(this.#waiting)
-    const { response } = this.#forwarding
+    clearTimeout(this.#unread)
+    this.#forget?.()
+    const { request, response, onEnd } = this.#forwarding
     response.off('close', this.#onClientClose)
     if (this.#resume !== undefined) response.off('drain', this.#resume)
     this.#body?.destroy()
-    if (how instanceof Refusal) this.#reject(how)
-    else {
-      // Answered before the body's end: the rest of it stands between the client and its next request.
-      if (how === 'complete') drain(this.#forwarding.request)
-      this.#forwarding.onEnd(how)
-      this.#resolve()
+    if (how instanceof Error) {
+      if (how instanceof ClientGone) onEnd('client_gone')
+      this.#reject(how)
+      return
     }
+    // Answered before the body's end: the rest of it stands between the client and its next request.
+    if (how === 'complete') linger(request, response)
+    onEnd(how)
+    this.#resolve()
   }
+}
+
+/** undici reads the reason as UTF-8; what is not ASCII node:http might refuse to write, so the usual one stands in. */
+function reasonOf(status: number, said: string): string {
+  return /^[\t -~]*$/.test(said) ? said : (STATUS_CODES[status] ?? '')
 }

@@ -1,6 +1,7 @@
 // A client's body as it is read here, by an endpoint or an upstream: back-pressure, a size limit, an idle limit.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import { ClientGone } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
 interface Limits {
@@ -8,11 +9,6 @@ interface Limits {
   maxBytes: number | undefined
   /** Milliseconds in which the client must send something while it is read. */
   idle: number
-}
-
-/** The client went away before its body was complete. */
-export class ClientGone extends Error {
-  override readonly name = 'ClientGone'
 }
 
 /**

@@ -27,7 +27,7 @@ const DEFAULTS = {
     refresh_reuse: 'reject',
     keys: [],
     key_secret: '',
-    hashing: { concurrency: 4, queue: 64, wait: 5 * SECOND },
+    hashing: { concurrency: 2, queue: 64, wait: 5 * SECOND },
     rate_limits: {
       register: { limit: 300, window: MINUTE },
       login_failures: { limit: 20, window: 5 * MINUTE },

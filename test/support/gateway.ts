@@ -40,14 +40,21 @@ export interface TestGateway {
 export async function startGateway(
   yaml: string,
   stores: Stores = embedded,
-  settings: { auth?: string; rateLimits?: string; server?: string; limits?: string; admin?: string } = {},
+  settings: {
+    auth?: string
+    rateLimits?: string
+    server?: string
+    limits?: string
+    admin?: string
+    drainTimeout?: string
+  } = {},
 ): Promise<TestGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
   const adminToken = 'a-token-for-operators-0123456789'
   const file = join(folder, 'gateway.yaml')
   await writeFile(
     file,
-    `server: { listen: '127.0.0.1:0', drain_timeout: 2s${settings.server ?? ''} }
+    `server: { listen: '127.0.0.1:0', drain_timeout: ${settings.drainTimeout ?? '2s'}${settings.server ?? ''} }
 admin: { listen: '127.0.0.1:0'${settings.admin ?? `, token: ${adminToken}`} }
 storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(join(folder, 'data'))} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }

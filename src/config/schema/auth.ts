@@ -5,7 +5,11 @@ import { formatted, rate, section } from './terms.ts'
 const hashing = section(
   {
     concurrency: Type.Optional(
-      Type.Integer({ description: 'Hashes computed at once. Omitted: the number of cores.', minimum: 1 }),
+      Type.Integer({
+        description:
+          'Hashes computed at once. Omitted: the number of cores, at most 2: more need a larger UV_THREADPOOL_SIZE.',
+        minimum: 1,
+      }),
     ),
     queue: Type.Integer({ description: 'Hashes that may wait; past it 503.', minimum: 0, default: 64 }),
     wait: formatted('duration', { description: 'How long one may wait; past it 503.', default: '5s' }),

@@ -1,0 +1,102 @@
+// Requests that name another place to go: the gateway goes to its declared upstreams only (CONTRACT §2, §6).
+import { createServer } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { expectRefusal } from './invariants.ts'
+import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+describe('a gateway is no open proxy', () => {
+  const at = stage(alone, {
+    catchAll: true,
+    more: '  - { name: hosted, path: /hosted, upstream: app, auth: none, hosts: [api.example.com] }\n',
+  })
+  const asked = (target: string, ...lines: string[]) =>
+    ask(at.gateway.url, requestBytes('GET', target, lines))
+
+  it('CONNECT is refused in French, and its connection closed', async () => {
+    let connections = 0
+    const elsewhere = createServer(socket => {
+      connections += 1
+      socket.destroy()
+    })
+    await new Promise<void>(resolve => elsewhere.listen(0, '127.0.0.1', resolve))
+    const { port } = elsewhere.address() as { port: number }
+    for (const authority of [`127.0.0.1:${port}`, `localhost:${port}`, '/public/x', 'gw.test:443']) {
+      const connection = new RawConnection(at.gateway.url)
+      connection.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\nGET / HTTP/1.1\r\n\r\n`)
+      const answer = await connection.answer()
+      expectRefusal(answer, 'request_invalid')
+      expect(answer && value(answer, 'connection')).toBe('close')
+      expect(await connection.endsWithin(2_000)).toBe(true)
+      connection.close()
+    }
+    expect([connections, at.upstream.seen]).toEqual([0, []])
+    elsewhere.close()
+  })
+
+  it.each([
+    'http://evil.example/public/x',
+    'http://127.0.0.1:6379/public/x',
+    'https://evil.example:443/public/x',
+    'http://gw.test.evil.example/public/x',
+    'http://[::1]/public/x',
+  ])('the authority of %s must be the Host’s', async target => {
+    expectRefusal(await asked(target), 'request_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
+
+  it('an absolute-form target of our own goes where its path says, with a Host of the gateway’s making', async () => {
+    const answer = await asked('http://gw.test/public/x?y=1')
+    expect(answer?.status).toBe(200)
+    const [seen] = at.upstream.seen
+    expect(seen?.url).toBe('/public/x?y=1')
+    expect(seen?.fields.filter(([name]) => name === 'host')).toEqual([
+      ['host', new URL(at.upstream.url).host],
+    ])
+    expect(seen?.fields.filter(([name]) => name === 'x-forwarded-host')).toEqual([
+      ['x-forwarded-host', 'gw.test'],
+    ])
+  })
+
+  it('an absolute-form authority counts as the host of a route that names it, not the Host beside it', async () => {
+    expect((await asked('http://api.example.com/hosted', 'Host: api.example.com'))?.status).toBe(200)
+    expect(at.upstream.seen[0]?.url).toBe('/hosted')
+    expectRefusal(await asked('http://gw.test/hosted', 'Host: api.example.com'), 'request_invalid')
+  })
+
+  it.each(['evil.example', '127.0.0.1:6379', 'localhost', '169.254.169.254', '[::1]:80', 'GW.TEST.'])(
+    'Host: %s changes nothing about where a request goes',
+    async host => {
+      expect((await asked('/public/x', `Host: ${host}`))?.status).toBe(200)
+      expect(at.upstream.seen.map(seen => seen.fields.find(([name]) => name === 'host'))).toEqual([
+        ['host', new URL(at.upstream.url).host],
+      ])
+    },
+  )
+
+  it.each([
+    'gw.test/x',
+    'a@gw.test',
+    'gw.test?x',
+    'gw.test#x',
+    'gw test',
+    '[::1',
+    '[::1]x',
+    'gw.test:port',
+    'gw.test:1:2',
+    '\\',
+  ])('Host: %s is no host', async host => {
+    expectRefusal(await asked('/public/x', `Host: ${host}`), 'request_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
+
+  it.each([
+    '/public/http://127.0.0.1:1/',
+    '/public//127.0.0.1:1/',
+    '//127.0.0.1:1/public',
+    '/public/@127.0.0.1:1/',
+  ])('%s is a path like any other', async target => {
+    expect((await asked(target))?.status).toBe(200)
+    expect(at.upstream.seen.map(seen => seen.url)).toEqual([target.replace(/\/+/g, '/')])
+  })
+})

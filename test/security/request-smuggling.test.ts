@@ -1,0 +1,212 @@
+// Bytes that two servers could cut into different requests (RFC 9112 §11.2; corpus `raw_requests`, and more).
+import { describe, expect, it } from 'vitest'
+import { corpus, expand, guarded, type RawAttack } from './corpus.ts'
+import { closing, expectRefusal } from './invariants.ts'
+import { type RawAnswer, RawConnection, value } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+const smuggled = `GET ${guarded} HTTP/1.1\r\nHost: gw.test\r\nX-User-Id: 999999\r\n\r\n`
+const post = (lines: string, body: string) =>
+  `POST /public/echo HTTP/1.1\r\nHost: gw.test\r\n${lines}\r\n\r\n${body}`
+
+const rejected = (desc: string, raw: string): RawAttack => ({
+  id: 'more',
+  desc,
+  raw,
+  expect: ['rejected_4xx', 'connection_closed'],
+  note: '',
+})
+const forwarded = (desc: string, raw: string): RawAttack => ({
+  ...rejected(desc, raw),
+  expect: ['forwarded_safely'],
+})
+
+const odd = [
+  'Transfer-Encoding: xchunked',
+  'Transfer-Encoding: x, chunked',
+  'Transfer-Encoding: chunked, identity',
+  'Transfer-Encoding: gzip, chunked',
+  'Transfer-Encoding: chunked;q=1',
+  'Transfer-Encoding: "chunked"',
+  'Transfer-Encoding: chu\tnked',
+  'Transfer-Encoding: chunked\x0b',
+  'Transfer-Encoding: \x0cchunked',
+  'Transfer-Encoding: identity',
+  'Transfer-Encoding: gzip',
+  'Transfer-Encoding: cow',
+  'Transfer-Encoding:',
+  'Transfer-Encoding: ,chunked',
+  'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked',
+  'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity',
+  'Transfer-Encoding: chunked\r\nTransfer-encoding: cow',
+  'Transfer-Encoding\t: chunked',
+  'Transfer-Encoding\r\n : chunked',
+  'Transfer-Encoding: \xa0chunked',
+  'Transfer-Encoding: chunked\0',
+  '\0Transfer-Encoding: chunked',
+]
+
+const more: RawAttack[] = [
+  ...odd.map(line =>
+    rejected(`${line} beside a length`, post(`${line}\r\nContent-Length: 4`, `0\r\n\r\n${smuggled}`)),
+  ),
+  ...odd
+    .filter(line => !line.startsWith('\0'))
+    .map(line => rejected(`${line} alone`, post(line, `0\r\n\r\n${smuggled}`))),
+  ...[
+    '+5',
+    '0x5',
+    '5,5',
+    '5 5',
+    '5;5',
+    '1e1',
+    '٥',
+    '5\x0b',
+    '',
+    ' ',
+    '18446744073709551621',
+    '9007199254740993',
+    '-0',
+    '5\r\nContent-Length: 0',
+    '0\r\nContent-Length: 5',
+    '5\r\ncontent-length: 5',
+  ].map(length =>
+    rejected(`Content-Length: ${length}`, post(`Content-Length: ${length}`, `AAAAA${smuggled}`)),
+  ),
+  rejected(
+    'HTTP/1.0 with a chunked body',
+    `POST /public/echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  ),
+  ...[
+    ['a sign', '+5\r\nAAAAA\r\n0\r\n\r\n'],
+    ['0x', '0x5\r\nAAAAA\r\n0\r\n\r\n'],
+    ['a bare LF', '5\nAAAAA\n0\n\n'],
+    ['a bare LF after the data', '5\r\nAAAAA\n0\r\n\r\n'],
+    ['a bare LF at the end', '5\r\nAAAAA\r\n0\n\n'],
+    ['no end of line after the data', '5\r\nAAAAA0\r\n\r\n'],
+    ['a bare CR in an extension', '5;a\rb\r\nAAAAA\r\n0\r\n\r\n'],
+    ['a NUL in an extension', '5;a=\0\r\nAAAAA\r\n0\r\n\r\n'],
+    ['letters that are no digits', 'g\r\nAAAAA\r\n0\r\n\r\n'],
+    ['a leading space', ' 5\r\nAAAAA\r\n0\r\n\r\n'],
+    ['too little data', '6\r\nAAAAA\r\n0\r\n\r\n'],
+  ].map(([name, body]) =>
+    rejected(`a chunk with ${name}`, post('Transfer-Encoding: chunked', body as string)),
+  ),
+  rejected('a trailer without a colon', post('Transfer-Encoding: chunked', '0\r\nX\r\n\r\n')),
+  rejected('a trailer folded', post('Transfer-Encoding: chunked', '0\r\nX: 1\r\n y\r\n\r\n')),
+  rejected('an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  rejected('HTTP/1.2', 'GET /public/x HTTP/1.2\r\nHost: gw.test\r\n\r\n'),
+  rejected('HTTP/0.9 by number', 'GET /public/x HTTP/0.9\r\n\r\n'),
+  rejected('HTTP/2.0 by number', 'GET /public/x HTTP/2.0\r\nHost: gw.test\r\n\r\n'),
+  rejected('http in small letters', 'GET /public/x http/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('no Host', 'GET /public/x HTTP/1.1\r\n\r\n'),
+  rejected('a tab for a space', 'GET\t/public/x\tHTTP/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('a method nobody knows', 'BANANA /public/x HTTP/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('a method in small letters', 'get /public/x HTTP/1.1\r\nHost: gw.test\r\n\r\n'),
+  rejected('a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
+  rejected('a bare LF for every line', 'GET /public/x HTTP/1.1\nHost: gw.test\n\n'),
+  rejected('a bare LF at the end of the head', 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\n\n'),
+  rejected('a bare CR at the end of a field', 'GET /public/x HTTP/1.1\r\nHost: gw.test\rX: y\r\n\r\n'),
+  rejected('a folded first field', 'GET /public/x HTTP/1.1\r\n Host: gw.test\r\n\r\n'),
+  forwarded('chunk sizes with zeros', post('Transfer-Encoding: chunked', '0005\r\nAAAAA\r\n000\r\n\r\n')),
+  forwarded('a chunk extension', post('Transfer-Encoding: chunked', '5;a=b;c="d"\r\nAAAAA\r\n0\r\n\r\n')),
+  forwarded('a request in the body', post(`Content-Length: ${smuggled.length}`, smuggled)),
+  forwarded('Content-Length 0 and another request', post('Content-Length: 0', smuggled)),
+  forwarded(
+    'Content_Length beside Content-Length',
+    post('Content_Length: 0\r\nContent-Length: 5', `AAAAA${smuggled}`),
+  ),
+  forwarded(
+    'Transfer_Encoding beside Content-Length',
+    post('Transfer_Encoding: chunked\r\nContent-Length: 5', `0\r\n\r\n${smuggled}`),
+  ),
+  forwarded('HTTP/1.0 without Host', 'GET /public/x HTTP/1.0\r\n\r\n'),
+  forwarded(
+    'DELETE with a body',
+    `DELETE /public/x HTTP/1.1\r\nHost: gw.test\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
+  ),
+  forwarded(
+    'five pipelined, the third guarded',
+    [1, 2, 3, 4, 5]
+      .map(n => `GET ${n === 3 ? guarded : '/public'}/${n} HTTP/1.1\r\nHost: gw.test\r\n\r\n`)
+      .join(''),
+  ),
+]
+
+/**
+ * What the corpus takes for malformed and CONTRACT §6 does not: this version treats a request to upgrade as a plain
+ * one, without the hop-by-hop fields; on a public route it is forwarded.
+ */
+const attacks = [...corpus.raw_requests, ...more]
+
+describe('requests as bytes', () => {
+  const at = stage(alone, { settings: { server: ', timeouts: { headers: 1s }' } })
+
+  it.each(attacks)('$id: $desc is $expect', async attack => {
+    const connection = new RawConnection(at.gateway.url)
+    await connection.writeAll(Buffer.from(expand(attack.raw), 'latin1'))
+    const answers = await connection.answers(attack.raw.split(' ', 1)[0])
+    const [first] = answers
+    if (first === undefined) throw new Error('no answer')
+    await at.holds(answers)
+
+    const outcome = first.status < 400 ? 'forwarded_safely' : 'rejected_4xx'
+    expect(attack.expect).toContain(outcome)
+    if (outcome === 'rejected_4xx') {
+      const code = expectRefusal(first)
+      // What could not be read ends the connection, and what comes after it is nobody's request.
+      if (closing.has(code)) {
+        expect([answers.length, await connection.endsWithin(1_000)]).toEqual([1, true])
+        expect(value(first, 'connection')).toBe('close')
+      }
+    }
+    // Nothing that the guard refused, and nothing out of a body, became a request of the upstream's.
+    expect(at.upstream.seen.filter(seen => seen.complete)).toHaveLength(answers.filter(isForwarded).length)
+    for (const answer of answers.filter(answer => !isForwarded(answer))) expectRefusal(answer)
+    connection.close()
+  })
+
+  it('a body is one body: what looks like a request in it arrives upstream as its bytes', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(post(`Content-Length: ${smuggled.length}`, smuggled))
+    expect((await connection.answer())?.status).toBe(200)
+    expect(at.upstream.seen.map(seen => seen.body.toString('latin1'))).toEqual([smuggled])
+    connection.close()
+  })
+
+  it('pipelined requests are answered in order, the guarded among them refused', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(`${smuggled}GET /public/a HTTP/1.1\r\nHost: gw.test\r\n\r\n${smuggled}`)
+    const answers = await connection.answers()
+    expect(answers.map(answer => answer.status)).toEqual([401, 200, 401])
+    await at.holds(answers)
+    connection.close()
+  })
+
+  it('a parser’s refusal behind a request in flight does not take that request’s answer away', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write('GET /public/a HTTP/1.1\r\nHost: gw.test\r\n\r\n\0garbage\r\n\r\n')
+    const answers = await connection.answers()
+    expect(answers.map(answer => answer.status)).toEqual([200, 400])
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+  })
+
+  it('after a request to upgrade that was answered plainly, what follows is still a request', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write('GET /public/a HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
+    const first = await connection.answer()
+    expect(first?.status).toBe(200)
+    if (value(first as RawAnswer, 'connection') !== 'close') {
+      connection.write('GET /public/b HTTP/1.1\r\nHost: gw.test\r\n\r\n')
+      expect((await connection.answer('GET', 2_000))?.status).toBe(200)
+    }
+    connection.close()
+  })
+})
+
+const isForwarded = (answer: RawAnswer) => value(answer, 'x-upstream') !== undefined
+
+it('the corpus is all here', () => {
+  expect(corpus.raw_requests).toHaveLength(71)
+})

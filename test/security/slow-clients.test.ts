@@ -1,0 +1,91 @@
+// Clients that take their time, to hold what others need (CONTRACT §2, `server.timeouts`).
+import { describe, expect, it } from 'vitest'
+import { guarded } from './corpus.ts'
+import { expectRefusal } from './invariants.ts'
+import { RawConnection, requestBytes } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+describe('slow clients', () => {
+  const at = stage(alone, {
+    settings: { server: ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }' },
+  })
+
+  it.each([
+    ['nothing', ''],
+    ['half a request line', 'GET /pub'],
+    ['half a head', 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX: '],
+  ])('who sends %s is refused and let go', async (_, bytes) => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(bytes)
+    expectRefusal(await connection.answer(), 'request_invalid')
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+  })
+
+  it('who sends a head byte by byte is refused when the time for all of it is over', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    const bytes = requestBytes('GET', '/public/x', [`X-Slow: ${'x'.repeat(10_000)}`])
+    let sent = 0
+    const drip = setInterval(() => connection.write(bytes.subarray(sent, ++sent)), 20)
+    expectRefusal(await connection.answer(), 'request_invalid')
+    clearInterval(drip)
+    expect(at.upstream.seen).toEqual([])
+    connection.close()
+  })
+
+  it.each([
+    ['an endpoint of ours', '/api/v1/auth/login'],
+    ['a proxied route', '/public/x'],
+  ])('a body to %s that stands still is given up, in French', async (_, target) => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', target, ['Content-Length: 100'], 'a beginning'))
+    expectRefusal(await connection.answer(), 'request_invalid')
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    expect(at.upstream.seen.filter(seen => seen.complete)).toEqual([])
+    connection.close()
+  })
+
+  it('a body that comes slowly but comes is taken', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', '/public/x', ['Content-Length: 5']))
+    for (const byte of 'five!') {
+      await new Promise(resolve => setTimeout(resolve, 200))
+      connection.write(byte)
+    }
+    expect((await connection.answer())?.status).toBe(200)
+    expect(at.upstream.seen.map(seen => seen.body.toString())).toEqual(['five!'])
+    connection.close()
+  })
+
+  it('a slow upstream is no slow client: its body may wait', async () => {
+    at.upstream.answer = (request, response) => {
+      setTimeout(() => {
+        let received = 0
+        request.on('data', (chunk: Buffer) => (received += chunk.length))
+        request.on('end', () => response.writeHead(200, { 'x-upstream': 'yes' }).end(String(received)))
+      }, 1_200)
+    }
+    const body = Buffer.alloc(16 * 1024 * 1024)
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', '/public/x', [`Content-Length: ${body.length}`]))
+    await connection.writeAll(body)
+    expect((await connection.answer())?.body.toString()).toBe(String(body.length))
+    connection.close()
+  })
+
+  it('a body to a refused request holds the connection for seconds, not for ever', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', guarded, ['Content-Length: 100000'], 'a beginning'))
+    expectRefusal(await connection.answer(), 'token_invalid')
+    expect(await connection.endsWithin(8_000)).toBe(true)
+    connection.close()
+  })
+
+  it('an idle connection is closed when the keep-alive time is over', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('GET', '/public/x'))
+    expect((await connection.answer())?.status).toBe(200)
+    expect(await connection.endsWithin(4_000)).toBe(true)
+    connection.close()
+  })
+})

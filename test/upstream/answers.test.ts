@@ -1,0 +1,195 @@
+// What a client receives of an upstream's answer: all of it as it is, less what is hop by hop (CONTRACT §6).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, type RawAnswer, requestBytes, value, values } from '../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+describe('answers', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: public, path: /public/*, upstream: app, auth: none }
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  /** The answer to a request, where the upstream says these bytes. */
+  async function answerTo(bytes: string, method = 'GET', lines: string[] = []): Promise<RawAnswer> {
+    upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
+    const answer = await ask(gateway.url, requestBytes(method, '/public/x', lines), method)
+    if (answer === undefined) throw new Error('no answer')
+    return answer
+  }
+
+  const added = new Set(['via', 'x-request-id', 'date', 'connection', 'keep-alive'])
+  const passed = (answer: RawAnswer) => answer.fields.filter(([name]) => !added.has(name))
+
+  it('fields keep their order, their letters and their number', async () => {
+    const answer = await answerTo(
+      'HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nX-B: 1\r\nset-cookie: b=2\r\nX-A: \xe9\r\nX-b: 2\r\nVary: a\r\nVary: b\r\nETag: W/"x"\r\nContent-Length: 0\r\n\r\n',
+    )
+    expect(passed(answer)).toEqual([
+      ['set-cookie', 'a=1; Path=/'],
+      ['x-b', '1'],
+      ['set-cookie', 'b=2'],
+      ['x-a', '\xe9'],
+      ['x-b', '2'],
+      ['vary', 'a'],
+      ['vary', 'b'],
+      ['etag', 'W/"x"'],
+      ['content-length', '0'],
+    ])
+  })
+
+  it('what is hop by hop is dropped, and what Connection names', async () => {
+    const answer = await answerTo(
+      [
+        'HTTP/1.1 200 OK',
+        'Connection: keep-alive, X-Named, content-length',
+        'Connection: x-also-named',
+        'X-Named: 1',
+        'x-also-named: 1',
+        'Keep-Alive: timeout=99',
+        'Proxy-Connection: keep-alive',
+        'Proxy-Authenticate: Basic',
+        'TE: trailers',
+        'Upgrade: h2c',
+        'X-Kept: 1',
+        'Content-Length: 2',
+        '',
+        'ok',
+      ].join('\r\n'),
+    )
+    expect(passed(answer)).toEqual([
+      ['x-kept', '1'],
+      ['content-length', '2'],
+    ])
+    expect(value(answer, 'keep-alive')).not.toBe('timeout=99')
+    expect(answer.body.toString()).toBe('ok')
+  })
+
+  it('an upstream cannot pass for the gateway: its X-Peage-Error is dropped in every spelling of its letters', async () => {
+    for (const name of ['X-Peage-Error', 'x-peage-error', 'X-PEAGE-ERROR']) {
+      const answer = await answerTo(
+        `HTTP/1.1 401 Unauthorized\r\n${name}: token_invalid\r\nContent-Length: 0\r\n\r\n`,
+      )
+      expect([answer.status, value(answer, 'x-peage-error')]).toEqual([401, undefined])
+    }
+  })
+
+  it('Via names the gateway behind what came before, and X-Request-Id the request', async () => {
+    const answer = await answerTo('HTTP/1.1 200 OK\r\nVia: 1.0 inner\r\nContent-Length: 0\r\n\r\n', 'GET', [
+      'X-Request-Id: abc-123',
+    ])
+    expect([values(answer, 'via'), values(answer, 'x-request-id')]).toEqual([
+      ['1.0 inner, 1.1 peage'],
+      ['abc-123'],
+    ])
+    const own = await answerTo('HTTP/1.1 200 OK\r\nX-Request-Id: theirs\r\nContent-Length: 0\r\n\r\n')
+    expect(values(own, 'x-request-id')).toEqual(['theirs'])
+  })
+
+  it.each([
+    ['204', 'HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n', [['x-a', '1']]],
+    [
+      '304 with the length of what it stands for',
+      'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 42\r\n\r\n',
+      [
+        ['etag', '"x"'],
+        ['content-length', '42'],
+      ],
+    ],
+    ['304 without', 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', [['etag', '"x"']]],
+    ['205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n', [['content-length', '0']]],
+  ])('%s is exact, and the connection goes on', async (_, bytes, fields) => {
+    const answer = await answerTo(bytes)
+    expect([answer.status, passed(answer), answer.body.length]).toEqual([
+      Number(bytes.slice(9, 12)),
+      fields,
+      0,
+    ])
+    expect((await answerTo('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')).body.toString()).toBe('ok')
+  })
+
+  it('HEAD is answered with the fields that GET would have, and no body', async () => {
+    for (const framing of ['Content-Length: 12345', 'Transfer-Encoding: chunked', 'X-None: 1']) {
+      const answer = await answerTo(`HTTP/1.1 200 OK\r\nX-A: 1\r\n${framing}\r\n\r\n`, 'HEAD')
+      expect([answer.status, value(answer, 'x-a'), answer.body.length]).toEqual([200, '1', 0])
+      expect(value(answer, 'content-length')).toBe(framing.startsWith('Content-Length') ? '12345' : undefined)
+    }
+  })
+
+  it.each([400, 401, 403, 404, 418, 429, 451, 500, 502, 503, 504, 599])(
+    'its %i passes as it is, and once',
+    async status => {
+      const before = upstream.heads
+      const body = '{"error":"theirs"}'
+      const answer = await answerTo(
+        `HTTP/1.1 ${status} Whatever They Say\r\nRetry-After: 7\r\nContent-Type: application/problem+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      )
+      expect([answer.status, answer.reason, answer.body.toString()]).toEqual([
+        status,
+        'Whatever They Say',
+        body,
+      ])
+      expect(passed(answer)).toEqual([
+        ['retry-after', '7'],
+        ['content-type', 'application/problem+json'],
+        ['content-length', String(body.length)],
+      ])
+      expect(upstream.heads - before).toBe(1)
+    },
+  )
+
+  it('redirects are the client’s to follow', async () => {
+    const before = upstream.heads
+    const answer = await answerTo(
+      'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
+    )
+    expect([answer.status, value(answer, 'location'), upstream.heads - before]).toEqual([
+      302,
+      'http://169.254.169.254/',
+      1,
+    ])
+  })
+
+  it.each([
+    ['chunked', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    [
+      'chunked with an extension',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n',
+    ],
+    [
+      'an interim answer before it',
+      'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+    ],
+    ['no reason', 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok'],
+    ['a reason in UTF-8', 'HTTP/1.1 200 Tr\xc3\xa8s bien \xe2\x82\xac\r\nContent-Length: 2\r\n\r\nok'],
+    ['a reason in latin1', 'HTTP/1.1 200 Tr\xe8s bien\r\nContent-Length: 2\r\n\r\nok'],
+    ['HTTP/1.0 with a length', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  ])('%s is an answer like any other', async (_, bytes) => {
+    const answer = await answerTo(bytes)
+    expect([answer.status, answer.body.toString(), answer.complete]).toEqual([200, 'ok', true])
+  })
+
+  it('an answer that ends with its connection is whole', async () => {
+    upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
+    const answer = await ask(gateway.url, requestBytes('GET', '/public/x'))
+    expect([answer?.body.toString(), answer?.complete]).toEqual(['to the end', true])
+  })
+
+  it('an HTTP/1.0 client gets an answer that it can read: no chunks, and the connection closed', async () => {
+    upstream.script = socket =>
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n')
+    const answer = await ask(gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
+    expect([answer?.body.toString(), answer && value(answer, 'transfer-encoding')]).toEqual(['ok', undefined])
+  })
+})

@@ -1,0 +1,253 @@
+// What a client is told when an upstream fails: once, in French, without its address; or, too late for that, a break (CONTRACT §6).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../security/invariants.ts'
+import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
+import { newUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+describe('failing upstreams', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'], timeouts: { response: 400ms, idle: 400ms, connect: 300ms } }
+  down: { targets: ['http://127.0.0.1:1'] }
+  unknown: { targets: ['http://nobody.invalid:80'] }
+  # Of the range for documentation (RFC 5737): nobody answers there.
+  deaf: { targets: ['http://192.0.2.1:80'], timeouts: { connect: 300ms } }
+  narrow: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 300ms, response: 5s } }
+routes:
+  - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: patient, path: /patient, upstream: app, auth: none, timeout: 3s }
+  - { name: down, path: /down, upstream: down, auth: none }
+  - { name: down-counted, path: /down-counted, upstream: down, free_daily: true }
+  - { name: unknown, path: /unknown, upstream: unknown, auth: none }
+  - { name: deaf, path: /deaf, upstream: deaf, auth: none }
+  - { name: narrow, path: /narrow, upstream: narrow, auth: none }
+`)
+  })
+  beforeEach(() => {
+    upstream.heads = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
+  const says = (bytes: string, andEnds = false) => {
+    upstream.script = socket => {
+      if (andEnds) socket.end(Buffer.from(bytes, 'latin1'))
+      else socket.write(Buffer.from(bytes, 'latin1'))
+    }
+  }
+
+  /** Nothing of where the service is, or of what it is called by. */
+  function expectNoAddress(answer: RawAnswer | undefined): void {
+    const said = JSON.stringify([answer?.fields, answer?.body.toString()])
+    expect(said).not.toMatch(/127\.0\.0\.1|localhost|invalid:|ECONN|ENOTFOUND|undici|Error:|node_modules/)
+  }
+
+  it.each([
+    ['down', '/down', 'upstream_unreachable'],
+    ['of a name that does not resolve', '/unknown', 'upstream_unreachable'],
+    ['that does not accept', '/deaf', 'upstream_unreachable'],
+  ])('an upstream %s is a 502 within its connect timeout', async (_, path, code) => {
+    const start = performance.now()
+    for (const method of ['GET', 'POST']) {
+      const lines = method === 'POST' ? ['Content-Length: 5'] : []
+      const answer = await ask(
+        gateway.url,
+        requestBytes(method, path, lines, method === 'POST' ? 'five!' : ''),
+      )
+      expectRefusal(answer, code)
+      expectNoAddress(answer)
+    }
+    expect(performance.now() - start).toBeLessThan(4_000)
+  })
+
+  it('a use that ended in a 502 stays counted', async () => {
+    const user = await newUser(gateway)
+    const asUser = () =>
+      ask(gateway.url, requestBytes('GET', '/down-counted', [`Authorization: Bearer ${user.access}`]))
+    expectRefusal(await asUser(), 'upstream_unreachable')
+    expectRefusal(await asUser(), 'daily_limit_reached')
+  })
+
+  it('an upstream that is slow to answer is a 504, and is not asked again', async () => {
+    says('')
+    const start = performance.now()
+    expectRefusal(await get('/app/x'), 'upstream_timeout')
+    expect(performance.now() - start).toBeGreaterThan(300)
+    expect(performance.now() - start).toBeLessThan(2_000)
+    expect(upstream.heads).toBe(1)
+  })
+
+  it('a route’s timeout is its own, longer or shorter than its upstream’s', async () => {
+    upstream.script = socket => setTimeout(() => socket.write(ok), 900)
+    expect((await get('/patient'))?.status).toBe(200)
+  })
+
+  it('the time to answer begins when the body is sent: a slow upload is no slow upstream', async () => {
+    upstream.script = () => {}
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('POST', '/app/upload', ['Content-Length: 8']))
+    for (const byte of 'slow do!') {
+      connection.write(byte)
+      await new Promise(resolve => setTimeout(resolve, 120))
+    }
+    expectRefusal(await connection.answer(), 'upstream_timeout')
+    connection.close()
+  })
+
+  it.each([
+    ['the connection closed at once', '', true],
+    ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le', true],
+    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', false],
+    ['HTTP/2', 'HTTP/2 200\r\n\r\n', false],
+    ['no status', 'HTTP/1.1 OK\r\n\r\n', false],
+    ['a length that is none', 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nok', false],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!', false],
+    [
+      'a length and chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      false,
+    ],
+    ['a space in a field name', 'HTTP/1.1 200 OK\r\nX A: 1\r\nContent-Length: 2\r\n\r\nok', false],
+    [
+      'a byte over 0x7F in a field name',
+      'HTTP/1.1 200 OK\r\nX-\xe9: 1\r\nContent-Length: 2\r\n\r\nok',
+      false,
+    ],
+    ['a NUL in a field', 'HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 2\r\n\r\nok', false],
+    [
+      'fields of 100 KiB',
+      `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(102_400)}\r\nContent-Length: 2\r\n\r\nok`,
+      false,
+    ],
+    [
+      'a switch of protocols that nobody asked for',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
+      false,
+    ],
+  ])('%s is a 502', async (_, bytes, andEnds) => {
+    says(bytes, andEnds)
+    const answer = await get('/app/x')
+    expectRefusal(answer, 'upstream_unreachable')
+    expectNoAddress(answer)
+    expect(upstream.heads).toBe(1)
+  })
+
+  it.each([
+    ['a control character in a field', 'HTTP/1.1 200 OK\r\nX-A: a\x01b\r\nContent-Length: 2\r\n\r\nok'],
+    ['DEL in a field', 'HTTP/1.1 200 OK\r\nX-A: a\x7fb\r\nContent-Length: 2\r\n\r\nok'],
+    ['a control character in the reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok'],
+    ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
+    ['a status of 999', 'HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok'],
+    ['a status of 000', 'HTTP/1.1 000 Odd\r\nContent-Length: 2\r\n\r\nok'],
+    ['an empty field name', 'HTTP/1.1 200 OK\r\n: 1\r\nContent-Length: 2\r\n\r\nok'],
+    ['a 100 that nobody waited for', `HTTP/1.1 100 Continue\r\n\r\n${ok}`],
+    ['a body to a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok'],
+    [
+      'a trailer with a control character',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: a\x01\r\n\r\n',
+    ],
+    [
+      'a trailer that frames',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Length: 9\r\n\r\n',
+    ],
+  ])(
+    '%s is passed on, or refused as a 502, or broken off: never the gateway’s own fault',
+    async (_, bytes) => {
+      says(bytes)
+      const answer = await get('/app/x')
+      if (answer?.status === 502) expectRefusal(answer, 'upstream_unreachable')
+      expect([undefined, 200, 204, 502, 999]).toContain(answer?.status)
+      says(ok)
+      expect((await get('/app/after'))?.body.toString()).toBe('ok')
+      expect(gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
+    },
+  )
+
+  it.each([
+    ['a reset', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'reset'],
+    ['an end before the declared length', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'end'],
+    [
+      'an end before the last chunk',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
+      'end',
+    ],
+    [
+      'a chunk that is none',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n',
+      'stay',
+    ],
+    ['standing still', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', 'stay'],
+  ])(
+    '%s in the middle of an answer breaks the client’s connection: it never looks whole',
+    async (_, bytes, then) => {
+      upstream.script = socket => {
+        socket.write(bytes, () =>
+          setTimeout(() => {
+            if (then === 'reset') socket.resetAndDestroy()
+            if (then === 'end') socket.end()
+          }, 50),
+        )
+      }
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/app/x'))
+      const answer = await connection.answer()
+      expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([200, 'half', false])
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      connection.close()
+      await expect.poll(() => gateway.log.at(-1)).toContain('"outcome":"broken"')
+    },
+  )
+
+  it('more than was declared is not passed on, nor kept for the next', async () => {
+    says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged')
+    for (let i = 0; i < 3; i++) expect((await get('/app/x'))?.body.toString()).toBe('ok')
+  })
+
+  it('where every connection is busy the next request waits for a while, then it is a 503', async () => {
+    says('')
+    const holder = new RawConnection(gateway.url)
+    holder.write(requestBytes('GET', '/narrow'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    const start = performance.now()
+    expectRefusal(await get('/narrow'), 'upstream_unavailable')
+    expect(performance.now() - start).toBeGreaterThan(250)
+    expect(performance.now() - start).toBeLessThan(2_000)
+    holder.close()
+    says(ok)
+    expect((await get('/narrow'))?.status).toBe(200)
+    // What was refused never reached the upstream, also not late.
+    expect(upstream.heads).toBe(2)
+  })
+
+  it('one that waited and whose client left is never sent', async () => {
+    says('')
+    const holder = new RawConnection(gateway.url)
+    holder.write(requestBytes('GET', '/narrow'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    const waiting = new RawConnection(gateway.url)
+    waiting.write(requestBytes('GET', '/narrow'))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    waiting.close()
+    await new Promise(resolve => setTimeout(resolve, 50))
+    holder.close()
+    says(ok)
+    expect((await get('/narrow'))?.status).toBe(200)
+    expect(upstream.heads).toBe(2)
+  })
+
+  it('the gateway outlives all of it', async () => {
+    says(ok)
+    expect((await get('/app/x'))?.body.toString()).toBe('ok')
+  })
+})

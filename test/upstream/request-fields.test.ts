@@ -1,0 +1,254 @@
+// The header fields that an upstream receives (CONTRACT §6): the client's as they were, less what is not for it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ask, requestBytes } from '../security/raw-client.ts'
+import { newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+describe.each([
+  ['where nobody is trusted', ''],
+  ['behind a trusted proxy', ", trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8', '2001:db8:1::/48']"],
+])('request fields, %s', (_, trustedProxies) => {
+  const isTrusted = trustedProxies !== ''
+  let upstream: Upstream
+  let gateway: TestGateway
+  let user: TestUser
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(
+      `upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: public, path: /public/*, upstream: app, auth: none }
+  - { name: private, path: /private/*, upstream: app }
+  - { name: optional, path: /optional/*, upstream: app, auth: optional }
+  - { name: credentials, path: /credentials, upstream: app, forward_credentials: true }
+  - { name: email, path: /email, upstream: app, forward_email: true }
+  - { name: stripped, path: /old/v1/races/*, upstream: app, auth: none, strip_prefix: /old/v1 }
+`,
+      undefined,
+      { server: trustedProxies },
+    )
+    user = await newUser(gateway, 'premium')
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  /** What the upstream received of a request with these lines: names as they came, values in order. */
+  async function received(lines: string[], path = '/public/x', method = 'GET'): Promise<[string, string][]> {
+    const answer = await ask(gateway.url, requestBytes(method, path, lines), method)
+    expect(answer?.status).toBe(200)
+    const raw = upstream.received[0]?.rawHeaders ?? []
+    return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] as string, raw[2 * i + 1] as string])
+  }
+  const of = (fields: [string, string][], name: string) =>
+    fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
+
+  it('fields of the client keep their order, their letters and their number', async () => {
+    const lines = [
+      'X-B: 1',
+      'Accept: a/b',
+      'x-a: \xe9',
+      'X-b: 2',
+      'Cookie: a=1',
+      'cookie: b=2',
+      'ACCEPT: c/d',
+      'X-Empty:',
+      'Range: bytes=0-1',
+    ]
+    const fields = await received(lines)
+    const own = new Set([
+      'host',
+      'connection',
+      'via',
+      'x-request-id',
+      'x-forwarded-for',
+      'x-forwarded-proto',
+      'x-forwarded-host',
+    ])
+    expect(
+      fields.filter(([name]) => !own.has(name)).map(([name, text]) => `${name}: ${text}`.trim()),
+    ).toEqual(lines)
+  })
+
+  it('what is hop by hop is dropped, and what Connection names', async () => {
+    const fields = await received([
+      'Connection: close, X-Named , x-also-named',
+      'Connection: Upgrade',
+      'X-Named: 1',
+      'X-Also-Named: 1',
+      'Keep-Alive: timeout=1',
+      'Proxy-Authorization: Basic eDp5',
+      'Proxy-Connection: keep-alive',
+      'Proxy: http://evil.example',
+      'TE: trailers, deflate',
+      'Trailer: X-Named',
+      'Upgrade: websocket',
+      'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA',
+      'X-Kept: 1',
+    ])
+    const names = fields.map(([name]) => name.toLowerCase())
+    expect(names).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/named|proxy|^te$|^trailer$|upgrade|settings/)]),
+    )
+    expect([of(fields, 'x-kept'), of(fields, 'connection'), of(fields, 'keep-alive')]).toEqual([
+      ['1'],
+      ['keep-alive'],
+      [],
+    ])
+  })
+
+  it('Host is the upstream’s; Via goes on from what came before', async () => {
+    const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
+    expect(of(fields, 'host')).toEqual([new URL(upstream.url).host])
+    expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])
+    expect(of(fields, 'x-forwarded-host')).toEqual(['API.example.com:8443'])
+  })
+
+  it('X-Forwarded-* say what the gateway saw, or what a trusted proxy did', async () => {
+    const fields = await received([
+      'X-Forwarded-For: 203.0.113.9, 10.1.2.3',
+      'X-Forwarded-For: 10.9.9.9',
+      'X-Forwarded-Proto: https',
+      'X-Forwarded-Host: www.example.com',
+      'X-Forwarded-Port: 443',
+      'Forwarded: for=203.0.113.9;proto=https',
+      'X-Real-IP: 203.0.113.9',
+    ])
+    const said = [
+      'x-forwarded-for',
+      'x-forwarded-proto',
+      'x-forwarded-host',
+      'x-forwarded-port',
+      'forwarded',
+      'x-real-ip',
+    ]
+    expect(said.map(name => of(fields, name))).toEqual(
+      isTrusted
+        ? [
+            ['203.0.113.9, 10.1.2.3, 10.9.9.9, 127.0.0.1'],
+            ['https'],
+            ['www.example.com'],
+            ['443'],
+            ['for=203.0.113.9;proto=https'],
+            ['203.0.113.9'],
+          ]
+        : [['127.0.0.1'], ['http'], ['gw.test'], [], [], []],
+    )
+  })
+
+  it('no alias of them comes along: an upstream that folds names would join it to ours', async () => {
+    const fields = await received([
+      'x_forwarded_for: 6.6.6.6',
+      'X.Forwarded.Proto: ftp',
+      'X-Forwarded_Host: evil.example',
+    ])
+    expect(fields.flat().filter(text => /6\.6\.6\.6|ftp|evil/.test(text))).toEqual([])
+  })
+
+  it.each([
+    ['203.0.113.9', '203.0.113.9'],
+    ['6.6.6.6, 203.0.113.9, 10.0.0.1', '203.0.113.9'],
+    ['6.6.6.6, unknown, 10.0.0.1', '10.0.0.1'],
+    ['203.0.113.9:4711', '203.0.113.9'],
+    ['[2001:db8:2::1]:4711, 2001:db8:1::1', '2001:db8:2::1'],
+    ['10.0.0.2, 10.0.0.1', '10.0.0.2'],
+    ['', '127.0.0.1'],
+    [', ,', '127.0.0.1'],
+  ])('the client behind "%s" is the rightmost that is not trusted', async (forwardedFor, client) => {
+    await received([`X-Forwarded-For: ${forwardedFor}`])
+    await expect.poll(() => gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
+  })
+
+  it('X-Forwarded-Prefix names what was stripped, and nothing else does', async () => {
+    expect(
+      of(await received(['X-Forwarded-Prefix: /evil'], '/OLD/v%31/races/1'), 'x-forwarded-prefix'),
+    ).toEqual(['/OLD/v%31'])
+    upstream.received.length = 0
+    expect(of(await received([]), 'x-forwarded-prefix')).toEqual([])
+  })
+
+  it.each([
+    ['abc-123', true],
+    ['550e8400-e29b-41d4-a716-446655440000', true],
+    ['a'.repeat(128), true],
+    ['a'.repeat(129), false],
+    ['a b', false],
+    ['<script>', false],
+    ['\xe9', false],
+    ['', false],
+    ['"x"', false],
+  ])('X-Request-Id "%s" is kept: %s', async (sent, kept) => {
+    const [id, ...more] = of(await received([`X-Request-Id: ${sent}`]), 'x-request-id')
+    expect(more).toEqual([])
+    if (kept) expect(id).toBe(sent)
+    else expect(id).toMatch(/^[0-9a-f-]{36}$/)
+    await expect.poll(() => gateway.log.at(-1)).toContain(`"request_id":"${id}"`)
+  })
+
+  it('traceparent, tracestate and baggage pass', async () => {
+    const lines = [
+      'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      'tracestate: a=1',
+      'baggage: k=v',
+    ]
+    const fields = await received(lines)
+    expect(lines.map(line => of(fields, line.split(':')[0] as string)[0])).toEqual(
+      lines.map(line => line.replace(/^\w+: /, '')),
+    )
+  })
+
+  it.each([
+    ['/private/x', false],
+    ['/optional/x', false],
+    ['/credentials', true],
+  ])('credentials to %s are passed on: %s', async (path, passed) => {
+    const bearer = `Bearer ${user.access}`
+    const fields = await received([`Authorization: ${bearer}`, 'X-API-Key: some-key'], path)
+    expect([of(fields, 'authorization'), of(fields, 'x-api-key')]).toEqual(
+      passed ? [[bearer], ['some-key']] : [[], []],
+    )
+    expect([of(fields, 'x-user-id'), of(fields, 'x-user-plan')]).toEqual([[String(user.id)], ['premium']])
+  })
+
+  it('under auth: none they pass unless they are ours', async () => {
+    const theirs = await received(['Authorization: Basic eDp5', 'X-API-Key: theirs'])
+    expect([of(theirs, 'authorization'), of(theirs, 'x-api-key')]).toEqual([['Basic eDp5'], ['theirs']])
+    for (const [authorization, key] of [
+      [`Bearer ${user.access}`, `peage_${'a'.repeat(36)}`],
+      [`bearer   ${user.refresh}`, ` peage_x`],
+      [`Token ${user.access}`, 'peage_'],
+      [user.access, 'peage_1'],
+    ]) {
+      upstream.received.length = 0
+      const fields = await received([`Authorization: ${authorization}`, `X-API-Key: ${key}`])
+      expect([of(fields, 'authorization'), of(fields, 'x-api-key'), of(fields, 'x-user-id')]).toEqual([
+        [],
+        [],
+        [],
+      ])
+    }
+  })
+
+  it('forward_email adds x-user-email, as ASCII whatever the address holds', async () => {
+    const sent = [`Authorization: Bearer ${user.access}`, 'X-User-Email: forged@example.com']
+    expect(of(await received(sent, '/email'), 'x-user-email')).toEqual([user.email])
+    for (const [email, field] of [
+      ['jérôme@example.com', 'j%C3%A9r%C3%B4me@example.com'],
+      ['a b@example.com', 'a%20b@example.com'],
+      ['100%@example.com', '100%25@example.com'],
+      ['😀@example.com', '%F0%9F%98%80@example.com'],
+    ] as const) {
+      upstream.received.length = 0
+      await gateway.sql('update users set email = $2 where id = $1', [user.id, email])
+      expect(of(await received(sent, '/email'), 'x-user-email')).toEqual([field])
+    }
+    await gateway.sql('update users set email = $2 where id = $1', [user.id, user.email])
+  })
+})

@@ -1,0 +1,269 @@
+// Bodies through the gateway: whole, unchanged, both ways at once, and never held in memory (CONTRACT §6).
+import { createHash } from 'node:crypto'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { PassThrough, Readable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { ask, chunked, RawConnection, requestBytes, value } from '../security/raw-client.ts'
+import { alone } from '../security/stage.ts'
+import { journey } from '../support/journey.ts'
+
+const mebibyte = 1024 * 1024
+
+/** So many bytes that look random and are the same every time, without being held anywhere. */
+function noise(bytes: number): Readable {
+  const block = createHash('sha512').update('noise').digest()
+  const chunk = Buffer.alloc(65_536, block)
+  let left = bytes
+  return new Readable({
+    read() {
+      const size = Math.min(left, chunk.length)
+      left -= size
+      chunk.writeUInt32LE(left, 0)
+      this.push(size === 0 ? null : Buffer.from(chunk.subarray(0, size)))
+    },
+  })
+}
+
+async function digest(stream: AsyncIterable<Buffer>): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of stream) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+describe('streaming', () => {
+  const at = journey(alone)
+
+  const send = (
+    path: string,
+    body: Readable | undefined,
+    headers: Record<string, string> = {},
+    method = 'POST',
+  ) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const request = httpRequest(at.gateway.url + path, { method, headers })
+      request.on('response', resolve).on('error', reject)
+      if (body === undefined) request.end()
+      else body.pipe(request)
+    })
+
+  it.each([
+    ['declared', { 'content-length': String(16 * mebibyte) } as Record<string, string>],
+    ['chunked', {} as Record<string, string>],
+  ])('16 MiB arrive as they were sent, and come back as they were answered (%s)', async (_, headers) => {
+    const seen: string[] = []
+    at.upstream.answer = async (request, response) => {
+      seen.push(await digest(request))
+      response.writeHead(200, headers)
+      noise(16 * mebibyte).pipe(response)
+    }
+    const response = await send('/public/x', noise(16 * mebibyte), headers)
+    const expected = await digest(noise(16 * mebibyte))
+    expect([await digest(response), ...seen]).toEqual([expected, expected])
+    expect(response.headers['content-length']).toBe(headers['content-length'])
+  })
+
+  it('a slow reader holds the upstream back: the answer is not gathered in memory', async () => {
+    let written = 0
+    at.upstream.answer = (_, response) => {
+      const source = noise(256 * mebibyte)
+      source.on('data', (chunk: Buffer) => (written += chunk.length))
+      source.pipe(response)
+    }
+    const response = await send('/public/x', undefined, {}, 'GET')
+    response.pause()
+    const settled = await stable(() => written)
+    // Socket buffers on the way take a few MiB; the gateway keeps none of it.
+    expect(settled).toBeLessThan(48 * mebibyte)
+    let received = 0
+    for await (const chunk of response) received += (chunk as Buffer).length
+    expect(received).toBe(256 * mebibyte)
+  })
+
+  it('a slow upstream holds the client back: the body is not gathered in memory', async () => {
+    let release: () => void = () => {}
+    at.upstream.answer = (request, response) => {
+      release = () => {
+        let received = 0
+        request.on('data', (chunk: Buffer) => (received += chunk.length))
+        request.on('end', () => response.end(String(received)))
+      }
+    }
+    let sent = 0
+    const source = noise(256 * mebibyte)
+    source.on('data', (chunk: Buffer) => (sent += chunk.length))
+    const answered = send('/public/x', source)
+    expect(await stable(() => sent)).toBeLessThan(48 * mebibyte)
+    release()
+    const response = await answered
+    expect(await text(response)).toBe(String(256 * mebibyte))
+  })
+
+  it('both directions flow at once: each chunk comes back before the next is sent', async () => {
+    at.upstream.answer = (request, response) => {
+      response.writeHead(200)
+      request.on('data', (chunk: Buffer) => response.write(`echo ${chunk}`))
+      request.on('end', () => response.end())
+    }
+    const body = new PassThrough()
+    body.write('0')
+    const response = await send('/public/x', body)
+    const chunks = response[Symbol.asyncIterator]()
+    for (let i = 1; i <= 5; i++) {
+      expect(String((await chunks.next()).value)).toBe(`echo ${i - 1}`)
+      if (i < 5) body.write(String(i))
+    }
+    body.end()
+    expect((await chunks.next()).done).toBe(true)
+  })
+
+  it('an event stream arrives event by event', async () => {
+    let next: () => void = () => {}
+    at.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: 1\n\n')
+      next = () => response.write('data: 2\n\n')
+    }
+    const response = await send('/public/events', undefined, {}, 'GET')
+    const chunks = response[Symbol.asyncIterator]()
+    expect(String((await chunks.next()).value)).toBe('data: 1\n\n')
+    next()
+    expect(String((await chunks.next()).value)).toBe('data: 2\n\n')
+    response.destroy()
+  })
+
+  it('a body is bytes: big integers, charsets and broken UTF-8 arrive unchanged', async () => {
+    const bodies = [
+      Buffer.from('{"id":12345678901234567890,"n":1.0,"e":1e400,"a":1,"a":2, "z" : null }\n'),
+      Buffer.from('{"name":"\xe9\xff\0"}', 'latin1'),
+      Buffer.from('\ufeff{"b":1}', 'utf16le'),
+      Buffer.from('not json at all'),
+      Buffer.from('<x/>\r\n\r\n0\r\n\r\n'),
+    ]
+    for (const type of [
+      'application/json',
+      'application/json; charset=iso-8859-1',
+      'application/x-www-form-urlencoded',
+      'nonsense',
+      ';',
+    ]) {
+      for (const body of bodies) {
+        let seen: Buffer | undefined
+        at.upstream.answer = async (request, response) => {
+          const chunks: Buffer[] = []
+          for await (const chunk of request) chunks.push(chunk as Buffer)
+          seen = Buffer.concat(chunks)
+          response.writeHead(200, { 'content-type': String(request.headers['content-type']) }).end(seen)
+        }
+        const lines = [`Content-Type: ${type}`, `Content-Length: ${body.length}`]
+        const answer = await ask(at.gateway.url, requestBytes('POST', '/public/x', lines, body))
+        expect([seen, answer?.body, answer && value(answer, 'content-type')]).toEqual([body, body, type])
+      }
+    }
+  })
+
+  it.each([
+    ['GET', ['Content-Length: 5'], 'five!', 'five!', '5'],
+    ['DELETE', ['Content-Length: 5'], 'five!', 'five!', '5'],
+    ['OPTIONS', ['Content-Length: 5'], 'five!', 'five!', '5'],
+    ['POST', ['Transfer-Encoding: chunked'], chunked('fi', 've!'), 'five!', undefined],
+    ['GET', ['Transfer-Encoding: chunked'], chunked('five!'), 'five!', undefined],
+    ['PATCH', ['Transfer-Encoding: Chunked'], chunked(), '', '0'],
+    ['POST', ['Content-Length: 0'], '', '', '0'],
+    ['POST', ['Content-Length: 005'], 'five!', 'five!', '5'],
+    ['POST', [], '', '', '0'],
+    ['GET', ['Content-Length: 0'], '', '', undefined],
+    ['PUT', ['Content-Length: 5', 'Connection: content-length'], 'five!', 'five!', '5'],
+  ])('%s with %j has the body that it has', async (method, lines, sent, body, length) => {
+    const answer = await ask(at.gateway.url, requestBytes(method, '/public/x', lines, sent), method)
+    expect(answer?.status).toBe(200)
+    const [seen] = at.upstream.received
+    expect([seen?.method, seen?.body, seen?.headers['content-length']]).toEqual([method, body, length])
+    expect(seen?.headers['transfer-encoding']).toBe(
+      length === undefined && body !== '' ? 'chunked' : undefined,
+    )
+  })
+
+  it('request trailers are dropped', async () => {
+    const body = Buffer.concat([chunked('five!').subarray(0, -2), Buffer.from('X-Checksum: 1\r\n\r\n')])
+    await ask(
+      at.gateway.url,
+      requestBytes('POST', '/public/x', ['Trailer: X-Checksum', 'Transfer-Encoding: chunked'], body),
+    )
+    expect(at.upstream.received.map(seen => [seen.body, seen.trailers, seen.headers.trailer])).toEqual([
+      ['five!', {}, undefined],
+    ])
+  })
+
+  it('response trailers pass, less what only the gateway may say', async () => {
+    at.upstream.answer = (_, response) => {
+      response.writeHead(200, { trailer: 'x-checksum' })
+      response.write('five!')
+      response.addTrailers([
+        ['X-Checksum', 'abc'],
+        ['X-Checksum', 'def'],
+        ['X-Peage-Error', 'internal'],
+        ['Connection', 'close'],
+      ])
+      response.end()
+    }
+    const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
+    expect([answer?.body.toString(), answer?.trailers]).toEqual([
+      'five!',
+      [
+        ['x-checksum', 'abc'],
+        ['x-checksum', 'def'],
+      ],
+    ])
+  })
+
+  it('a client that goes away ends the upstream’s request, in the middle of the body', async () => {
+    const ended = new Promise<boolean>(resolve => {
+      at.upstream.answer = request => request.on('close', () => resolve(request.complete)).resume()
+    })
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', '/public/x', ['Content-Length: 100'], 'half of it'))
+    await expect.poll(() => at.upstream.answer).toBeDefined()
+    await new Promise(resolve => setTimeout(resolve, 100))
+    connection.close()
+    expect(await ended).toBe(false)
+    await expect.poll(() => at.gateway.log.some(line => line.includes('"outcome":"client_gone"'))).toBe(true)
+  })
+
+  it.each([
+    ['before it is answered', false],
+    ['in the middle of the answer', true],
+  ])('a client that goes away ends the upstream’s request, %s', async (_, answering) => {
+    let arrived: () => void = () => {}
+    const underWay = new Promise<void>(resolve => {
+      arrived = resolve
+    })
+    const ended = new Promise<boolean>(resolve => {
+      at.upstream.answer = (_, response) => {
+        response.on('close', () => resolve(response.writableFinished))
+        if (answering) response.writeHead(200, { 'content-length': '100' }).write('half of it')
+        arrived()
+      }
+    })
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('GET', '/public/x'))
+    await underWay
+    connection.close()
+    expect(await ended).toBe(false)
+  })
+})
+
+async function text(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+/** The value when it has not moved for a while. */
+async function stable(read: () => number): Promise<number> {
+  for (let last = -1, quiet = 0; quiet < 5; ) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+    quiet = read() === last && last > 0 ? quiet + 1 : 0
+    last = read()
+  }
+  return read()
+}
