@@ -56,10 +56,7 @@ export async function startServer({
         tokens: operatorTokens(admin),
         users: gateway.users,
         sessions: gateway.sessions,
-        health: createHealth({
-          ...backing.checks,
-          warnings,
-        }),
+        health: createHealth({ ...backing.checks, warnings }),
         clock,
         logger,
       })

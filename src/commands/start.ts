@@ -31,7 +31,7 @@ export function startCommand(io: Io): Command {
       process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
       await server.stop()
       // Nothing should be left that keeps the process up; if something is, it does not.
-      setTimeout(() => process.exit(0), 1_000).unref()
+      setTimeout(() => process.exit(0), 100).unref()
     })
 }
 

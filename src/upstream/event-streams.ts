@@ -5,11 +5,13 @@ export interface EventStreams {
   matches(fields: readonly string[]): boolean
   /** @param end ends the stream @returns forgets it */
   add(end: () => void): () => void
+  /** Ends those that are open, and from then on each as it opens. */
   endAll(): void
 }
 
 export function createEventStreams(): EventStreams {
   const open = new Set<() => void>()
+  let isOver = false
   return {
     matches(fields) {
       for (let i = 0; i < fields.length; i += 2) {
@@ -20,9 +22,12 @@ export function createEventStreams(): EventStreams {
     },
     add(end) {
       open.add(end)
+      // Once its head is on its way.
+      if (isOver) setImmediate(end)
       return () => open.delete(end)
     },
     endAll() {
+      isOver = true
       for (const end of open) end()
     },
   }

@@ -157,4 +157,25 @@ describe('a drain', () => {
     silent.destroy()
     await upstream.close()
   })
+
+  it('ends an event stream that opens while it goes on', async () => {
+    const upstream = await startUpstream()
+    let open = () => {}
+    const asked = new Promise<void>(resolve => {
+      upstream.answer = (_request, response) => {
+        open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+        resolve()
+      }
+    })
+    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
+    const stream = fetch(`${gateway.url}/public/events`).then(answer => answer.status)
+    await asked
+    const started = performance.now()
+    const stopped = gateway.stop()
+    open()
+    expect(await stream).toBe(200)
+    await stopped
+    expect(performance.now() - started).toBeLessThan(3_000)
+    await upstream.close()
+  })
 })
