@@ -1,4 +1,5 @@
 // What a request presents to say who it is: a bearer token, an API key, or nothing (spec §5).
+import { stripSpace } from '../identity/api-tokens.ts'
 import { isOwnTokenType } from '../identity/tokens.ts'
 
 export interface Credentials {
@@ -37,8 +38,8 @@ export function isOurKey(apiKey: string): boolean {
 // RFC 6750 §2.1, the scheme in any letter case (RFC 9110 §11.1).
 const bearerSyntax = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i
 
-/** ASCII white space only: 0xA0, which `trim()` takes too, may be a byte of a UTF-8 character. */
+/** Nothing where nothing but white space was sent. */
 function stripped(value: string | undefined): string | undefined {
-  const bare = value?.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, '')
+  const bare = value === undefined ? '' : stripSpace(value)
   return bare === '' ? undefined : bare
 }
