@@ -2,6 +2,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { schemeOf } from './listening.ts'
 
 export interface Drain {
   /**
@@ -16,18 +17,43 @@ export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
   // A connection on which nothing was asked yet is not idle to Node: it would be waited for until the end.
   const silent = new Set<Socket>()
-  server.on('connection', socket => {
+  const isSilent = (socket: Socket) => {
     silent.add(socket)
     socket.once('close', () => silent.delete(socket))
-  })
+  }
+  const shaking = new Map<string, Socket>()
+  if (schemeOf(app) === 'http') server.on('connection', isSilent)
+  else {
+    // A connection is two sockets here, one around the other, and the outer one is told of after the handshake.
+    server.on('connection', (inner: Socket) => {
+      const peer = peerOf(inner)
+      shaking.set(peer, inner)
+      inner.once('close', () => shaking.get(peer) === inner && shaking.delete(peer))
+    })
+    server.on('secureConnection', (outer: Socket) => {
+      shaking.delete(peerOf(outer))
+      isSilent(outer)
+    })
+  }
   server.on('request', request => silent.delete(request.socket))
+
+  // Node counts those that left HTTP no more.
+  const upgraded = new Set<Socket>()
+  server.on('upgrade', (_request, socket: Socket) => {
+    if (upgraded.has(socket)) return
+    upgraded.add(socket)
+    socket.once('close', () => upgraded.delete(socket))
+  })
 
   return {
     async run(time) {
-      for (const socket of silent) socket.destroy()
+      for (const socket of [...silent, ...shaking.values()]) socket.destroy()
       // Those whose answer is under way become idle one by one.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
-      const cut = setTimeout(() => server.closeAllConnections(), time)
+      const cut = setTimeout(() => {
+        server.closeAllConnections()
+        for (const socket of upgraded) socket.destroy()
+      }, time)
       try {
         await app.close()
       } finally {
@@ -36,4 +62,8 @@ export function createDrain(app: FastifyInstance): Drain {
       }
     },
   }
+}
+
+function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -1,5 +1,6 @@
 // The listener that clients reach: every request is read once by the gate, then answered here, guarded and passed, or refused.
 import { METHODS } from 'node:http'
+import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { LogRequest } from './access-log.ts'
@@ -8,6 +9,7 @@ import { authPrefix, jwksPath } from './endpoints/own-paths.ts'
 import { limitedBy } from './gate/client-address.ts'
 import type { Guards } from './gate/guards.ts'
 import type { Pass } from './gate/pass.ts'
+import { listenerOptions } from './listening.ts'
 import type { Passage, Passages } from './passage.ts'
 import {
   installDoors,
@@ -16,7 +18,9 @@ import {
   refuseConnection,
   routeExpectations,
 } from './refusals/doors.ts'
+import { linger } from './refusals/linger.ts'
 import { readJsonObject } from './wire/json-body.ts'
+import { routeUpgrades } from './wire/upgrades.ts'
 
 interface Parts {
   passages: Passages
@@ -26,12 +30,14 @@ interface Parts {
   pass: Pass
   /** Milliseconds. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
+  /** The certificate to serve with; undefined for plain HTTP. */
+  tls: SecureContextOptions | undefined
   logger: Logger
   logRequest: LogRequest
 }
 
 // What Fastify's router sees is what the gate decided, never what the client wrote.
-const doors = { route: '/routed', refused: '/refused' }
+const doors = { route: '/routed', preflight: '/preflight', refused: '/refused' }
 
 export function createFrontDoor(parts: Parts): FastifyInstance {
   const { passages, logger } = parts
@@ -49,16 +55,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     clientErrorHandler: refuseConnection,
     // While draining, what arrives on an open connection is answered as ever.
     return503OnClosing: false,
-    http: {
-      maxHeaderSize: 16_384,
-      // A missing Host is refused by the gate, in our words.
-      requireHostHeader: false,
-      // Bodies have an idle limit instead; without it Node refuses a `headers` of more than five minutes.
-      requestTimeout: 0,
-      headersTimeout: parts.timeouts.headers,
-      // How often Node looks for those that took longer: half a minute unless told.
-      connectionsCheckingInterval: 1_000,
-    },
+    ...listenerOptions({ headersTimeout: parts.timeouts.headers, tls: parts.tls }),
     keepAliveTimeout: parts.timeouts.keep_alive,
     connectionTimeout: 0,
     requestTimeout: 0,
@@ -67,6 +64,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   app.server.maxHeadersCount = 0
   installDoors(app, onRefusal)
   routeExpectations(app.server)
+  routeUpgrades(app.server, request => passages.begin(request).arrival.wantsWebSocket)
   // Without a body to Fastify, which would refuse odd media types: the gate reads bodies itself, or streams them.
   for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
 
@@ -80,6 +78,8 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   })
   app.addHook('onSend', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    const { fields } = passages.of(request.raw)
+    if (fields !== undefined) reply.headers(fields)
   })
   serveOwn(app, parts)
   serveRoutes(app, parts)
@@ -92,7 +92,7 @@ function serveOwn(app: FastifyInstance, { endpoints, passages, jwks, timeouts }:
       const passage = passages.of(request.raw)
       const { arrival } = passage
       const body = await readJsonObject(request.raw, {
-        idle: timeouts.body_idle,
+        time: timeouts.body_idle,
         hasBody: arrival.hasBody,
         contentLength: arrival.contentLength,
         sendContinue: arrival.expectsContinue ? () => reply.raw.writeContinue() : undefined,
@@ -118,6 +118,9 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
       onIdentity: known => {
         passage.identity = known
       },
+      onRate: fields => {
+        passage.fields = { ...passage.fields, ...fields }
+      },
       isGone: () => reply.raw.destroyed,
     })
     passage.decision = 'forwarded'
@@ -128,17 +131,26 @@ function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): v
       route: door.route,
       target: door.target,
       identity,
+      answer: passage.fields,
       onAnswer: () => reply.hijack(),
       onEnd: outcome => {
         passage.outcome = outcome
       },
     })
   }
+  const preflight = async (request: FastifyRequest, reply: FastifyReply) => {
+    const passage = passages.of(request.raw)
+    // No 100 was sent: whether a body follows is the client's to choose.
+    if (passage.arrival.expectsContinue) reply.header('connection', 'close')
+    linger(request.raw, reply.raw)
+    return answered(passage, reply).code(204).header('cache-control', 'no-store').send()
+  }
   const refused = async (request: FastifyRequest) => {
     const { door } = passages.of(request.raw).arrival
     throw door.kind === 'refused' ? door.refusal : new Error(`a ${door.kind} request among the refused`)
   }
   app.route({ method: METHODS, url: doors.route, handler: routed })
+  app.route({ method: 'OPTIONS', url: doors.preflight, handler: preflight })
   app.route({ method: METHODS, url: doors.refused, handler: refused })
 }
 

@@ -11,25 +11,34 @@ import { createSessionStore, type SessionStore } from './accounts/session-store.
 import { createSessions } from './accounts/sessions.ts'
 import { createUserStore, type UserStore } from './accounts/user-store.ts'
 import type { Backing } from './backing/open.ts'
+import { openCertificates } from './certificates.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { sharedTargets } from './config/shared-targets.ts'
 import { createAuthEndpoints } from './endpoints/auth.ts'
 import { authPrefix, createOwnPaths, jwksPath } from './endpoints/own-paths.ts'
 import { createFrontDoor } from './front-door.ts'
+import { createAllowInPath } from './gate/allow-in-path.ts'
 import { createArrivals } from './gate/arrival.ts'
 import { createAuthenticate } from './gate/authenticate.ts'
 import { createTrustedProxies } from './gate/client-address.ts'
+import { createCorsPolicies } from './gate/cors.ts'
 import { createCountDailyUse } from './gate/count-daily-use.ts'
 import { createGuards } from './gate/guards.ts'
+import { createLimitRate } from './gate/limit-rate.ts'
+import { createOpenStreams } from './gate/open-streams.ts'
 import { createPass } from './gate/pass.ts'
 import { compileRoute } from './gate/route.ts'
 import { createRouteTable } from './gate/route-table.ts'
 import { createApiTokenStore } from './identity/api-token-store.ts'
+import { createAssertions } from './identity/assertions.ts'
 import { createKeyStore } from './identity/key-store.ts'
 import { createLastUsed } from './identity/last-used.ts'
 import { createSealer } from './identity/sealed.ts'
 import { openSigningKeys, readSigningKeys, type SigningKeys } from './identity/signing-keys.ts'
+import { createStandingStore } from './identity/standing-store.ts'
 import { createTokens } from './identity/tokens.ts'
+import { showCertificate } from './listening.ts'
 import { createPassages } from './passage.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { createDailyCounter } from './usage/daily-counter.ts'
@@ -43,8 +52,8 @@ export interface Gateway {
   readonly sessions: SessionStore
   /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
   flush(): Promise<void>
-  /** Ends the event streams, which would not end by themselves. */
-  endEventStreams(): void
+  /** Ends WebSockets and event streams, which would not end by themselves. */
+  endOpenStreams(): void
   /** Closes what it opened; the backing is the caller's. */
   close(): Promise<void>
 }
@@ -56,9 +65,14 @@ interface Parts {
   logger: Logger
 }
 
-/** @throws KeyError where the signing keys cannot be read */
+/**
+ * @throws KeyError where the signing keys cannot be read
+ * @throws CertificateError where `server.tls` cannot be served with
+ */
 export async function createGateway({ config, backing, clock, logger }: Parts): Promise<Gateway> {
   const { database, limiters } = backing
+  const { tls } = config.server
+  const certificates = tls && openCertificates(tls, { clock, logger })
   const users = createUserStore(database)
   const keys = await openKeys({ config, backing, clock, logger })
   const tokens = createTokens({
@@ -91,7 +105,10 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     clock,
     onError: error => logger.warn({ err: error }, 'last use of a key not written'),
   })
+  const upstreams = createUpstreams(config.upstreams)
+  const routes = config.routes.map(compileRoute)
   const guards = createGuards({
+    upstreams,
     authenticate: createAuthenticate({
       tokens,
       users,
@@ -100,6 +117,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
       badKeys: limiters.bad_keys,
       onKeyFault: error => logger.warn({ err: error }, 'a key could not be checked'),
     }),
+    limitRate: createLimitRate(routes, backing.createLimiter),
     countDailyUse: createCountDailyUse(
       createDailyCounter({
         store: createUsageStore(database),
@@ -118,29 +136,49 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     clock,
     onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
   })
-  const upstreams = createUpstreams(config.upstreams)
   const endpoints = createAuthEndpoints({ accounts, sessions, limiters })
   const own = createOwnPaths([
     ...Object.keys(endpoints).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
     { path: jwksPath, methods: ['GET', 'HEAD'] },
   ])
+  const table = createRouteTable(routes)
   const arrivals = createArrivals({
     findOwn: own.find,
-    routes: createRouteTable(config.routes.map(compileRoute)),
+    routes: table,
+    allowInPath: createAllowInPath({
+      isOwn: segments => own.find(segments) !== undefined,
+      routes: table,
+      isSameService: sharedTargets(
+        new Map(Object.entries(config.upstreams).map(([name, { targets }]) => [name, targets])),
+      ),
+    }),
+    cors: createCorsPolicies(config.server.cors, routes),
     proxies: createTrustedProxies(config.server.trusted_proxies),
     onUntrustedForwarder: warnOnce(logger),
     newRequestId: randomUUID,
+  })
+  const openStreams = createOpenStreams({
+    store: createStandingStore(database),
+    clock,
+    onError: error => logger.warn({ err: error }, 'who has an open stream could not be checked'),
   })
   const app = createFrontDoor({
     passages: createPassages(arrivals.read),
     endpoints,
     jwks: keys.jwks,
     guards,
-    pass: createPass(upstreams, config.server.timeouts.body_idle),
+    pass: createPass(
+      upstreams,
+      config.server.timeouts.body_idle,
+      createAssertions({ tokens, keys, clock }),
+      openStreams,
+    ),
     timeouts: config.server.timeouts,
+    tls: certificates?.first,
     logger,
     logRequest: createAccessLog(logger, config.server.log.requests),
   })
+  certificates?.watch(context => showCertificate(app, context))
 
   return {
     app,
@@ -149,8 +187,10 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     async flush() {
       await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
     },
-    endEventStreams: () => upstreams.eventStreams.endAll(),
+    endOpenStreams: openStreams.endAll,
     async close() {
+      certificates?.stop()
+      openStreams.stop()
       pruner.stop()
       pendingLogouts.close()
       await upstreams.close()

@@ -14,9 +14,33 @@ export function createLogger({ level }: Config['server']['log'], output: Output)
     ? pretty({ colorize: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
     : output
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: faultOf } },
+    { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: faultOf } },
     destination,
   )
+}
+
+/**
+ * Writes lines of level `info` where the logger writes its own.
+ * @returns takes the members of a JSON object as text, without the braces, and adds level and time
+ */
+export function lineWriter(logger: Logger): (members: string) => void {
+  const { [pino.symbols.streamSym]: stream } = logger as unknown as Record<symbol, Output>
+  if (stream === undefined) throw new Error('a logger that writes nowhere')
+  return members => stream.write(`{"level":30,"time":"${now()}",${members}}\n`)
+}
+
+let second = 0
+let untilSecond = ''
+
+/** The time, RFC 3339, in UTC; most lines are of the same second as the one before. */
+function now(): string {
+  const at = Date.now()
+  const past = at - second
+  if (past < 0 || past >= 1000) {
+    second = at - (at % 1000)
+    untilSecond = new Date(second).toISOString().slice(0, 20)
+  }
+  return `${untilSecond}${String(at - second).padStart(3, '0')}Z`
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Passage {
   /** `performance.now()` at arrival. */
   readonly startedAt: number
   identity: Identity
+  /** What the answer carries whoever gives it; nothing where there is nothing of the kind. */
+  fields: Readonly<Record<string, string>> | undefined
   /** `forwarded`, `answered`, or the code of the refusal; nothing where the client left before one was taken. */
   decision: string | undefined
   /** How a forwarded exchange ended. */
@@ -25,8 +27,11 @@ export interface Passages {
   of(request: IncomingMessage): Passage
 }
 
+// On the request itself: a WeakMap with an entry a request costs the garbage collector more than the gate does.
+const carried = Symbol('passage')
+type Carrying = IncomingMessage & { [carried]?: Passage }
+
 export function createPassages(read: (request: IncomingMessage) => Arrival): Passages {
-  const passages = new WeakMap<IncomingMessage, Passage>()
   return {
     begin(request) {
       const arrival = read(request)
@@ -37,14 +42,15 @@ export function createPassages(read: (request: IncomingMessage) => Arrival): Pas
         route: nameOf(arrival),
         startedAt: performance.now(),
         identity: anonymous,
+        fields: arrival.cors,
         decision: undefined,
         outcome: undefined,
       }
-      passages.set(request, passage)
+      ;(request as Carrying)[carried] = passage
       return passage
     },
     of(request) {
-      const passage = passages.get(request)
+      const passage = (request as Carrying)[carried]
       if (passage === undefined) throw new Error('a request that did not come through the gate')
       return passage
     },
@@ -53,9 +59,12 @@ export function createPassages(read: (request: IncomingMessage) => Arrival): Pas
 
 function nameOf({ door }: Arrival): string | undefined {
   if (door.kind === 'route') return door.route.name
+  if (door.kind === 'preflight') return door.name
   return door.kind === 'own' ? door.path : undefined
 }
 
 function pathOf(target: string): string {
-  return (target.split('?', 1)[0] as string).replace(/^[^/]*:\/\/[^/]*/, '')
+  const mark = target.indexOf('?')
+  const path = mark === -1 ? target : target.slice(0, mark)
+  return path.startsWith('/') ? path : path.replace(/^[^/]*:\/\/[^/]*/, '')
 }

@@ -9,9 +9,10 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { createDrain, type Drain } from './drain.ts'
 import { createGateway, type Gateway } from './gateway.ts'
+import { schemeOf } from './listening.ts'
 
 export interface RunningServer {
-  /** `http://host:port`, as really bound. */
+  /** `http://host:port` or `https://host:port`, as really bound. */
   readonly address: string
   /** The admin listener's, where there is one. */
   readonly adminAddress: string | undefined
@@ -95,7 +96,7 @@ async function stop(running: Running): Promise<void> {
 
 async function stopInOrder({ gateway, drain, adminDrain, backing, timeout }: Running): Promise<void> {
   const end = performance.now() + timeout
-  gateway.endEventStreams()
+  gateway.endOpenStreams()
   // Requests leave a part of the time to what has to be written when they are over.
   await drain.run(timeout * 0.8)
   while (!(await isFlushed(gateway)) && performance.now() < end) await new Promise(go => setTimeout(go, 100))
@@ -133,5 +134,5 @@ function warningsOf({ auth }: Config): string[] {
 
 function addressOf(app: FastifyInstance): string {
   const { address, port, family } = app.server.address() as AddressInfo
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  return `${schemeOf(app)}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }

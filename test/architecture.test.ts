@@ -55,6 +55,7 @@ const doors: Record<string, readonly string[]> = {
   'node-pg-migrate': ['backing/migrate.ts'],
   ioredis: ['backing/redis.ts'],
   undici: ['upstream/'],
+  opossum: ['upstream/circuit.ts'],
   yaml: ['config/'],
   typebox: ['config/'],
   ajv: ['config/'],

@@ -42,7 +42,7 @@ export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Par
     const id = readId(request.params.id)
     const change = readChange(
       await readJsonObject(request.raw, {
-        idle: 10_000,
+        time: 10_000,
         hasBody: request.headers['content-length'] !== '0',
         contentLength: Number(request.headers['content-length'] ?? 0),
         sendContinue: undefined,

@@ -2,7 +2,14 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from './database.ts'
 import type { KeyValue } from './key-value.ts'
-import { createLimiters, type Limit, type LimiterName, type Limiters } from './limiter.ts'
+import {
+  createLimiter,
+  createLimiters,
+  type Limit,
+  type Limiter,
+  type LimiterName,
+  type Limiters,
+} from './limiter.ts'
 import type { MigrationLog } from './migrate.ts'
 import { openEmbedded } from './pglite.ts'
 import { openPostgres } from './postgres.ts'
@@ -37,6 +44,8 @@ export interface Backing {
   /** Redis, `undefined` where none is configured. */
   readonly keyValue: KeyValue | undefined
   readonly limiters: Limiters
+  /** A limit that the configuration names; replicas that share Redis share it by its name. */
+  createLimiter(name: string, limit: Limit): Limiter
   /** Whether each store answers now; a rejection is a no. */
   readonly checks: {
     postgres(): Promise<boolean>
@@ -79,6 +88,7 @@ export async function openBacking(
     database,
     keyValue,
     limiters: createLimiters(byName(rate_limits), { clock, keyValue }),
+    createLimiter: (name, limit) => createLimiter(name, limit, { clock, keyValue }),
     checks: {
       postgres: async () => (await database.query('select 1')).length === 1,
       redis: keyValue && (() => keyValue.ping()),

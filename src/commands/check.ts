@@ -7,7 +7,7 @@ export function checkCommand(io: Io): Command {
   return withConfiguration(new Command('check'))
     .description('validate the configuration without starting')
     .action(({ config: file }: ConfigurationOption) => {
-      const { routes, upstreams } = readConfiguration(io, file, io.stdout)
+      const { routes, upstreams } = readConfiguration(io, file, io.stdout, true)
       const counts = `${count(routes.length, 'route')}, ${count(Object.keys(upstreams).length, 'upstream')}`
       io.stdout.write(`${file}: ok (${counts})\n`)
     })

@@ -18,11 +18,12 @@ export function withConfiguration(command: Command): Command {
 
 /**
  * Loads the configuration, or prints every problem on its own line.
+ * @param toServe whether a gateway is to be started with it: its certificate is then checked too
  * @throws CommanderError with exit code 2 where there are problems
  */
-export function readConfiguration(io: Io, file: string, problems: Writable): Config {
+export function readConfiguration(io: Io, file: string, problems: Writable, toServe = false): Config {
   const readFile = (path: string) => readFileSync(resolve(io.cwd, path), 'utf8')
-  const loaded = loadConfig({ file, env: io.env, readFile })
+  const loaded = loadConfig({ file, env: io.env, readFile, toServe })
   if ('config' in loaded) return loaded.config
   for (const problem of loaded.problems) problems.write(`${formatProblem(problem)}\n`)
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')

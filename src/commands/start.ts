@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
 import { createLogger } from '../log.ts'
+import { createLogBatches } from '../log-batches.ts'
 import { startServer } from '../server.ts'
 import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
@@ -10,8 +11,10 @@ export function startCommand(io: Io): Command {
   return withConfiguration(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
     .action(async ({ config: file }: ConfigurationOption) => {
-      const config = readConfiguration(io, file, io.stderr)
-      const logger = createLogger(config.server.log, io.stdout)
+      const config = readConfiguration(io, file, io.stderr, true)
+      const batches = createLogBatches(io.stdout)
+      process.once('exit', batches.flush)
+      const logger = createLogger(config.server.log, io.stdout.isTTY ? io.stdout : batches)
       // Whoever reads the log may go away; the gateway does not.
       io.stdout.on('error', () => {})
       const ended = firstSignal()

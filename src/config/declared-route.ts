@@ -3,7 +3,7 @@ import { parseHost } from './addresses.ts'
 import type { Sheet } from './document.ts'
 import { type PathPattern, parsePathPattern } from './path-pattern.ts'
 import { pointTo } from './pointer.ts'
-import type { Fault } from './problem.ts'
+import { type Fault, joinPath } from './problem.ts'
 import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
 
@@ -21,6 +21,8 @@ export interface DeclaredRoute {
   readonly guardsKnown: boolean
   /** A fault at the value of one key. */
   fault(key: keyof WrittenRoute, message: string): Fault
+  /** A fault further in: at the key itself of a mapping, at the item of a list. */
+  faultWithin(steps: readonly (string | number)[], message: string): Fault
 }
 
 export function declaredRoutes(sheet: Sheet, shape: Shape): DeclaredRoute[] {
@@ -56,6 +58,10 @@ function declaredRoute(
       path: `${label}.${key}`,
       message,
     }),
+    faultWithin: (steps, message) => {
+      const place = sheet.places.get(steps.reduce<string>(pointTo, pointer))
+      return { offset: place?.key ?? place?.value ?? 0, path: steps.reduce<string>(joinPath, label), message }
+    },
   }
 }
 

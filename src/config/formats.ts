@@ -2,8 +2,9 @@
 import { METHODS } from 'node:http'
 import * as addresses from './addresses.ts'
 import { nearest } from './nearest.ts'
+import { parseOrigin } from './origin.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
-import { FormatError, parseDuration, parseLifetime, parseRate, parseSize } from './units.ts'
+import { FormatError, parseDuration, parseLifetime, parsePercent, parseRate, parseSize } from './units.ts'
 
 interface Format {
   /** Completes "must be …", and is the title that editors show. */
@@ -21,6 +22,7 @@ export const formats = {
     parse: parseDuration,
   },
   lifetime: { noun: 'a duration such as 15m or 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseLifetime },
+  percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },
   size: { noun: 'a size such as 64KiB or 10MiB', pattern: '^[0-9]+(B|KiB|MiB|GiB)$', parse: parseSize },
   rate: {
     noun: 'a rate such as 300/1m, or 0 to switch it off',
@@ -42,6 +44,11 @@ export const formats = {
     pattern: '^[\\x21-\\x7e]+$',
     parse: addresses.parseHost,
   },
+  origin: {
+    noun: 'an origin such as https://app.example.com, or * for every origin',
+    pattern: '^(\\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#@\\s]+)$',
+    parse: parseOrigin,
+  },
   target: {
     noun: 'an address such as http://127.0.0.1:9000',
     pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$',
@@ -62,6 +69,7 @@ export const formats = {
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
   path: { noun: 'a path such as /api/v1/courses/*', pattern: '^/', parse: parsePath },
   rewrite: { noun: 'a path such as /v2/races/*', pattern: '^/', parse: parseRewrite },
+  request_path: { noun: 'a path such as /health', pattern: '^/', parse: parseRequestPath },
 } as const satisfies Record<string, Format>
 
 export type FormatName = keyof typeof formats
@@ -106,6 +114,14 @@ function parsePath(text: string): string {
     if (error instanceof PathPatternError) throw new FormatError(error.message)
     throw error
   }
+}
+
+/** Path and query of a request of ours, as they are sent. */
+function parseRequestPath(text: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) {
+    throw new FormatError('must be a path such as /health, in ASCII and percent-encoded, without a fragment')
+  }
+  return text
 }
 
 /** Sent to the upstream as it stands, but for `:param` and `*`. */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { DecodeUnsafe } from 'typebox/value'
+import { checkCertificate } from './certificate.ts'
 import { nameRoutes } from './default-names.ts'
 import { readDocument } from './document.ts'
 import { interpolate, reasonOf } from './interpolate.ts'
@@ -9,6 +10,7 @@ import { type Fault, type Problem, problemsOf } from './problem.ts'
 import { checkRules } from './rules.ts'
 import { type Config, type Decoded, schema } from './schema.ts'
 import { checkShape } from './shape.ts'
+import { checkAuthorities } from './upstream-tls.ts'
 
 export interface Source {
   /** As it was named on the command line: problems name it so. */
@@ -19,6 +21,8 @@ export interface Source {
   readonly cores?: number
   /** Reads the file itself and what `${file:PATH}` names. */
   readonly readFile?: (path: string) => string
+  /** Also checks the files that the listener would be started with; whoever only uses the stores need not see them. */
+  readonly toServe?: boolean
 }
 
 /** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
@@ -39,6 +43,9 @@ export function loadConfig(source: Source): { config: Config } | { problems: Pro
   }
   const shape = checkShape(sheet)
   const faults = [...sheet.faults, ...shape.faults, ...checkRules(sheet, shape)]
+  if (source.toServe) {
+    faults.push(...checkCertificate(sheet, shape, readFile), ...checkAuthorities(sheet, shape, readFile))
+  }
   if (faults.length > 0) return { problems: problemsOf(file, text, faults) }
   return { config: complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores) }
 }

@@ -3,8 +3,9 @@
 import type { DeclaredRoute } from './declared-route.ts'
 import { covers, isMoreSpecific, overlap, sameShape } from './path-pattern.ts'
 import type { Fault } from './problem.ts'
+import type { SameService } from './shared-targets.ts'
 
-export function checkPairs(routes: readonly DeclaredRoute[]): Fault[] {
+export function checkPairs(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
   return routes.flatMap((route, index) => {
     const before = routes.slice(0, index)
     const namesake = before.find(
@@ -21,7 +22,7 @@ export function checkPairs(routes: readonly DeclaredRoute[]): Fault[] {
         ),
       )
     }
-    for (const door of routes.filter(other => isBackDoor(other, route, routes))) {
+    for (const door of routes.filter(other => isBackDoor(other, route, routes, isSame))) {
       faults.push(
         route.fault(
           'path',
@@ -43,12 +44,19 @@ function areRivals(a: DeclaredRoute, b: DeclaredRoute): boolean {
  * With another `Host` the same paths of the same upstream are served by `lax`, which asks for less than `guarded`.
  * Not where a third route stands in between: whatever it declares, nothing falls through it to a wider path.
  */
-function isBackDoor(lax: DeclaredRoute, guarded: DeclaredRoute, routes: readonly DeclaredRoute[]): boolean {
+function isBackDoor(
+  lax: DeclaredRoute,
+  guarded: DeclaredRoute,
+  routes: readonly DeclaredRoute[],
+  isSame: SameService,
+): boolean {
   const { pattern: open } = lax
   const { pattern: shut } = guarded
   if (!open || !shut || !lax.guardsKnown || !guarded.guardsKnown) return false
   if (!servesEveryHost(lax) || guarded.hosts === undefined || servesEveryHost(guarded)) return false
-  if (lax.keys.upstream !== guarded.keys.upstream || !asksForLess(lax, guarded)) return false
+  const [behindOpen, behindShut] = [lax.keys.upstream, guarded.keys.upstream]
+  if (behindOpen === undefined || behindShut === undefined || !isSame(behindOpen, behindShut)) return false
+  if (!asksForLess(lax, guarded)) return false
   if (!overlap(open, shut) || !shareMethod(lax, guarded)) return false
   return !routes.some(
     between =>

@@ -1,27 +1,54 @@
 // What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
+import { parseTarget } from './addresses.ts'
+import { checkCors } from './cors-rules.ts'
 import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
 import type { Sheet } from './document.ts'
+import { checkFields } from './field-rules.ts'
 import { nearest } from './nearest.ts'
+import { checkOpenPaths } from './open-paths.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
+import { pointTo } from './pointer.ts'
 import type { Fault } from './problem.ts'
 import { checkPairs } from './route-pairs.ts'
 import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
+import { type SameService, sharedTargets } from './shared-targets.ts'
+import { checkTlsIsUsed } from './upstream-tls.ts'
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
 export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
   const { upstreams } = sheet.value as { upstreams?: unknown }
   const names = typeof upstreams === 'object' && upstreams !== null ? Object.keys(upstreams) : undefined
   const routes = declaredRoutes(sheet, shape)
+  const isSame = sameService(upstreams, shape)
   return [
     ...routes.flatMap(route => [
       ...checkUpstream(route, names),
       ...checkOwner(route),
       ...checkGuards(route),
       ...checkRewriting(route),
+      ...checkWebSocket(route),
+      ...checkFields(route),
     ]),
-    ...checkPairs(routes),
+    ...checkPairs(routes, isSame),
+    ...checkOpenPaths(routes, isSame),
+    ...checkCors(sheet, shape),
+    ...checkTlsIsUsed(sheet, shape),
   ]
+}
+
+/** By the targets that are sound; of the others nothing is known but their names. */
+function sameService(upstreams: unknown, shape: Shape): SameService {
+  const entries = Object.entries((upstreams ?? {}) as Record<string, { targets?: unknown } | null>)
+  return sharedTargets(
+    new Map(
+      entries.flatMap(([name, upstream]) => {
+        const pointer = pointTo(pointTo('/upstreams', name), 'targets')
+        if (!Array.isArray(upstream?.targets) || !shape.sound(pointer)) return []
+        return [[name, (upstream.targets as string[]).map(parseTarget)] as const]
+      }),
+    ),
+  )
 }
 
 function checkUpstream(route: DeclaredRoute, names: readonly string[] | undefined): Fault[] {
@@ -40,13 +67,21 @@ function checkOwner(route: DeclaredRoute): Fault[] {
 
 /** Without authentication there is no user whose plan, use or email could be known. */
 function checkGuards(route: DeclaredRoute): Fault[] {
-  const { auth, plans, free_daily, forward_email } = route.keys
+  const { auth, plans, free_daily, forward_email, identity_assertion } = route.keys
   if (auth !== 'none') return []
   const without: (keyof WrittenRoute)[] = []
   if (plans !== undefined) without.push('plans')
   if (free_daily) without.push('free_daily')
   if (forward_email) without.push('forward_email')
+  if (identity_assertion) without.push('identity_assertion')
   return without.map(key => route.fault(key, 'needs a user: make auth required or optional, or leave it out'))
+}
+
+/** RFC 6455 §4.1: the handshake is a GET. */
+function checkWebSocket(route: DeclaredRoute): Fault[] {
+  const { websocket, methods } = route.keys
+  if (!websocket || methods === undefined || methods.includes('GET')) return []
+  return [route.fault('websocket', 'needs GET among the methods: the handshake is one')]
 }
 
 function checkRewriting(route: DeclaredRoute): Fault[] {

@@ -39,6 +39,16 @@ export function parseSize(text: string): number {
   return positive(Number(digits) * (SIZE_UNITS[unit] ?? Number.NaN))
 }
 
+/** `50%` → 50. */
+export function parsePercent(text: string): number {
+  const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? []
+  const percent = Number(digits)
+  if (digits === undefined || percent < 1 || percent > 100) {
+    throw new FormatError('must be a percentage of 1% to 100%, such as 50%')
+  }
+  return percent
+}
+
 /** `300/1m` → at most 300 in any minute; `0` → `null`, no limit. */
 export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null

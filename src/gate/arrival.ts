@@ -1,16 +1,23 @@
 // What is known of a request before any guard: who sent it, where it wants to go, what it presents.
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
+import type { AllowInPath } from './allow-in-path.ts'
 import { isPrivate, plainAddress, type TrustedProxies } from './client-address.ts'
+import { type CorsFields, type CorsPolicies, readPreflight } from './cors.ts'
+import { type Fields, isWellFormed, maxFieldBytes, readFields } from './request-fields.ts'
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 import { comparableHost, isHost, readTarget, type Target } from './target.ts'
+import { asksForWebSocket, isHandshake, offeredProtocols } from './web-socket.ts'
 
 /** Where a request goes: to an endpoint of ours, through the guards of a route, or nowhere. */
 export type Door =
   | { readonly kind: 'own'; readonly path: string }
   | { readonly kind: 'route'; readonly route: Route; readonly target: Target }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** To nobody: a browser asks what it may send, and `fields` is the answer. */
+  | { readonly kind: 'preflight'; readonly name: string; readonly fields: CorsFields }
+  /** `route` where one is at the path. */
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly route?: Route }
 
 export interface Arrival {
   readonly requestId: string
@@ -28,7 +35,11 @@ export interface Arrival {
   readonly hasBody: boolean
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
+  /** It asks for a WebSocket on a route that has them, well or badly; `authorization` may come from a sub-protocol. */
+  readonly wantsWebSocket: boolean
   readonly door: Door
+  /** What every answer tells browsers, a refusal and an upstream's too; `undefined` where no CORS is configured. */
+  readonly cors: CorsFields | undefined
 }
 
 export interface Arrivals {
@@ -39,6 +50,9 @@ interface Parts {
   /** The endpoint of ours at a path, `unknown` where the path is ours and nothing is there, or nothing of ours. */
   findOwn(segments: readonly string[]): { path: string; methods: readonly string[] } | 'unknown' | undefined
   routes: RouteTable
+  allowInPath: AllowInPath
+  /** `undefined` where none is configured. */
+  cors: CorsPolicies | undefined
   proxies: TrustedProxies
   /** Told of every private peer that forwards for somebody and is not trusted: all its clients share one limit. */
   onUntrustedForwarder(peer: string): void
@@ -49,6 +63,8 @@ interface Parts {
 export function createArrivals({
   findOwn,
   routes,
+  allowInPath,
+  cors,
   proxies,
   onUntrustedForwarder,
   newRequestId,
@@ -59,29 +75,52 @@ export function createArrivals({
     const target = readTarget(request.url ?? '')
     if (target === undefined) return refused(new Refusal('path_invalid'))
     const { authority = seen.host ?? '' } = target
-    if (authority !== '' && !isHost(authority)) return refused(malformed())
+    // Host itself was looked at above.
+    if (target.authority !== undefined && !isHost(target.authority)) return refused(malformed())
 
+    const preflight = cors && readPreflight(request)
     const ours = findOwn(target.segments)
+    if (ours !== undefined && target.needs !== 0) return refused(new Refusal('path_invalid'))
     if (ours === 'unknown') return refused(new Refusal('route_unknown'))
     if (ours !== undefined) {
+      const fields = preflight && cors?.(undefined)?.preflight(preflight, ours.methods)
+      if (fields !== undefined) return { kind: 'preflight', name: ours.path, fields }
       if (!ours.methods.includes(request.method ?? '')) return refused(notAllowed(ours.methods.join(', ')))
       return { kind: 'own', path: ours.path }
     }
 
     const host = comparableHost(authority)
+    if (target.needs !== 0) {
+      const method = request.method ?? ''
+      const { route } = routes.match(method, host, target.segments)
+      if (route === undefined || !allowInPath(route, method, host, target)) {
+        return refused(new Refusal('path_invalid'), route)
+      }
+    }
+    if (preflight !== undefined) {
+      const { route } = routes.match(preflight.method, host, target.segments)
+      const policy = route && cors?.(route)
+      if (policy)
+        return { kind: 'preflight', name: route.name, fields: policy.preflight(preflight, route.allowed) }
+    }
     const match = routes.match(request.method ?? '', host, target.segments)
     if (match.kind === 'none') return refused(new Refusal('route_unknown'))
-    if (match.kind === 'method') return refused(notAllowed(match.allow))
+    if (match.kind === 'method') return refused(notAllowed(match.allow), match.route)
     // An authority that disagrees with Host counts where a route names it; else one of the two is a lie.
     if (
       target.authority !== undefined &&
       comparableHost(seen.host ?? '') !== host &&
       match.route.hosts.length === 0
     ) {
-      return refused(malformed())
+      return refused(malformed(), match.route)
+    }
+    if (match.route.websocket && asksForWebSocket(request)) {
+      seen.wantsWebSocket = true
+      if (!isHandshake(request)) return refused(malformed(), match.route)
+      takeBearer(request, seen)
     }
     // Two readers may take two different fields; on every route, guarded or not (CONTRACT §4).
-    if (seen.ambiguous) return refused(new Refusal('credentials_ambiguous'))
+    if (seen.ambiguous) return refused(new Refusal('credentials_ambiguous'), match.route)
     return { kind: 'route', route: match.route, target }
   }
 
@@ -92,6 +131,7 @@ export function createArrivals({
       const peerIsTrusted = proxies.trusts(peer)
       if (!peerIsTrusted && seen.forwardedFor !== '' && isPrivate(peer))
         onUntrustedForwarder(plainAddress(peer))
+      const door = findDoor(request, seen)
       return {
         requestId: safeToken.test(seen.requestId ?? '') ? (seen.requestId as string) : newRequestId(),
         client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : plainAddress(peer),
@@ -102,114 +142,31 @@ export function createArrivals({
         contentLength: seen.contentLength === undefined ? undefined : Number(seen.contentLength),
         hasBody: seen.transferEncoding !== undefined || (seen.contentLength ?? '0') !== '0',
         expectsContinue: request.headers.expect !== undefined && request.httpVersion === '1.1',
-        door: findDoor(request, seen),
+        wantsWebSocket: seen.wantsWebSocket,
+        door,
+        cors: cors && corsFields(cors, door, request.headers.origin),
       }
     },
   }
 }
 
-interface Fields {
-  host: string | undefined
-  authorization: string | undefined
-  apiKey: string | undefined
-  requestId: string | undefined
-  contentLength: string | undefined
-  transferEncoding: string | undefined
-  forwardedFor: string
-  /** All fields as they stood on the wire. */
-  bytes: number
-  /** Two `Authorization` or two `X-API-Key` fields. */
-  ambiguous: boolean
-  /** Two `Host` fields, or two of those that frame the body. */
-  malformed: boolean
-}
-
-/** 16 KiB (CONTRACT §4); Node's own limit counts no separators, so a thousand small fields slip under it. */
-const maxFieldBytes = 16_384
-
 const safeToken = /^[A-Za-z0-9._:~+/=-]{1,128}$/
 
-/** One walk over the raw fields: Node's own table joins or drops what was sent twice, which is what must be seen. */
-function readFields(raw: readonly string[]): Fields {
-  const seen: Fields = {
-    host: undefined,
-    authorization: undefined,
-    apiKey: undefined,
-    requestId: undefined,
-    contentLength: undefined,
-    transferEncoding: undefined,
-    forwardedFor: '',
-    bytes: 0,
-    ambiguous: false,
-    malformed: false,
-  }
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string
-    const value = raw[i + 1] as string
-    seen.bytes += name.length + value.length + 4
-    switch (name.length) {
-      case 4:
-        if (!named(name, 'host')) break
-        if (seen.host !== undefined) seen.malformed = true
-        seen.host = value
-        break
-      case 9:
-        if (!named(name, 'x-api-key')) break
-        if (seen.apiKey !== undefined) seen.ambiguous = true
-        seen.apiKey = value
-        break
-      case 12:
-        if (named(name, 'x-request-id')) seen.requestId = value
-        break
-      case 13:
-        if (!named(name, 'authorization')) break
-        if (seen.authorization !== undefined) seen.ambiguous = true
-        seen.authorization = value
-        break
-      case 14:
-        if (!named(name, 'content-length')) break
-        if (seen.contentLength !== undefined) seen.malformed = true
-        seen.contentLength = value
-        break
-      case 15:
-        if (named(name, 'x-forwarded-for')) {
-          seen.forwardedFor = seen.forwardedFor === '' ? value : `${seen.forwardedFor},${value}`
-        }
-        break
-      case 17:
-        if (!named(name, 'transfer-encoding')) break
-        if (seen.transferEncoding !== undefined) seen.malformed = true
-        seen.transferEncoding = value
-        break
-    }
-  }
-  return seen
+function corsFields(policies: CorsPolicies, door: Door, origin: string | undefined): CorsFields | undefined {
+  if (door.kind === 'preflight') return door.fields
+  return policies(door.kind === 'own' ? undefined : door.route)?.answer(origin)
 }
 
-function named(name: string, lower: string): boolean {
-  return name === lower || name.toLowerCase() === lower
+/** Browsers can set no header field on a WebSocket: `peage.bearer.<token>` stands for one (CONTRACT §4). */
+function takeBearer(request: IncomingMessage, seen: Fields): void {
+  const { bearers } = offeredProtocols(request.headers['sec-websocket-protocol'])
+  if (bearers.length === 0) return
+  if (bearers.length > 1 || seen.authorization !== undefined) seen.ambiguous = true
+  else seen.authorization = `Bearer ${bearers[0]}`
 }
 
-/** What the parser lets through and an upstream may frame differently (RFC 9112 §3.2, §6.1, §6.3; RFC 9110 §10.1.1; CONTRACT §4). */
-function isWellFormed(request: IncomingMessage, seen: Fields): boolean {
-  if (request.httpVersionMajor !== 1) return false
-  const isOld = request.httpVersionMinor === 0
-  if (seen.host === undefined && !isOld) return false
-  if (seen.host !== undefined && seen.host !== '' && !isHost(seen.host)) return false
-  const { expect } = request.headers
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') return false
-  if (seen.contentLength !== undefined && !isLength(seen.contentLength)) return false
-  if (seen.transferEncoding === undefined) return true
-  return !isOld && seen.contentLength === undefined && seen.transferEncoding.toLowerCase() === 'chunked'
-}
-
-/** Digits, and few enough that a number holds them exactly. */
-function isLength(value: string): boolean {
-  return /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
-}
-
-function refused(refusal: Refusal): Door {
-  return { kind: 'refused', refusal }
+function refused(refusal: Refusal, route?: Route): Door {
+  return route === undefined ? { kind: 'refused', refusal } : { kind: 'refused', refusal, route }
 }
 
 function malformed(): Refusal {

@@ -53,7 +53,7 @@ async function byKey(parts: Parts, credentials: Credentials, client: string): Pr
   const owner = await findOwner(parts, credentials.key, credentials)
   if (owner !== undefined) {
     parts.lastUsed.note(owner.keyId)
-    return { kind: 'user', user: owner.user, by: 'api_token' }
+    return { kind: 'user', user: owner.user, by: 'api_token', keyId: owner.keyId }
   }
   const taken = await parts.badKeys.take(limitedBy(client))
   if (!taken.allowed) throw rateLimited('bad_keys', taken)

@@ -25,9 +25,12 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
   }
 }
 
-/** Whether an `Authorization` value carries a token that this gateway issued: it must not leak to an upstream. */
-export function isOurToken(authorization: string): boolean {
-  return authorization.split(/[\s,]+/).some(isOwnTokenType)
+/**
+ * Whether a value carries a token or a key that this gateway issued: it must not leak to an upstream, not even from
+ * the field where the other one belongs.
+ */
+export function isOurToken(value: string): boolean {
+  return value.split(/[\s,]+/).some(part => isOwnTokenType(part) || part.startsWith('peage_'))
 }
 
 /** Whether an API key is one that this gateway issued. */

@@ -1,4 +1,5 @@
 // What each header field is to a proxy: passed, dropped, or ours. Decided once per spelling and remembered.
+import { canonicalName, identityNames, isHopByHop } from '../config/field-names.ts'
 
 export type FieldKind =
   /** End to end: passed on. */
@@ -17,17 +18,8 @@ export type FieldKind =
   | 'x-request-id'
   | 'connection'
   | 'content-length'
-
-/**
- * The name as the laxest upstream reads it: lower case, every run of other characters one `-`, none at the ends.
- * CGI, WSGI and PHP make one variable of `X-User-Id`, `x_user_id` and `x.user.id`.
- */
-export function canonicalName(name: string): string {
-  return name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
-}
+  /** May carry a bearer token that is ours alone to read (CONTRACT §4). */
+  | 'sec-websocket-protocol'
 
 /** @param name a field name as received, in any letter case */
 export function fieldKind(name: string): FieldKind {
@@ -42,8 +34,6 @@ export function fieldKind(name: string): FieldKind {
 
 const remembered = new Map<string, FieldKind>()
 
-const identity = new Set(['x-user-id', 'x-user-plan', 'x-user-email', 'x-peage-assertion'])
-
 const exact = new Set<FieldKind>([
   'authorization',
   'x-api-key',
@@ -52,28 +42,14 @@ const exact = new Set<FieldKind>([
   'x-request-id',
   'connection',
   'content-length',
+  'sec-websocket-protocol',
 ])
 
-const hopByHop = new Set([
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-  'expect',
-  // RFC 9110 §7.6.1 leaves it to intermediaries; `Proxy:` becomes HTTP_PROXY in CGI (CVE-2016-5385).
-  'proxy',
-  // Ours to set, and never an upstream's.
-  'x-peage-error',
-  // Frameworks let these replace the method that the guards saw.
-  'x-http-method-override',
-  'x-http-method',
-  'x-method-override',
-])
+// Frameworks let these replace the method that the guards saw.
+const overrides = new Set(['x-http-method-override', 'x-http-method', 'x-method-override'])
 
 // `X-Original-URL` and `X-Rewrite-URL` replace, in some frameworks, the path that the guards saw.
-const dropped = /^(?:proxy|x-original|x-rewrite)-/
+const dropped = /^x-(?:original|rewrite)-/
 
 const forwarded = new Set([
   'forwarded',
@@ -90,8 +66,8 @@ const forwarded = new Set([
 
 function classify(name: string): FieldKind {
   const canonical = canonicalName(name)
-  if (identity.has(canonical)) return 'identity'
-  if (hopByHop.has(canonical) || dropped.test(canonical)) return 'drop'
+  if (identityNames.has(canonical)) return 'identity'
+  if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
   if (forwarded.has(canonical) || canonical.startsWith('x-forwarded-')) return 'forwarded'
   if (exact.has(canonical as FieldKind)) {
     return name.toLowerCase() === canonical ? (canonical as FieldKind) : 'drop'

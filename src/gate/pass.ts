@@ -1,12 +1,20 @@
 // Lets a request through to its upstream: only one that was counted, which the type of its identity tells.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Assertions } from '../identity/assertions.ts'
 import { type Forwarding, forward } from '../upstream/forward.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
+import type { WebSocketAsked } from '../upstream/web-socket.ts'
+import { answerRulesFor } from './answer-rules.ts'
 import type { Arrival } from './arrival.ts'
 import type { Counted } from './count-daily-use.ts'
+import type { OpenStreams } from './open-streams.ts'
 import type { Route } from './route.ts'
 import type { Target } from './target.ts'
 import { upstreamFields } from './upstream-fields.ts'
+import { bearerPrefix, offeredProtocols } from './web-socket.ts'
+
+/** Which target it goes to is chosen as it is sent, and its Host set then. */
+const unknownYet = ''
 
 interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
   request: IncomingMessage
@@ -15,30 +23,70 @@ interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
   route: Route
   target: Target
   identity: Counted
+  /** Fields that the answer carries whoever gives it. */
+  answer: Readonly<Record<string, string>> | undefined
 }
 
 /** @throws Refusal where the upstream gave no answer */
 export type Pass = (passing: Passing) => Promise<void>
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
-export function createPass(upstreams: Upstreams, bodyIdle: number): Pass {
-  return ({ request, response, arrival, route, target, identity, onAnswer, onEnd }) => {
+export function createPass(
+  upstreams: Upstreams,
+  bodyIdle: number,
+  assertions: Assertions,
+  openStreams: OpenStreams,
+): Pass {
+  function webSocketOf({ request, identity, route: { plans } }: Passing): WebSocketAsked {
+    const { bearers, others } = offeredProtocols(request.headers['sec-websocket-protocol'])
+    return {
+      key: String(request.headers['sec-websocket-key']),
+      offered: others,
+      fallback: bearers[0] === undefined ? undefined : bearerPrefix + bearers[0],
+      onOpen: tunnel =>
+        openStreams.add({
+          identity,
+          plans,
+          end: reason => tunnel.close(reason === 'stopping' ? 1001 : 1008),
+        }),
+    }
+  }
+
+  function send(passing: Passing, assertion: string | undefined): Promise<void> {
+    const { request, response, arrival, route, target, identity, answer, onAnswer, onEnd } = passing
     const upstream = upstreams.get(route.upstream)
     return forward({
       request,
       response,
       upstream,
       path: route.upstreamPath(target) + target.query,
-      fields: upstreamFields({ request, arrival, route, target, identity, upstreamHost: upstream.host }),
+      host: route.upstreamHost,
+      fields: upstreamFields({
+        request,
+        arrival,
+        route,
+        target,
+        identity,
+        upstreamHost: unknownYet,
+        assertion,
+      }),
       hasBody: arrival.hasBody,
       responseTimeout: route.timeout ?? upstream.timeouts.response,
       maxBody: route.max_body,
       bodyIdle,
       requestId: arrival.requestId,
-      eventStreams: upstreams.eventStreams,
+      answerRules: answerRulesFor(route, answer, arrival.cors !== undefined),
+      onEventStream: end => openStreams.add({ identity, plans: route.plans, end }),
+      webSocket: arrival.wantsWebSocket ? webSocketOf(passing) : undefined,
       expectsContinue: arrival.expectsContinue,
       onAnswer,
       onEnd,
     })
+  }
+
+  return passing => {
+    const { route, identity } = passing
+    if (!route.identity_assertion || identity.kind !== 'user') return send(passing, undefined)
+    return assertions.for(identity.user, route.upstream).then(assertion => send(passing, assertion))
   }
 }

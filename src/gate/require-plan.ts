@@ -3,6 +3,7 @@
 import type { Identity } from '../identity/identity.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { Limited } from './limit-rate.ts'
 import type { Route } from './route.ts'
 
 declare const admitted: unique symbol
@@ -11,7 +12,7 @@ declare const admitted: unique symbol
 export type Admitted = Identity & { readonly [admitted]: true }
 
 /** @throws Refusal 401 `unauthenticated` for nobody, 403 `plan_insufficient` for a plan that is not in the list */
-export function requirePlan(identity: Identity, route: Pick<Route, 'plans'>): Admitted {
+export function requirePlan(identity: Limited, route: Pick<Route, 'plans'>): Admitted {
   const { plans } = route
   if (plans !== undefined) {
     if (identity.kind === 'anonymous') {
@@ -22,5 +23,5 @@ export function requirePlan(identity: Identity, route: Pick<Route, 'plans'>): Ad
       throw new Refusal('plan_insufficient', { body })
     }
   }
-  return identity as Admitted
+  return identity as Identity as Admitted
 }

@@ -3,9 +3,9 @@ import type { Route } from './route.ts'
 
 export type Match =
   | { readonly kind: 'route'; readonly route: Route }
-  /** The most specific route for path and host does not declare the method; nothing wider is asked. */
-  | { readonly kind: 'method'; readonly allow: string }
-  | { readonly kind: 'none' }
+  /** The most specific routes for path and host do not declare the method; nothing wider is asked. `route` is one of them. */
+  | { readonly kind: 'method'; readonly allow: string; readonly route: Route }
+  | { readonly kind: 'none'; readonly route?: undefined }
 
 export interface RouteTable {
   /**
@@ -26,7 +26,7 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
       for (const route of candidates) {
         if (route.allowed === undefined || route.allowed.has(method)) return { kind: 'route', route }
       }
-      return { kind: 'method', allow: allowOf(candidates) }
+      return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as Route }
     },
   }
 }

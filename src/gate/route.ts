@@ -1,12 +1,18 @@
 // A declared route made ready to serve: its path read, its methods expanded, its rewriting decided once.
 import { type PathPattern, parsePathPattern } from '../config/path-pattern.ts'
 import type { RouteConfig } from '../config/schema.ts'
+import { type FieldChanges, readChanges } from './field-changes.ts'
+import { bitsOf } from './path-readings.ts'
 import type { Target } from './target.ts'
 
-export interface Route extends RouteConfig {
+export interface Route extends RouteConfig, FieldChanges {
   readonly pattern: PathPattern
   /** Declared methods with HEAD where GET is; `undefined` stands for every method. */
   readonly allowed: ReadonlySet<string> | undefined
+  /** Something is asked of whoever calls. */
+  readonly isGuarded: boolean
+  /** What its paths may hold (`uncertain`, as bits). */
+  readonly allowsInPath: number
   /** The path the upstream is sent, without the query. */
   upstreamPath(target: Target): string
   /** What was cut off the front, as the client wrote it (`X-Forwarded-Prefix`), or nothing. */
@@ -17,11 +23,17 @@ export function compileRoute(config: RouteConfig): Route {
   const pattern = parsePathPattern(config.path)
   const strip = config.strip_prefix === undefined ? 0 : parsePathPattern(config.strip_prefix).segments.length
   const rewrite = config.rewrite === undefined ? undefined : compileRewrite(config.rewrite, pattern)
+  const sent = rewrite ?? (strip === 0 ? (target: Target) => target.path : cutFront(strip))
   return {
     ...config,
     pattern,
     allowed: config.methods === undefined ? undefined : withHead(config.methods),
-    upstreamPath: rewrite ?? (strip === 0 ? target => target.path : target => `/${tail(target, strip)}`),
+    isGuarded: config.auth !== 'none',
+    allowsInPath: bitsOf(config.allow_in_path),
+    ...readChanges(config.headers),
+    upstreamPath: config.allow_in_path.includes('double_slash')
+      ? target => sent(target.written === undefined ? target : { ...target, path: target.written })
+      : sent,
     strippedPrefix: strip === 0 ? () => undefined : target => `/${target.raw.slice(0, strip).join('/')}`,
   }
 }
@@ -32,10 +44,20 @@ function withHead(methods: readonly string[]): Set<string> {
   return allowed
 }
 
-/** The client's segments from `from` on, with its trailing slash. */
-function tail(target: Target, from: number): string {
-  const rest = target.raw.slice(from).join('/')
-  return rest !== '' && target.path.endsWith('/') ? `${rest}/` : rest
+function cutFront(count: number): (target: Target) => string {
+  return target => `/${tail(target, count)}`
+}
+
+/** What the client wrote behind its first `from` segments and the slash after them. */
+function tail({ path }: Target, from: number): string {
+  let at = 0
+  for (let count = 0; count < from; count++) {
+    while (path[at] === '/') at++
+    const end = path.indexOf('/', at)
+    if (end === -1) return ''
+    at = end
+  }
+  return path.slice(at + 1)
 }
 
 /** `/v2/races/*` and `:param` are filled in with what the client wrote, escapes kept. */

@@ -1,4 +1,5 @@
 // What a request target means: the path rules of CONTRACT §6, applied before anything is matched.
+import { needsOf } from './path-readings.ts'
 
 /** A request target that passed the path rules. */
 export interface Target {
@@ -6,15 +7,22 @@ export interface Target {
   readonly authority: string | undefined
   /** What an upstream is sent: the client's path with duplicate slashes merged, escapes and letter case kept. */
   readonly path: string
+  /** The same with its duplicate slashes, where it has some. */
+  readonly written: string | undefined
   /** From the `?` on, or empty. */
   readonly query: string
   /** The path's segments as the client wrote them. */
   readonly raw: readonly string[]
   /** The segments that are matched: decoded once, ASCII letters folded. */
   readonly segments: readonly string[]
+  /** What of it only a route that allows it may have (`uncertain`, as bits); 0 for nearly every path. */
+  readonly needs: number
 }
 
-/** Reads a request target; `undefined` where the path rules refuse it (400 `Chemin invalide`). */
+/**
+ * Reads a request target; `undefined` where the path rules refuse it on every route (400 `Chemin invalide`). One
+ * with `needs` is refused too, but on a route that allows them.
+ */
 export function readTarget(target: string): Target | undefined {
   let authority: string | undefined
   let rest = target
@@ -52,25 +60,36 @@ const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0
 const forbiddenInQuery = /[^!"$-~\x80-\xff]/
 // Whatever needs a closer look: escapes, odd characters, empty segments, and segments that end in a dot.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
-const forbiddenRaw = /[^\u0021-\u007e]|[\\;#]/
-// Decoded once; a `%` with two hex digits behind it would decode again in an upstream that decodes twice.
-const forbiddenDecoded = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
+const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
 function readPath(path: string, query: string, authority: string | undefined): Target | undefined {
   if (!needsDecoding.test(path)) {
     const raw = splitPath(path)
-    return { authority, path, query, raw, segments: splitPath(path.toLowerCase()) }
+    const folded = path.toLowerCase()
+    return {
+      authority,
+      path,
+      written: undefined,
+      query,
+      raw,
+      segments: folded === path ? raw : splitPath(folded),
+      needs: 0,
+    }
   }
   if (forbiddenRaw.test(path)) return undefined
   const merged = path.replace(/\/{2,}/g, '/')
   const raw = splitPath(merged)
   const segments: string[] = []
+  let needs = 0
   for (const segment of raw) {
     const decoded = decodeOnce(segment)
-    if (decoded === undefined || forbiddenDecoded.test(decoded)) return undefined
+    const needed = decoded === undefined ? undefined : needsOf(decoded)
+    if (decoded === undefined || needed === undefined) return undefined
+    needs |= needed
     segments.push(foldAscii(decoded))
   }
-  return { authority, path: merged, query, raw, segments }
+  const written = merged === path ? undefined : path
+  return { authority, path: merged, written, query, raw, segments, needs }
 }
 
 /** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */

@@ -1,12 +1,14 @@
 // The header fields an upstream receives: the client's, less what it must not say, plus what only we may (CONTRACT §6).
 import type { IncomingMessage } from 'node:http'
+import { canonicalName } from '../config/field-names.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { Arrival } from './arrival.ts'
 import { plainAddress } from './client-address.ts'
 import { isOurKey, isOurToken } from './credential.ts'
-import { canonicalName, type FieldKind, fieldKind } from './fields.ts'
+import { type FieldKind, fieldKind } from './fields.ts'
 import type { Route } from './route.ts'
 import type { Target } from './target.ts'
+import { offeredProtocols } from './web-socket.ts'
 
 interface Passing {
   request: IncomingMessage
@@ -16,6 +18,8 @@ interface Passing {
   identity: Identity
   /** `host:port` of the upstream. */
   upstreamHost: string
+  /** Who calls, signed, where the route asks for it. */
+  assertion?: string | undefined
 }
 
 /** @returns names and values in turn, as undici and node:http take them */
@@ -24,6 +28,9 @@ export function upstreamFields(passing: Passing): string[] {
   const named = connectionOptions(request)
   const fields: string[] = ['host', passing.upstreamHost]
   addIdentity(fields, passing)
+  const { requestRules: rules } = route
+  if (rules !== undefined) fields.push(...rules.set)
+  const ours = fields.length
   const proxied: Forwarded = { for: '', proto: '', host: '', via: '' }
   const raw = request.rawHeaders
   for (let i = 0; i < raw.length; i += 2) {
@@ -34,12 +41,25 @@ export function upstreamFields(passing: Passing): string[] {
       if (named === undefined || !named.has(name.toLowerCase())) fields.push(name, value)
     } else if (isPassed(kind, value, arrival, route)) {
       fields.push(name, value)
+    } else if (kind === 'sec-websocket-protocol') {
+      const { others } = offeredProtocols(value)
+      if (others.length > 0) fields.push(name, others.join(', '))
     } else {
       note(proxied, kind, name, value, arrival.peerIsTrusted)
     }
   }
   addOwn(fields, passing, proxied)
-  return fields
+  return rules === undefined ? fields : without(rules.remove, fields, ours)
+}
+
+/** @param from what stands before it stays */
+function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
+  const kept = fields.slice(0, from)
+  for (let i = from; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    if (!names.has(canonicalName(name))) kept.push(name, fields[i + 1] as string)
+  }
+  return kept
 }
 
 /** What proxies before us said, to be extended rather than passed. */
@@ -61,7 +81,7 @@ function isPassed(kind: FieldKind, value: string, arrival: Arrival, route: Route
     case 'authorization':
       return route.forward_credentials || (route.auth === 'none' && !isOurToken(value))
     case 'x-api-key':
-      return route.forward_credentials || (route.auth === 'none' && !isOurKey(value))
+      return route.forward_credentials || (route.auth === 'none' && !isOurKey(value) && !isOurToken(value))
     default:
       return false
   }
@@ -84,10 +104,11 @@ function note(proxied: Forwarded, kind: FieldKind, name: string, value: string, 
 }
 
 /** Before all that the client chose: a server that keeps the first thousand fields only must not lose them. */
-function addIdentity(fields: string[], { route, identity }: Passing): void {
+function addIdentity(fields: string[], { route, identity, assertion }: Passing): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
   if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
+  if (assertion !== undefined) fields.push('x-peage-assertion', assertion)
 }
 
 function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {

@@ -11,6 +11,8 @@ export interface KnownUser {
   readonly kind: 'user'
   readonly user: User
   readonly by: 'access_token' | 'api_token'
+  /** The id of the API token, where that was the credential. */
+  readonly keyId?: number
 }
 
 export const anonymous: Anonymous = { kind: 'anonymous' }

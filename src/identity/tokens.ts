@@ -1,4 +1,4 @@
-// Access and refresh tokens: how they are made, and the one way in which one is found good (CONTRACT §3).
+// Access and refresh tokens: how they, and assertions, are made, and the one way in which one is found good (CONTRACT §3).
 import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import type { Plan } from '../accounts/user.ts'
@@ -19,6 +19,8 @@ export interface Tokens {
   issueAccess(user: { id: number; email: string; plan: Plan }): Promise<string>
   /** `expiresAt` is for the record: now and the lifetime, to the millisecond. */
   issueRefresh(userId: number): Promise<{ token: string; expiresAt: Date }>
+  /** For an upstream to check, named as the audience; no access or refresh token, by its `typ` (CONTRACT §3, §6). */
+  issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
   /** @throws StorageError where the token's key is unknown here and the stored keys cannot be read */
   verifyAccess(token: string): Promise<VerifiedToken | 'invalid'>
   /** @throws StorageError as `verifyAccess` */
@@ -45,7 +47,13 @@ export function createTokens({
   accessTokenTtl,
   refreshTokenTtl,
 }: Parts): Tokens {
-  function issue(typ: TokenType, userId: number, now: number, ttl: number, claims: Record<string, unknown>) {
+  function issue(
+    typ: TokenType | 'JWT',
+    userId: number,
+    now: number,
+    ttl: number,
+    claims: Record<string, unknown>,
+  ) {
     const { kid, alg, privateKey } = keys.current()
     const issuedAt = Math.floor(now / 1000)
     return new SignJWT({
@@ -94,6 +102,9 @@ export function createTokens({
 
   return {
     issueAccess: ({ id, email, plan }) => issue('at+jwt', id, clock.now(), accessTokenTtl, { plan, email }),
+
+    issueAssertion: ({ id, plan }, upstream) =>
+      issue('JWT', id, clock.now(), assertionTtl, { aud: upstream, plan }),
 
     async issueRefresh(userId) {
       const now = clock.now()
@@ -158,6 +169,9 @@ function decode(token: string, typ: TokenType): Decoded | undefined {
   if (Object.keys(rest).length > 0 || claims === undefined) return undefined
   return { token, kid, alg, claims }
 }
+
+/** Milliseconds (CONTRACT §6). */
+const assertionTtl = 60_000
 
 /** `{"typ":"at+jwt"}` in base64url. */
 const shortestHeader = 22

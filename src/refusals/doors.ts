@@ -1,10 +1,11 @@
 // Every door through which Fastify and node:http would say no in English says it our way.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { answerOf, rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
-import { linger } from './linger.ts'
+import { endOutgoing, isEnding, linger, markEnding } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
 /** Told of every refusal and fault, for the log. */
@@ -38,12 +39,13 @@ export function refuse(
 
 /** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
 export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (isEnding(socket)) return
+  // What is not about HTTP is about the connection, a failed TLS handshake included: nobody reads an answer there.
+  if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
     socket.destroy()
     return
   }
-  if (ended.has(socket)) return
-  ended.add(socket)
+  markEnding(socket)
   const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'
   endAfterAnswers(socket, new Refusal(code))
 }
@@ -60,13 +62,11 @@ function endAfterAnswers(socket: Duplex, refusal: Refusal): void {
 /** Half-closes and reads on for a moment, so that a reset does not overtake the answer. */
 function endWith(socket: Duplex, refusal: Refusal): void {
   socket.on('error', () => socket.destroy())
-  socket.end(rawAnswer(refusal))
+  socket.write(rawAnswer(refusal))
+  endOutgoing(socket as Socket)
   socket.resume()
   setTimeout(() => socket.destroy(), 500)
 }
-
-/** Connections that are being ended: every byte that still comes in is refused anew. */
-const ended = new WeakSet<Duplex>()
 
 /** `Expect` reaches the guards as any request does: they answer before any `100 Continue` (RFC 9110 §10.1.1). */
 export function routeExpectations(server: Server): void {

@@ -1,5 +1,8 @@
 // What happens to a body that nobody read: drained for a while, so that the client hears its answer (RFC 9112 §9.6).
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 
 /** Milliseconds after its answer, and bytes, for which a client may go on sending a body that nobody reads. */
 const longest = 5_000
@@ -21,7 +24,7 @@ export function linger(request: IncomingMessage, response: ServerResponse): void
   })
   // What Node calls behind the last answer of a connection, to end both directions at once.
   socket.destroySoon = () => {
-    socket.end(() => {
+    endOutgoing(socket, () => {
       if (request.complete) socket.destroy()
     })
   }
@@ -32,8 +35,45 @@ export function linger(request: IncomingMessage, response: ServerResponse): void
   request.on('end', () => {
     clearTimeout(deadline)
     if (socket.writableFinished) socket.destroy()
+    else if (isEnding(socket)) socket.end(() => socket.destroy())
   })
   request.on('error', () => {})
   request.on('close', () => clearTimeout(deadline))
   request.resume()
+}
+
+/** Milliseconds without a byte after which a TLS client has paused. */
+const pause = 50
+
+/**
+ * Ends what we say while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
+ * that is ended with bytes of the client still unread, and what we had said is lost with it.
+ */
+export function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
+  markEnding(socket)
+  if (!(socket instanceof TLSSocket)) {
+    socket.end(onEnded)
+    return
+  }
+  // As after an end: an answer that was still under way is not said behind the last word.
+  Object.assign(socket, { writable: false })
+  let seen = socket.bytesRead
+  const timer = setInterval(() => {
+    const isQuiet = socket.bytesRead === seen
+    seen = socket.bytesRead
+    if (!isQuiet && !socket.destroyed) return
+    clearInterval(timer)
+    socket.end(onEnded)
+  }, pause)
+}
+
+/** Connections that are being ended: every byte that still comes in is refused anew, and nobody is to hear of it. */
+const ending = new WeakSet<Duplex>()
+
+export function markEnding(socket: Duplex): void {
+  ending.add(socket)
+}
+
+export function isEnding(socket: Duplex): boolean {
+  return ending.has(socket)
 }

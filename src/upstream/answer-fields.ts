@@ -1,35 +1,48 @@
 // The header fields and trailers of an upstream's answer that a client receives (CONTRACT §6).
 
+/** What a route, or CORS, changes in an upstream's answer. */
+export interface AnswerRules {
+  /** Names and values in turn. */
+  readonly set: readonly string[]
+  /** Names in lower case, those that are set among them. */
+  readonly remove: ReadonlySet<string>
+}
+
 /**
  * @param raw names and values in turn, as undici gives them
  * @param requestId added where the upstream names none
  */
-export function answerFields(raw: readonly Buffer[], requestId: string): string[] {
+export function answerFields(raw: readonly Buffer[], requestId: string, rules?: AnswerRules): string[] {
   const fields: string[] = []
   let named: Set<string> | undefined
   let via = ''
   let identified = false
   for (let i = 0; i < raw.length; i += 2) {
     const name = text(raw[i])
-    const value = text(raw[i + 1])
     const lower = name.toLowerCase()
-    if (lower === 'connection') named = options(value, named)
-    else if (lower === 'via') via = via === '' ? value : `${via}, ${value}`
-    else if (!isDropped(lower)) fields.push(name, value)
+    if (isDropped(lower)) {
+      if (lower === 'connection') named = options(text(raw[i + 1]), named)
+      continue
+    }
+    const value = text(raw[i + 1])
+    if (lower === 'via') via = via === '' ? value : `${via}, ${value}`
+    else if (!rules?.remove.has(lower)) fields.push(name, value)
     if (lower === 'x-request-id') identified = true
   }
   const kept = named === undefined ? fields : withoutNamed(fields, named)
+  if (rules !== undefined) kept.push(...rules.set)
   if (!identified) kept.push('x-request-id', requestId)
   kept.push('via', via === '' ? '1.1 peage' : `${via}, 1.1 peage`)
   return kept
 }
 
 /** Trailers go through the same sieve as fields. */
-export function answerTrailers(raw: readonly (string | Buffer)[]): [string, string][] {
+export function answerTrailers(raw: readonly (string | Buffer)[], rules?: AnswerRules): [string, string][] {
   const trailers: [string, string][] = []
   for (let i = 0; i < raw.length; i += 2) {
     const name = text(raw[i])
-    if (!isDropped(name.toLowerCase())) trailers.push([name, text(raw[i + 1])])
+    const lower = name.toLowerCase()
+    if (!isDropped(lower) && !rules?.remove.has(lower)) trailers.push([name, text(raw[i + 1])])
   }
   return trailers
 }
@@ -42,7 +55,9 @@ function isDropped(name: string): boolean {
 const dropped = new Set(['connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade', 'x-peage-error'])
 
 /** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */
-function options(value: string, before: Set<string> | undefined): Set<string> {
+function options(value: string, before: Set<string> | undefined): Set<string> | undefined {
+  // Nearly always this one, which is dropped whether it is named or not.
+  if (value === 'keep-alive') return before
   const named = before ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) named.add(option.trim())
   named.delete('content-length')

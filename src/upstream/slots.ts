@@ -3,6 +3,7 @@ import { ClientGone } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
 export interface Slots {
+  isFree(): boolean
   /** Takes a slot if one is free; give it back with `release`. */
   tryTake(): boolean
   /**
@@ -23,6 +24,7 @@ export function createSlots(count: number, wait: number): Slots {
   let free = count
   const waiting = new Set<() => void>()
   return {
+    isFree: () => free > 0,
     tryTake() {
       if (free === 0) return false
       free -= 1

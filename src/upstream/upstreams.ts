@@ -1,54 +1,84 @@
-// The services behind: one connection pool each.
-import { Pool } from 'undici'
+// The services behind, each with its targets.
+import { readFileSync } from 'node:fs'
 import type { UpstreamConfig } from '../config/schema.ts'
-import { createEventStreams, type EventStreams } from './event-streams.ts'
-import { createSlots, type Slots } from './slots.ts'
+import { type Choose, createChoice } from './choice.ts'
+import { openTarget, type Target } from './target.ts'
 
 export interface Upstream {
   readonly name: string
-  /** `scheme://host:port`. */
-  readonly origin: string
-  /** `host:port`, as the upstream's Host field has it. */
-  readonly host: string
-  readonly pool: Pool
-  /** As many as the pool has connections: what is dispatched is never queued. */
-  readonly slots: Slots
+  readonly targets: readonly Target[]
+  /** How often a request is sent again where that does no harm. */
+  readonly retries: number
   /** Milliseconds: to connect, to the answer's head, between two chunks of its body. */
   readonly timeouts: { readonly connect: number; readonly response: number; readonly idle: number }
+  /** Whether a request may be sent to any of them. */
+  isAvailable(): boolean
+  readonly choose: Choose
 }
 
 export interface Upstreams {
   get(name: string): Upstream
-  readonly eventStreams: EventStreams
   /** Closes the connections, whatever is in flight. */
   close(): Promise<void>
 }
 
-export function createUpstreams(configs: Readonly<Record<string, UpstreamConfig>>): Upstreams {
-  const upstreams = new Map(Object.entries(configs).map(([name, config]) => [name, open(name, config)]))
+/**
+ * @param random 0 to 1, spreads the health checks
+ * @throws CertificateAuthorityError where `tls.ca` cannot be read
+ */
+export function createUpstreams(
+  configs: Readonly<Record<string, UpstreamConfig>>,
+  random: () => number = Math.random,
+): Upstreams {
+  // All files are read before anything is opened that would have to be closed again.
+  const authorities = new Map(
+    Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
+  )
+  const upstreams = new Map(
+    Object.entries(configs).map(([name, config]) => [
+      name,
+      open(name, config, authorities.get(name), random),
+    ]),
+  )
   return {
-    eventStreams: createEventStreams(),
     get(name) {
       const upstream = upstreams.get(name)
       if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
       return upstream
     },
     async close() {
-      await Promise.all([...upstreams.values()].map(upstream => upstream.pool.destroy()))
+      const targets = [...upstreams.values()].flatMap(upstream => upstream.targets)
+      await Promise.all(targets.map(target => target.close()))
     },
   }
 }
 
-function open(name: string, config: UpstreamConfig): Upstream {
-  const url = new URL(config.targets[0] as string)
-  const pool = new Pool(url.origin, {
-    connections: config.connections,
-    // One request a connection: an answer that an upstream frames badly must not become another client's.
-    pipelining: 1,
-    connect: { timeout: config.timeouts.connect },
-    headersTimeout: config.timeouts.response,
-    bodyTimeout: config.timeouts.idle,
-  })
-  const slots = createSlots(config.connections, config.timeouts.connect)
-  return { name, origin: url.origin, host: url.host, pool, slots, timeouts: config.timeouts }
+/** The file was there when the configuration was checked. */
+export class CertificateAuthorityError extends Error {
+  override readonly name = 'CertificateAuthorityError'
+}
+
+function readAuthority(name: string, { tls }: UpstreamConfig): string | undefined {
+  if (tls?.ca === undefined) return undefined
+  try {
+    return readFileSync(tls.ca, 'utf8')
+  } catch (error) {
+    throw new CertificateAuthorityError(`upstreams.${name}.tls.ca: cannot read the file ${tls.ca}`, {
+      cause: error,
+    })
+  }
+}
+
+function open(name: string, config: UpstreamConfig, ca: string | undefined, random: () => number): Upstream {
+  const isOneOfSeveral = config.targets.length > 1
+  const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral, random }))
+  const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
+  return {
+    name,
+    targets,
+    retries: config.retries,
+    timeouts: config.timeouts,
+    isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
+    choose: createChoice(targets),
+  }
 }

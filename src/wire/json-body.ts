@@ -4,8 +4,8 @@ import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
 
 interface Reading {
-  /** Milliseconds between two chunks. */
-  idle: number
+  /** Milliseconds for all of it: it is small, and a byte now and then must not hold a connection. */
+  time: number
   hasBody: boolean
   /** Declared length, where there is one. */
   contentLength: number | undefined
@@ -22,8 +22,8 @@ export async function readJsonObject(request: IncomingMessage, reading: Reading)
   if ((reading.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
   reading.sendContinue?.()
   const chunks: Buffer[] = []
-  for await (const chunk of new RequestBody(request, { maxBytes, idle: reading.idle }))
-    chunks.push(chunk as Buffer)
+  const limits = { maxBytes, idle: reading.time, total: reading.time }
+  for await (const chunk of new RequestBody(request, limits)) chunks.push(chunk as Buffer)
   return new JsonObject(parse(Buffer.concat(chunks)))
 }
 

@@ -9,6 +9,8 @@ interface Limits {
   maxBytes: number | undefined
   /** Milliseconds in which the client must send something while it is read. */
   idle: number
+  /** Milliseconds for all of it, where it is bounded: an upload may take hours, as long as it moves. */
+  total?: number
 }
 
 /**
@@ -18,19 +20,28 @@ interface Limits {
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idle: NodeJS.Timeout
+  readonly #total: NodeJS.Timeout | undefined
   readonly #maxBytes: number
   #received = 0
+  #isTouched = false
 
-  constructor(request: IncomingMessage, { maxBytes, idle }: Limits) {
+  constructor(request: IncomingMessage, { maxBytes, idle, total }: Limits) {
     super()
     this.#request = request
     this.#maxBytes = maxBytes ?? Number.POSITIVE_INFINITY
     this.#idle = setTimeout(() => this.#onIdle(), idle)
+    this.#total = total === undefined ? undefined : setTimeout(() => this.#tooSlow(), total)
     request.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
     request.pause()
   }
 
+  /** Nothing of it was asked for: another may read it from its beginning once this one is destroyed. */
+  get isUntouched(): boolean {
+    return !this.#isTouched
+  }
+
   override _read(): void {
+    this.#isTouched = true
     this.#idle.refresh()
     this.#request.resume()
   }
@@ -38,6 +49,7 @@ export class RequestBody extends Readable {
   /** Leaves the request to whoever answers it: it is neither paused for ever nor destroyed. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idle)
+    clearTimeout(this.#total)
     this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
     done(error)
   }
@@ -63,6 +75,10 @@ export class RequestBody extends Readable {
   #onIdle(): void {
     // A paused request waits for the upstream, not for the client.
     if (this.#request.isPaused()) this.#idle.refresh()
-    else this.destroy(new Refusal('request_invalid', { headers: { connection: 'close' } }))
+    else this.#tooSlow()
+  }
+
+  #tooSlow(): void {
+    this.destroy(new Refusal('request_invalid', { headers: { connection: 'close' } }))
   }
 }

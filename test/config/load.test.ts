@@ -74,6 +74,7 @@ describe('defaults', () => {
       a: {
         targets: ['http://a'],
         timeouts: { connect: SECOND, response: 30 * SECOND, idle: 5 * MINUTE },
+        retries: 1,
         connections: 128,
       },
     })
@@ -86,7 +87,10 @@ describe('defaults', () => {
         auth: 'required',
         free_daily: false,
         forward_credentials: false,
+        identity_assertion: false,
         forward_email: false,
+        allow_in_path: [],
+        websocket: false,
       },
     ])
   })
@@ -154,7 +158,10 @@ routes:
       free_daily: false,
       rewrite: '/y/*',
       forward_credentials: false,
+      identity_assertion: false,
       forward_email: false,
+      allow_in_path: [],
+      websocket: false,
       timeout: 5 * SECOND,
       max_body: 10_485_760,
     },

@@ -50,7 +50,7 @@ describe('keys', () => {
     ['auth: { accessTokenTtl: 1m }', '1:9  auth.accessTokenTtl  unknown key; did you mean access_token_ttl?'],
     [
       'server: { workers: 2 }',
-      '1:11  server.workers  unknown key; known here: listen, trusted_proxies, drain_timeout, timeouts, log',
+      '1:11  server.workers  unknown key; known here: listen, trusted_proxies, drain_timeout, timeouts, log, tls, cors',
     ],
     ['limits: { a/b~c: 1 }', '1:11  limits["a/b~c"]  unknown key; known here: free_daily'],
     ['limits: { "a\\nb": 1 }', '1:11  limits["a\\nb"]  unknown key; known here: free_daily'],
@@ -76,7 +76,7 @@ describe('keys', () => {
     ],
     [
       'upstreams:\n  a:\n    connections: 1\n',
-      '2:3  upstreams.a.targets  is required: a list of exactly one address (several come with a later version)',
+      '2:3  upstreams.a.targets  is required: a list of at least one address',
     ],
     [
       'upstreams:\n  a:\n    target: ["http://a"]\n',
@@ -84,24 +84,8 @@ describe('keys', () => {
     ],
   ])('%j', (text, line) => expect(linesOf(text)).toEqual([line]))
 
-  it.each(['workers: 2', 'tls: {}', 'cors: {}'])(
-    'server.%s belongs to a later version and is not ignored',
-    key => {
-      expect(linesOf(`server: { ${key} }`)).toEqual([expect.stringContaining('unknown key')])
-    },
-  )
-
-  it.each([
-    'headers: {}',
-    'identity_assertion: true',
-    'rate_limit: 1/1m',
-    'allow_in_path: []',
-    'cors: {}',
-    'websocket: true',
-  ])('a route’s %s belongs to a later version and is not ignored', key => {
-    expect(linesOf(`${ROUTE}\n    ${key}`)).toEqual([
-      expect.stringMatching(/^5:5 {2}routes\[0\]\.\w+ {2}unknown key/),
-    ])
+  it('server.workers belongs to a later version and is not ignored', () => {
+    expect(linesOf('server: { workers: 2 }')).toEqual([expect.stringContaining('unknown key')])
   })
 
   it.each(['subscription: {}', 'webhooks: {}', 'tests: []'])('%s belongs to a later version', key => {
@@ -165,11 +149,7 @@ describe('values', () => {
     ],
     [
       'upstreams: { a: { targets: [] } }',
-      '1:28  upstreams.a.targets  must be a list of exactly one address (several come with a later version)',
-    ],
-    [
-      'upstreams: { a: { targets: ["http://a", "http://b"] } }',
-      '1:28  upstreams.a.targets  must be a list of exactly one address (several come with a later version)',
+      '1:28  upstreams.a.targets  must be a list of at least one address',
     ],
     [
       'upstreams: { a: { targets: ["http://a/v2"] } }',

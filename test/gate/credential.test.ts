@@ -62,6 +62,8 @@ describe('credentials', () => {
         expect(isOurToken(field)).toBe(true)
       }
     }
+    // A key in the token's place is no less a secret.
+    expect(['Bearer peage_x', 'peage_x', 'Basic x,peage_x'].map(isOurToken)).toEqual([true, true, true])
     for (const field of [`Bearer ${ours('JWT')}`, 'Bearer abc', 'Bearer a.b.c', '', 'Basic eDp5', '...']) {
       expect(isOurToken(field)).toBe(false)
     }

@@ -3,14 +3,15 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { canonicalName } from '../../src/config/field-names.ts'
 import { createArrivals } from '../../src/gate/arrival.ts'
 import { createTrustedProxies } from '../../src/gate/client-address.ts'
-import { canonicalName, fieldKind } from '../../src/gate/fields.ts'
-import { compileRoute } from '../../src/gate/route.ts'
+import { fieldKind } from '../../src/gate/fields.ts'
 import { createRouteTable } from '../../src/gate/route-table.ts'
 import { readTarget } from '../../src/gate/target.ts'
 import { upstreamFields } from '../../src/gate/upstream-fields.ts'
 import type { Identity } from '../../src/identity/identity.ts'
+import { routeWith } from './a-route.ts'
 
 fc.configureGlobal({ seed: 20_261_121, numRuns: 500 })
 
@@ -83,17 +84,7 @@ function requestOf(lines: readonly (readonly [string, string])[]): IncomingMessa
   return request
 }
 
-const routeOf = (auth: 'required' | 'none', forward_email: boolean) =>
-  compileRoute({
-    name: 'r',
-    path: '/*',
-    hosts: [],
-    upstream: 'u',
-    auth,
-    free_daily: false,
-    forward_credentials: false,
-    forward_email,
-  })
+const routeOf = (auth: 'required' | 'none', forward_email: boolean) => routeWith({ auth, forward_email })
 
 function sent(
   lines: readonly (readonly [string, string])[],
@@ -106,6 +97,8 @@ function sent(
   const arrivals = createArrivals({
     findOwn: () => undefined,
     routes: createRouteTable([route]),
+    allowInPath: () => false,
+    cors: undefined,
     proxies: createTrustedProxies(proxies),
     newRequestId: () => 'made',
     onUntrustedForwarder: () => {},

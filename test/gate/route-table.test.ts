@@ -1,8 +1,9 @@
 // The route table against a matcher so simple that it can be read off CONTRACT §2.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { compileRoute, type Route } from '../../src/gate/route.ts'
+import type { Route } from '../../src/gate/route.ts'
 import { createRouteTable, type Match } from '../../src/gate/route-table.ts'
+import { routeWith } from './a-route.ts'
 
 fc.configureGlobal({ seed: 20_261_121, numRuns: 2_000 })
 
@@ -20,15 +21,10 @@ const declared = fc
   .map(({ segments, wildcard, hosts, methods }) => {
     const named = segments.map((part, i) => (part === ':p' ? `:p${i}` : part))
     const path = `/${[...named, ...(wildcard ? ['*'] : [])].join('/')}`
-    return compileRoute({
+    return routeWith({
       name: `${path} ${hosts} ${methods}`,
       path,
       hosts,
-      upstream: 'u',
-      auth: 'none',
-      free_daily: false,
-      forward_credentials: false,
-      forward_email: false,
       ...(methods === undefined ? {} : { methods }),
     })
   })
@@ -73,6 +69,7 @@ describe('the route table', () => {
 })
 
 function named(match: Match) {
+  if (match.kind === 'method') return { kind: match.kind, allow: match.allow }
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
 
@@ -92,7 +89,7 @@ function reference(
   const route = equals.find(({ allowed }) => allowed === undefined || allowed.has(method))
   if (route !== undefined) return { kind: 'route', route }
   const allow = [...new Set(equals.flatMap(({ allowed }) => [...(allowed ?? [])]))].sort().join(', ')
-  return { kind: 'method', allow }
+  return { kind: 'method', allow, route: best }
 }
 
 function matches({ pattern }: Route, segments: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 // An upstream that keeps every request it takes for one, plain or as lax as any that CONTRACT §6 fears.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { listen } from '../support/upstream.ts'
-import { isUnder, worstCase } from './invariants.ts'
+import { isUnder, worstCase } from './readings.ts'
 
 export interface Seen {
   method: string
@@ -11,6 +11,8 @@ export interface Seen {
   body: Buffer
   /** It came to its end: one that was cut off is nobody's request. */
   complete: boolean
+  /** Whether it was taken for the guarded place: by this upstream, or by the nginx in front of it. */
+  isSecret: boolean
 }
 
 export interface ObservedUpstream {
@@ -25,19 +27,28 @@ export interface ObservedUpstream {
   close(): Promise<void>
 }
 
-/** @param guarded the prefix behind which it keeps its secret */
-export async function startObservedUpstream(guarded: string): Promise<ObservedUpstream> {
+/**
+ * @param guarded the prefix behind which it keeps its secret
+ * @param parsing `lax` accepts what RFC 9112 §11 says to refuse, so that what is smuggled becomes a request
+ */
+export async function startObservedUpstream(
+  guarded: string,
+  parsing: 'strict' | 'lax' = 'strict',
+): Promise<ObservedUpstream> {
   let count = 0
   const seen: Seen[] = []
-  const server = createServer(async (request, response) => {
+  const options = { insecureHTTPParser: parsing === 'lax', requireHostHeader: parsing === 'strict' }
+  const server = createServer(options, async (request, response) => {
     count += 1
+    const fields = pairs(request.rawHeaders)
     const record: Seen = {
       method: request.method ?? '',
       url: request.url ?? '',
-      fields: pairs(request.rawHeaders),
+      fields: fields.filter(([name]) => name !== locationField),
       trailers: [],
       body: Buffer.alloc(0),
       complete: false,
+      isSecret: isSecret(request.url ?? '', fields),
     }
     seen.push(record)
     if (upstream.answer !== undefined) {
@@ -53,10 +64,13 @@ export async function startObservedUpstream(guarded: string): Promise<ObservedUp
     record.trailers = request.rawTrailers
     record.body = Buffer.concat(chunks)
     record.complete = true
-    serve(request, response, isSecret(record.url))
+    serve(request, response, record.isSecret)
   })
-  const isSecret = (url: string) =>
-    isUnder(upstream.reading === 'lax' ? worstCase(url) : (url.split('?', 1)[0] as string), guarded)
+  const isSecret = (url: string, fields: [string, string][]) => {
+    const [, location] = fields.findLast(([name]) => name === locationField) ?? []
+    if (location !== undefined) return location === 'guarded'
+    return isUnder(upstream.reading === 'lax' ? worstCase(url) : (url.split('?', 1)[0] as string), guarded)
+  }
   const upstream: ObservedUpstream = {
     url: await listen(server),
     seen,
@@ -73,9 +87,14 @@ export async function startObservedUpstream(guarded: string): Promise<ObservedUp
   return upstream
 }
 
+/** Where an nginx in front took the request to (see nginx.ts). */
+export const locationField = 'X-Nginx-Location'
+
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'
-  response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes' })
+  // Whoever gets this answer must be the one who is named here: an answer to another is a queue gone wrong.
+  const from = request.headers['x-forwarded-for'] ?? 'nowhere'
+  response.writeHead(200, { 'content-type': 'text/plain', 'x-upstream': 'yes', 'x-heard-from': from })
   response.end(`${secret ? 'secret' : 'public'} for ${caller}`)
 }
 

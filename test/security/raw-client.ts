@@ -1,5 +1,6 @@
 // A client that sends exactly the bytes it is told to: a library would tidy an attack up.
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 
 export interface RawAnswer {
   status: number
@@ -19,9 +20,13 @@ export class RawConnection {
   #ended = false
   #wake: (() => void)[] = []
 
-  constructor(base: string) {
-    const { hostname, port } = new URL(base)
-    this.socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  /** @param from the loopback address to call from, where many callers must be told apart */
+  constructor(base: string, from?: string) {
+    const { protocol, hostname, port } = new URL(base)
+    const local = from === undefined ? {} : { localAddress: from }
+    const to = { host: hostname, port: Number(port), allowHalfOpen: true, ...local }
+    // Whose certificate it is, is no matter of these tests.
+    this.socket = protocol === 'https:' ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to)
     this.socket.on('data', chunk => {
       this.#received = Buffer.concat([this.#received, chunk])
       this.#notify()
@@ -127,6 +132,11 @@ export class RawConnection {
     return came
   }
 
+  /** All that was received and not yet read as an answer. */
+  get unread(): Buffer {
+    return this.#received
+  }
+
   close(): void {
     this.socket.destroy()
   }
@@ -180,7 +190,8 @@ export function value(answer: Pick<RawAnswer, 'fields'>, name: string): string |
   return values(answer, name)[0]
 }
 
-function readAnswer(
+/** One answer at the start of what was received; `undefined` where it is not all there and may still come. */
+export function readAnswer(
   bytes: Buffer,
   ended: boolean,
   method: string,

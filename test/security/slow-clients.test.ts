@@ -45,6 +45,17 @@ describe('slow clients', () => {
     connection.close()
   })
 
+  it('a body to an endpoint of ours that dribbles is given up when the time for all of it is over', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    const begun = performance.now()
+    connection.write(requestBytes('POST', '/api/v1/auth/login', ['Content-Length: 5000']))
+    const drip = setInterval(() => connection.write('{'), 50)
+    expectRefusal(await connection.answer(), 'request_invalid')
+    expect(performance.now() - begun).toBeLessThan(2_000)
+    clearInterval(drip)
+    connection.close()
+  })
+
   it('a body that comes slowly but comes is taken', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/public/x', ['Content-Length: 5']))
@@ -70,6 +81,27 @@ describe('slow clients', () => {
     connection.write(requestBytes('POST', '/public/x', [`Content-Length: ${body.length}`]))
     await connection.writeAll(body)
     expect((await connection.answer())?.body.toString()).toBe(String(body.length))
+    connection.close()
+  })
+
+  it('who reads nothing of a long answer is let go, and so is the upstream', async () => {
+    let left = () => {}
+    const upstreamWasLeft = new Promise<void>(resolve => {
+      left = resolve
+    })
+    at.upstream.answer = (_, response) => {
+      response.on('close', left)
+      response.writeHead(200)
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) {}
+        response.once('drain', more)
+      }
+      more()
+    }
+    const connection = new RawConnection(at.gateway.url)
+    connection.socket.pause()
+    connection.write(requestBytes('GET', '/public/x'))
+    await upstreamWasLeft
     connection.close()
   })
 

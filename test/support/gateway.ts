@@ -58,7 +58,7 @@ export async function startGateway(
 admin: { listen: '127.0.0.1:0'${settings.admin ?? `, token: ${adminToken}`} }
 storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(join(folder, 'data'))} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
-limits: { free_daily: 1 ${settings.limits ?? ''} }
+limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
   const loaded = loadConfig({ file, env: {} })

@@ -1,5 +1,6 @@
-// Once per run: finds or starts the real Postgres and Redis servers that suites may use (CONTRACT §1, `npm test`).
+// Once per run: finds or the real Postgres, Redis and nginx that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
+import { findNginx } from './nginx.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
@@ -11,6 +12,8 @@ declare module 'vitest' {
     postgresBin: string
     /** The path of `redis-server`. */
     redisBin: string
+    /** The path of `nginx`. */
+    nginxBin: string
   }
 }
 
@@ -19,9 +22,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const { TEST_DATABASE_URL = '', TEST_REDIS_URL = '', TEST_REQUIRE_SERVICES = '' } = process.env
   const postgresBin = findPostgres() ?? ''
   const redisBin = findRedis() ?? ''
+  const nginxBin = findNginx() ?? ''
   if (TEST_REQUIRE_SERVICES === '1') {
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
+    if (nginxBin === '') throw new Error('TEST_REQUIRE_SERVICES: no nginx')
   }
   const started: Server[] = []
   const startedUrl = async (server: Promise<Server>) => {
@@ -45,5 +50,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('redisUrl', redisUrl)
   project.provide('postgresBin', postgresBin)
   project.provide('redisBin', redisBin)
+  project.provide('nginxBin', nginxBin)
   return stop
 }

@@ -117,7 +117,7 @@ interface ServerPlan {
   isReady: (url: string) => Promise<unknown>
 }
 
-async function startServer(plan: ServerPlan): Promise<Server> {
+export async function startServer(plan: ServerPlan): Promise<Server> {
   let child = await launch(plan)
   const running = () => child.exitCode === null && child.signalCode === null
   const signal = (name: NodeJS.Signals) => {
@@ -201,7 +201,7 @@ function childrenOf(parent: number): number[] {
   })
 }
 
-function searchPath(): string[] {
+export function searchPath(): string[] {
   return (process.env.PATH ?? '').split(delimiter).filter(folder => folder !== '')
 }
 
@@ -213,7 +213,7 @@ function list(folder: string): string[] {
   }
 }
 
-function isProgram(file: string): boolean {
+export function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK)
     return true
@@ -233,7 +233,7 @@ function unprivilegedUser(): { uid: number; gid: number } | undefined {
   return { uid: Number(user[2]), gid: Number(user[3]) }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -252,7 +252,7 @@ async function answers(url: string): Promise<void> {
   }
 }
 
-async function canConnect(port: number): Promise<void> {
+export async function canConnect(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1')
   try {
     await once(socket, 'connect')

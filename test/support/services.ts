@@ -27,6 +27,11 @@ export function describeWithRedisBinary(title: string, suite: () => void): void 
   describeWhere(inject('redisBin'), 'no redis-server binary', title, suite)
 }
 
+/** A suite that puts an nginx of its own behind the gateway (see `startNginx`). */
+export function describeWithNginx(title: string, suite: () => void): void {
+  describeWhere(inject('nginxBin'), 'no nginx binary', title, suite)
+}
+
 /** The run's Postgres server; a test makes a database of its own there (see databases.ts). */
 export function postgresUrl(): string {
   return inject('postgresUrl')

@@ -1,6 +1,6 @@
 // What a client receives of an upstream's answer: all of it as it is, less what is hop by hop (CONTRACT §6).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, type RawAnswer, requestBytes, value, values } from '../security/raw-client.ts'
+import { ask, type RawAnswer, RawConnection, requestBytes, value, values } from '../security/raw-client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
 
@@ -167,10 +167,6 @@ routes:
       'chunked with an extension',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n',
     ],
-    [
-      'an interim answer before it',
-      'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
-    ],
     ['no reason', 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok'],
     ['a reason in UTF-8', 'HTTP/1.1 200 Tr\xc3\xa8s bien \xe2\x82\xac\r\nContent-Length: 2\r\n\r\nok'],
     ['a reason in latin1', 'HTTP/1.1 200 Tr\xe8s bien\r\nContent-Length: 2\r\n\r\nok'],
@@ -178,6 +174,33 @@ routes:
   ])('%s is an answer like any other', async (_, bytes) => {
     const answer = await answerTo(bytes)
     expect([answer.status, answer.body.toString(), answer.complete]).toEqual([200, 'ok', true])
+  })
+
+  it('interim answers are passed on with their links, and with nothing that could be taken for the answer’s own', async () => {
+    upstream.script = socket =>
+      socket.write(
+        'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nSet-Cookie: a=1\r\nContent-Length: 9\r\nlink: </b.js>; rel=preload\r\n\r\n' +
+          'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+      )
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', '/public/x'))
+    const answers = [await connection.answer(), await connection.answer(), await connection.answer()]
+    connection.close()
+    expect(answers.map(answer => answer?.status)).toEqual([103, 102, 200])
+    expect(answers[0]?.fields).toEqual([
+      ['link', '</a.css>; rel=preload'],
+      ['link', '</b.js>; rel=preload'],
+    ])
+    expect([answers[1]?.fields, answers[2]?.body.toString()]).toEqual([[], 'ok'])
+    const old = await ask(gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
+    expect(old?.status).toBe(200)
+  })
+
+  it('trailers are passed, less what only a field or the gateway may say', async () => {
+    const answer = await answerTo(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\nX-Peage-Error: internal\r\nConnection: close\r\n\r\n',
+    )
+    expect([answer.body.toString(), answer.trailers]).toEqual(['ok', [['x-checksum', 'abc']]])
   })
 
   it('an answer that ends with its connection is whole', async () => {

@@ -71,6 +71,19 @@ routes:
     expect(performance.now() - start).toBeLessThan(4_000)
   })
 
+  it('a connection that is closed on each request is tried once more and is a 502 then; a POST is sent once', async () => {
+    says('', true)
+    const answer = await get('/app/x')
+    expectRefusal(answer, 'upstream_unreachable')
+    expectNoAddress(answer)
+    expect(upstream.heads).toBe(2)
+    expectRefusal(
+      await ask(gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0'])),
+      'upstream_unreachable',
+    )
+    expect(upstream.heads).toBe(3)
+  })
+
   it('a use that ended in a 502 stays counted', async () => {
     const user = await newUser(gateway)
     const asUser = () =>
@@ -106,7 +119,6 @@ routes:
   })
 
   it.each([
-    ['the connection closed at once', '', true],
     ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le', true],
     ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', false],
     ['HTTP/2', 'HTTP/2 200\r\n\r\n', false],

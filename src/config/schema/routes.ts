@@ -1,6 +1,29 @@
 // The `routes` section: what is let through, to whom, and where it goes (CONTRACT §2, §4, §6).
 import Type from 'typebox'
-import { formatted, NAME_PATTERN, section } from './terms.ts'
+import { cors } from './cors.ts'
+import { formatted, NAME_PATTERN, rate, section } from './terms.ts'
+
+const changes = (of: string) =>
+  section(
+    {
+      set: Type.Record(Type.String(), Type.String(), {
+        title: 'a mapping of header names to texts',
+        description: `Header fields of ${of} that are added, in place of those of that name.`,
+        default: {},
+      }),
+      remove: Type.Array(Type.String(), {
+        title: 'a list of header names',
+        description: `Header fields of ${of} that are left out.`,
+        default: [],
+      }),
+    },
+    { description: `What is changed in the header fields of ${of}.`, default: {} },
+  )
+
+const headers = section(
+  { request: changes('the request'), response: changes('the upstream’s answer') },
+  { description: 'Header fields that are set or removed, in any letter case.' },
+)
 
 export const route = section(
   {
@@ -52,11 +75,24 @@ export const route = section(
         description: 'The path sent instead; :param and * stand for what they matched.',
       }),
     ),
+    headers: Type.Optional(headers),
     forward_credentials: Type.Boolean({
       description: 'Passes Authorization and X-API-Key on to the upstream.',
       default: false,
     }),
+    identity_assertion: Type.Boolean({
+      description: 'Adds X-Peage-Assertion: who calls, signed with the gateway’s key for the upstream.',
+      default: false,
+    }),
     forward_email: Type.Boolean({ description: 'Adds x-user-email.', default: false }),
+    allow_in_path: Type.Array(
+      Type.Enum(['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding', 'double_slash']),
+      {
+        title: 'a list of encoded_slash, semicolon, trailing_dot, double_encoding and double_slash',
+        description: 'What its paths may hold although servers read it in different ways.',
+        default: [],
+      },
+    ),
     timeout: Type.Optional(
       formatted('duration', {
         description: 'To the answer’s header fields. Omitted: timeouts.response of the upstream.',
@@ -65,6 +101,14 @@ export const route = section(
     max_body: Type.Optional(
       formatted('size', { description: 'A longer body is refused with 413. Omitted: no limit.' }),
     ),
+    rate_limit: Type.Optional(
+      rate('Requests per user, per client address where anonymous. Omitted or 0: off.'),
+    ),
+    cors: Type.Optional(cors),
+    websocket: Type.Boolean({
+      description: 'Lets WebSocket handshakes through, behind the same guards.',
+      default: false,
+    }),
   },
   { description: 'One declared path.' },
 )

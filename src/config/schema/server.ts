@@ -1,5 +1,6 @@
 // The `server` and `admin` sections: the two listeners.
 import Type from 'typebox'
+import { cors } from './cors.ts'
 import { formatted, NAME_PATTERN, section } from './terms.ts'
 
 const timeouts = section(
@@ -31,6 +32,16 @@ const log = section(
   { description: 'JSON lines on standard output.', default: {} },
 )
 
+const fileName = (description: string) => Type.String({ title: 'a file name', minLength: 1, description })
+
+const tls = section(
+  {
+    cert: fileName('A file with the certificate in PEM, or the chain, its own first.'),
+    key: fileName('A file with its private key in PEM, not encrypted.'),
+  },
+  { description: 'Serve HTTPS. Both files are read again when they change. Omit for plain HTTP.' },
+)
+
 export const server = section(
   {
     listen: formatted('listen', {
@@ -47,6 +58,8 @@ export const server = section(
     }),
     timeouts,
     log,
+    tls: Type.Optional(tls),
+    cors: Type.Optional(cors),
   },
   { description: 'The listener that clients reach.', default: {} },
 )

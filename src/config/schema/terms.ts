@@ -23,12 +23,12 @@ export function formatted<Name extends FormatName>(
 }
 
 /** A rate in quotes or not: YAML reads a bare `0` as a number. */
-export function rate(description: string, byDefault: string) {
+export function rate(description: string, byDefault?: string) {
   return Type.Decode(
     Type.Union([Type.Literal(0), Type.String({ format: 'rate' })], {
       title: formats.rate.noun,
       description,
-      default: byDefault,
+      ...(byDefault === undefined ? {} : { default: byDefault }),
     }),
     parseRate,
   )

@@ -1,0 +1,15 @@
+// The service behind: 1 KB as fast as node:http gives it.
+import { createServer } from 'node:http'
+
+const body = Buffer.alloc(1024, 'x')
+
+const server = createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': body.length })
+  response.end(body)
+})
+server.keepAliveTimeout = 60_000
+server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  process.stdout.write(`http://127.0.0.1:${port}\n`)
+})
+process.once('SIGTERM', () => process.exit())

@@ -1,0 +1,42 @@
+// Bytes that look random and are the same every time, without being held anywhere.
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+
+export const MiB = 1024 * 1024
+
+const block = 65_536
+
+/**
+ * @param {number} bytes
+ * @param {(written: number) => void} [onTaken] told how many bytes the reader has taken
+ */
+export function noise(bytes, onTaken = () => {}) {
+  const seed = createHash('sha512').update('péage').digest()
+  const chunk = Buffer.alloc(block, seed)
+  let at = 0
+  return new Readable({
+    highWaterMark: block,
+    read() {
+      if (at >= bytes) {
+        this.push(null)
+        return
+      }
+      const size = Math.min(block, bytes - at)
+      chunk.writeDoubleLE(at, 0)
+      at += size
+      onTaken(at)
+      this.push(Buffer.from(chunk.subarray(0, size)))
+    },
+  })
+}
+
+/** @param {AsyncIterable<Buffer>} stream */
+export async function digest(stream) {
+  const hash = createHash('sha256')
+  let bytes = 0
+  for await (const chunk of stream) {
+    hash.update(chunk)
+    bytes += chunk.length
+  }
+  return { sha256: hash.digest('hex'), bytes }
+}

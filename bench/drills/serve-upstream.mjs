@@ -1,0 +1,61 @@
+// The service behind the drills: streams, swallows, and tells how far it got. `--port` to come back where it was.
+import { createServer } from 'node:http'
+import { parseArgs } from 'node:util'
+import { digest, noise } from './noise.mjs'
+
+const { values } = parseArgs({ options: { port: { type: 'string', default: '0' } } })
+
+/** Bytes that the last `/public/noise` has written so far. */
+let written = 0
+/** Requests for `/public/small` since it started. */
+let served = 0
+
+const server = createServer(async (request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://upstream')
+  const number = name => Number(searchParams.get(name))
+  switch (pathname) {
+    case '/public/noise':
+      written = 0
+      response.writeHead(200, { 'content-length': number('bytes') })
+      noise(number('bytes'), bytes => {
+        written = bytes
+      }).pipe(response)
+      break
+    case '/public/digest':
+      answer(response, await digest(request).catch(() => ({})))
+      break
+    case '/public/events':
+      await sendEvents(response, number('count'), number('every'))
+      break
+    case '/public/small':
+      served += 1
+      response.end(Buffer.alloc(1024, 'x'))
+      break
+    case '/state':
+      answer(response, { written, served })
+      break
+    default:
+      response.writeHead(404).end()
+  }
+})
+
+function answer(response, value) {
+  response.setHeader('content-type', 'application/json')
+  response.end(JSON.stringify(value))
+}
+
+/** Each event says when it was written, on the clock that all processes of a machine share. */
+async function sendEvents(response, count, every) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  for (let i = 0; i < count; i += 1) {
+    if (i > 0) await new Promise(resolve => setTimeout(resolve, every))
+    response.write(`data: ${process.hrtime.bigint()}\n\n`)
+  }
+  response.end()
+}
+
+server.keepAliveTimeout = 60_000
+server.listen(Number(values.port), '127.0.0.1', () => {
+  process.stdout.write(`http://127.0.0.1:${server.address().port}\n`)
+})
+process.once('SIGTERM', () => process.exit())

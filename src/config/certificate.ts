@@ -1,0 +1,87 @@
+// Whether the files that `server.tls` names can be served with: said with line and column, before anything listens.
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createSecureContext } from 'node:tls'
+import type { Sheet } from './document.ts'
+import { reasonOf } from './interpolate.ts'
+import type { Fault } from './problem.ts'
+import type { Shape } from './shape.ts'
+
+type Half = 'cert' | 'key'
+
+/** The certificate (or the chain, its own first) and the private key, both in PEM. */
+export type CertificatePair = Readonly<Record<Half, string>>
+
+/** What is wrong with a file, in words that follow its name. */
+export interface CertificateFault {
+  readonly half: Half
+  readonly message: string
+}
+
+/** @param shape what is known to be wrong already: nothing is concluded from it */
+export function checkCertificate(sheet: Sheet, shape: Shape, readFile: (path: string) => string): Fault[] {
+  const { server } = sheet.value as { server?: { tls?: CertificatePair } }
+  if (!shape.sound('/server') || server?.tls === undefined) return []
+  const read = readPair(server.tls, readFile)
+  const faults = Array.isArray(read) ? read : faultsOfPair(read)
+  return faults.map(({ half, message }) => {
+    const { path = '', value: offset = 0 } = sheet.places.get(`/server/tls/${half}`) ?? {}
+    return { offset, path, message }
+  })
+}
+
+/** Reads both files. @returns their texts, or why they cannot be read */
+export function readPair(
+  files: CertificatePair,
+  readFile: (path: string) => string,
+): CertificatePair | CertificateFault[] {
+  const faults: CertificateFault[] = []
+  const read = (half: Half): string => {
+    try {
+      return readFile(files[half])
+    } catch (error) {
+      const message = `cannot read the file ${JSON.stringify(files[half])} (${reasonOf(error)})`
+      faults.push({ half, message })
+      return ''
+    }
+  }
+  const pair = { cert: read('cert'), key: read('key') }
+  return faults.length > 0 ? faults : pair
+}
+
+/** What keeps two files from being served with; nothing where they parse and belong together. */
+export function faultsOfPair({ cert, key }: CertificatePair): CertificateFault[] {
+  const certificate = attempt(() => new X509Certificate(cert))
+  const privateKey = attempt(() => createPrivateKey(key))
+  const faults: CertificateFault[] = []
+  if (certificate === undefined) faults.push({ half: 'cert', message: 'holds no certificate in PEM' })
+  if (privateKey === undefined) faults.push({ half: 'key', message: whyNoKey(key) })
+  if (certificate === undefined || privateKey === undefined) return faults
+  if (!belongs(certificate, privateKey)) {
+    return [{ half: 'key', message: 'is not the key of the certificate in server.tls.cert' }]
+  }
+  try {
+    createSecureContext({ cert, key })
+  } catch (error) {
+    // OpenSSL's own sentence: a key that is too short, a chain with a broken link.
+    return [{ half: 'cert', message: `cannot be served with (${(error as Error).message})` }]
+  }
+  return []
+}
+
+function whyNoKey(key: string): string {
+  return /ENCRYPTED/.test(key)
+    ? 'holds a key that is encrypted with a passphrase; decrypt it'
+    : 'holds no private key in PEM'
+}
+
+function belongs(certificate: X509Certificate, key: KeyObject): boolean {
+  return attempt(() => certificate.checkPrivateKey(key)) === true
+}
+
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,25 @@
+// What the parts of a `cors` section demand of each other, at the server and at every route (CONTRACT §2).
+import type { Sheet } from './document.ts'
+import { everyOrigin } from './origin.ts'
+import { pointTo } from './pointer.ts'
+import type { Fault } from './problem.ts'
+import type { Shape } from './shape.ts'
+
+export function checkCors(sheet: Sheet, shape: Shape): Fault[] {
+  const { server, routes } = sheet.value as { server?: unknown; routes?: unknown }
+  const holders: [unknown, string][] = [[server, '/server']]
+  if (Array.isArray(routes)) {
+    for (const [index, route] of routes.entries()) holders.push([route, pointTo('/routes', index)])
+  }
+  return holders.flatMap(([holder, pointer]) => {
+    const at = pointTo(pointer, 'cors')
+    const { cors } = (holder ?? {}) as { cors?: { origins: string[]; credentials: boolean } }
+    if (!cors || !shape.sound(pointTo(at, 'origins')) || !shape.sound(pointTo(at, 'credentials'))) return []
+    // Any page of the web could then act, and read, as whoever is signed in there.
+    if (!cors.credentials || !cors.origins?.includes(everyOrigin)) return []
+    const place = sheet.places.get(pointTo(at, 'credentials'))
+    if (place === undefined) return []
+    const message = 'cannot go with every origin (*): name the origins that may send credentials'
+    return [{ offset: place.value, path: place.path, message }]
+  })
+}

@@ -1,0 +1,65 @@
+// What `routes[].headers` may set and remove: nothing that the gateway says itself, and nothing that frames a message.
+import type { DeclaredRoute } from './declared-route.ts'
+import { canonicalName, identityNames, isHopByHop } from './field-names.ts'
+import type { Fault } from './problem.ts'
+
+type Direction = 'request' | 'response'
+
+export function checkFields(route: DeclaredRoute): Fault[] {
+  const { headers } = route.keys
+  if (headers === undefined) return []
+  return (['request', 'response'] as const).flatMap(direction => {
+    const { set, remove } = headers[direction]
+    const taken = new Set<string>()
+    return [
+      ...Object.entries(set).flatMap(([name, value]) => {
+        const canonical = canonicalName(name)
+        const wrong =
+          faultOfName(direction, name) ??
+          (direction === 'request' ? faultOfHost(name, value) : undefined) ??
+          faultOfValue(value) ??
+          (taken.has(canonical) ? 'is set twice, in two spellings' : undefined)
+        taken.add(canonical)
+        return wrong === undefined ? [] : [route.faultWithin(['headers', direction, 'set', name], wrong)]
+      }),
+      ...remove.flatMap((name, index) => {
+        const wrong = faultOfName(direction, name) ?? (isHost(direction, name) ? notRemoved : undefined)
+        return wrong === undefined ? [] : [route.faultWithin(['headers', direction, 'remove', index], wrong)]
+      }),
+    ]
+  })
+}
+
+function faultOfName(direction: Direction, name: string): string | undefined {
+  if (!token.test(name)) return 'is no header name: letters and digits, with -, _ or . between them'
+  const canonical = canonicalName(name)
+  if (direction === 'request' && identityNames.has(canonical)) {
+    return 'says who calls, which only the gateway may'
+  }
+  if (isHopByHop(canonical) || framing.has(canonical)) {
+    return 'frames the message or belongs to one connection: only the gateway sets and removes it'
+  }
+  return said[direction].has(canonical) ? 'is the gateway’s own to set' : undefined
+}
+
+function faultOfHost(name: string, value: string): string | undefined {
+  if (!isHost('request', name)) return undefined
+  return host.test(value) ? undefined : 'must be a host name, with a port where it needs one'
+}
+
+function faultOfValue(value: string): string | undefined {
+  if (visible.test(value)) return undefined
+  return 'must be printable ASCII without white space around it: header values hold no control characters'
+}
+
+const isHost = (direction: Direction, name: string) =>
+  direction === 'request' && canonicalName(name) === 'host'
+
+const notRemoved = 'is in every request (RFC 9112 §3.2): set another value instead'
+
+// Some servers read `X_A` as `X-A`: what ops write has one reading (RFC 9110 §5.1 allows far more).
+const token = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
+const visible = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
+const host = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+const framing = new Set(['connection', 'content-length'])
+const said = { request: new Set(['via', 'x-request-id']), response: new Set(['via', 'x-request-id']) }

@@ -1,0 +1,28 @@
+// What `allow_in_path` may not open: a way around the guards of the same service (CONTRACT §6).
+import type { DeclaredRoute } from './declared-route.ts'
+import type { Fault } from './problem.ts'
+import type { SameService } from './shared-targets.ts'
+
+/**
+ * `/api%2fv1%2fprivate` is one segment here and three to a server that decodes before it
+ * splits, which then serves what another of its routes guards.
+ */
+export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+  return routes.flatMap(route => {
+    const { allow_in_path: allowed, upstream } = route.keys
+    const index = allowed?.indexOf('encoded_slash') ?? -1
+    if (index === -1 || upstream === undefined) return []
+    const guarded = routes.find(
+      ({ keys, guardsKnown }) =>
+        guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream),
+    )
+    if (guarded === undefined) return []
+    const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
+    return [
+      route.faultWithin(
+        ['allow_in_path', index],
+        `encoded_slash would open a way around the guards of ${which}, at the same upstream; give it an upstream of its own, all of it with auth: none`,
+      ),
+    ]
+  })
+}

@@ -1,0 +1,69 @@
+// Whether `tls` of an upstream can be what it was meant to be: it has an https target, and its file holds authorities.
+import { X509Certificate } from 'node:crypto'
+import type { Sheet } from './document.ts'
+import { reasonOf } from './interpolate.ts'
+import { pointTo } from './pointer.ts'
+import type { Fault } from './problem.ts'
+import type { Shape } from './shape.ts'
+
+/** `tls` beside `http:` targets alone would promise what is not kept. */
+export function checkTlsIsUsed(sheet: Sheet, shape: Shape): Fault[] {
+  return upstreamsWithTls(sheet, shape).flatMap(({ pointer, targets }) =>
+    targets.some(target => /^https:/i.test(target))
+      ? []
+      : [faultAt(sheet, pointer, 'is for https targets, of which there is none here')],
+  )
+}
+
+/** Reads the files of `tls.ca`. @param readFile throws where it cannot */
+export function checkAuthorities(sheet: Sheet, shape: Shape, readFile: (path: string) => string): Fault[] {
+  return upstreamsWithTls(sheet, shape).flatMap(({ pointer, ca }) => {
+    const message = ca === undefined ? undefined : whyNoAuthority(ca, readFile)
+    return message === undefined ? [] : [faultAt(sheet, pointTo(pointer, 'ca'), message)]
+  })
+}
+
+interface WithTls {
+  /** Of `tls`. */
+  pointer: string
+  targets: readonly string[]
+  ca: string | undefined
+}
+
+function upstreamsWithTls(sheet: Sheet, shape: Shape): WithTls[] {
+  const { upstreams } = sheet.value as { upstreams?: unknown }
+  if (typeof upstreams !== 'object' || upstreams === null) return []
+  return Object.entries(upstreams).flatMap(([name, upstream]) => {
+    const pointer = pointTo('/upstreams', name)
+    if (!shape.sound(pointer)) return []
+    const { targets, tls } = upstream as { targets: string[]; tls?: { ca?: string } }
+    return tls === undefined ? [] : [{ pointer: pointTo(pointer, 'tls'), targets, ca: tls.ca }]
+  })
+}
+
+function whyNoAuthority(path: string, readFile: (path: string) => string): string | undefined {
+  let text: string
+  try {
+    text = readFile(path)
+  } catch (error) {
+    return `cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`
+  }
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? []
+  return blocks.length > 0 && blocks.every(isCertificate)
+    ? undefined
+    : 'holds no certificates in PEM, or broken ones'
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    new X509Certificate(pem)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function faultAt(sheet: Sheet, pointer: string, message: string): Fault {
+  const { path = '', value: offset = 0 } = sheet.places.get(pointer) ?? {}
+  return { offset, path, message }
+}

@@ -1,0 +1,57 @@
+// A client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers can send no other way.
+import type { IncomingMessage } from 'node:http'
+
+/** Whether a request asks for a WebSocket, in whatever form. */
+export function asksForWebSocket(request: IncomingMessage): boolean {
+  return (
+    request.headers.upgrade !== undefined &&
+    listOf(request.headers.upgrade.toLowerCase()).includes('websocket')
+  )
+}
+
+/**
+ * Whether it asks in the one form that there is. A body would be taken for frames by one side and not by the other.
+ * @param request one for which `asksForWebSocket` holds
+ */
+export function isHandshake({ method, httpVersion, headers }: IncomingMessage): boolean {
+  const options = listOf((headers.connection ?? '').toLowerCase())
+  return (
+    method === 'GET' &&
+    httpVersion === '1.1' &&
+    options.includes('upgrade') &&
+    headers['transfer-encoding'] === undefined &&
+    (headers['content-length'] ?? '0') === '0' &&
+    headers.expect === undefined &&
+    headers['sec-websocket-version'] === '13' &&
+    // Sixteen bytes in base64, and the field once: Node joins two with a comma.
+    /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(headers['sec-websocket-key'] ?? '')
+  )
+}
+
+/** `Sec-WebSocket-Protocol` taken apart. */
+export interface OfferedProtocols {
+  /** The tokens of `peage.bearer.<token>` entries (CONTRACT §4); they are for nobody else to see. */
+  readonly bearers: readonly string[]
+  readonly others: readonly string[]
+}
+
+/** @param value of the field, or of several joined by commas */
+export function offeredProtocols(value: string | undefined): OfferedProtocols {
+  const bearers: string[] = []
+  const others: string[] = []
+  for (const protocol of listOf(value ?? '')) {
+    if (protocol.startsWith(bearerPrefix)) bearers.push(protocol.slice(bearerPrefix.length))
+    // Misspelt it is no credential, and no less a secret.
+    else if (!protocol.toLowerCase().includes(bearerPrefix)) others.push(protocol)
+  }
+  return { bearers, others }
+}
+
+export const bearerPrefix = 'peage.bearer.'
+
+function listOf(value: string): string[] {
+  return value
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== '')
+}

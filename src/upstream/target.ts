@@ -1,0 +1,112 @@
+// One address of an upstream: its connections, and whether requests should go to it.
+import { isIP } from 'node:net'
+import { Pool } from 'undici'
+import type { UpstreamConfig } from '../config/schema.ts'
+import { createCircuit } from './circuit.ts'
+import { createEjection, type Ejection } from './ejection.ts'
+import type { Failure } from './failures.ts'
+import { createHealth } from './health.ts'
+import { createSlots, type Slots } from './slots.ts'
+
+/** How a try ended: at the answer's head, without one, or by the client's doing. */
+export type Verdict = 'answered' | Failure | 'left'
+
+/** Told once how the try ended. */
+export type Try = (verdict: Verdict) => void
+
+export interface Target {
+  /** `scheme://host:port`. */
+  readonly origin: string
+  /** `host:port`, as the target's Host field has it. */
+  readonly host: string
+  /** The name asked for and expected in its certificate; nothing for `http:`, nor for an IP address. */
+  readonly serverName: string | undefined
+  readonly pool: Pool
+  /** As many as the pool has connections: what is dispatched is never queued. */
+  readonly slots: Slots
+  /** False where its checks fail or its circuit is open: it is sent nothing then. */
+  isAvailable(): boolean
+  /** Available, and not avoided for a failed connection either. For operators to look at. */
+  readonly isHealthy: boolean
+  /** What failed connections say of it; nothing where there is no other target to prefer. */
+  readonly ejection: Ejection | undefined
+  /** To be called as a request is sent to it; nothing where nobody asks how it went. */
+  readonly begin: (() => Try) | undefined
+  /** Closes the connections, whatever is in flight. */
+  close(): Promise<void>
+}
+
+interface Parts {
+  origin: string
+  config: UpstreamConfig
+  /** The PEM text of `tls.ca`. */
+  ca: string | undefined
+  /** Whether other targets stand beside it. */
+  isOneOfSeveral: boolean
+  /** 0 to 1. */
+  random(): number
+}
+
+export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts): Target {
+  const url = new URL(origin)
+  const tls = ca === undefined ? {} : { ca }
+  const pool = new Pool(url.origin, {
+    connections: config.connections,
+    // One request a connection: an answer that an upstream frames badly must not become another client's.
+    pipelining: 1,
+    connect: { timeout: config.timeouts.connect, ...tls },
+    headersTimeout: config.timeouts.response,
+    bodyTimeout: config.timeouts.idle,
+  })
+  const serverName = url.protocol === 'https:' ? serverNameOf(url, config) : undefined
+  const ejection = isOneOfSeveral ? createEjection(config.health !== undefined) : undefined
+  const circuit = config.circuit_breaker && createCircuit(config.circuit_breaker)
+  const health =
+    config.health &&
+    createHealth({ url, tls: { ...tls, servername: serverName }, ...config.health, random, ejection })
+  const isAvailable = () => health?.isGood() !== false && circuit?.allows() !== false
+  return {
+    origin: url.origin,
+    host: url.host,
+    serverName,
+    pool,
+    slots: createSlots(config.connections, config.timeouts.connect),
+    isAvailable,
+    get isHealthy() {
+      return isAvailable() && ejection?.isOut() !== true
+    },
+    ejection,
+    begin: beginner(ejection, circuit),
+    async close() {
+      health?.stop()
+      circuit?.close()
+      await pool.destroy()
+    },
+  }
+}
+
+/** SNI holds names only (RFC 6066 §3): an IP address is looked for in the certificate without being asked for. */
+function serverNameOf({ hostname }: URL, { tls }: UpstreamConfig): string | undefined {
+  return tls?.server_name ?? (isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined)
+}
+
+function beginner(
+  ejection: Ejection | undefined,
+  circuit: ReturnType<typeof createCircuit> | undefined,
+): (() => Try) | undefined {
+  if (ejection === undefined) return circuit?.begin
+  if (circuit === undefined) {
+    return () => {
+      ejection.begin()
+      return ejection.end
+    }
+  }
+  return () => {
+    ejection.begin()
+    const end = circuit.begin()
+    return verdict => {
+      ejection.end(verdict)
+      end(verdict)
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// Where WebSocket frames begin and end (RFC 6455 §5.2): their headers are read, their payloads only counted.
+import { randomBytes } from 'node:crypto'
+
+export interface Frames {
+  /** Whether another frame may begin here. */
+  isAtBoundary(): boolean
+  /** Whether a Close frame has gone by: nothing may follow it (RFC 6455 §5.5.1). */
+  hasClosed(): boolean
+  /**
+   * Follows the bytes of one direction, in order.
+   * @param untilBoundary stops behind the frame that is under way
+   * @returns how many bytes were followed
+   */
+  follow(chunk: Buffer, untilBoundary: boolean): number
+}
+
+export function followFrames(): Frames {
+  const header = Buffer.alloc(longestHeader)
+  let headerLength = 0
+  // A double holds more than any connection lives to send.
+  let payloadLeft = 0
+  let hasClosed = false
+  const isAtBoundary = () => headerLength === 0 && payloadLeft === 0
+
+  /** Takes one byte of a header; `payloadLeft` is known with its last. */
+  function takeHeader(byte: number): void {
+    header[headerLength++] = byte
+    if (headerLength < 2 || headerLength < headerLengthOf(header)) return
+    hasClosed ||= ((header[0] as number) & 0x0f) === closeOpcode
+    payloadLeft = payloadLengthOf(header)
+    headerLength = 0
+  }
+
+  return {
+    isAtBoundary,
+    hasClosed: () => hasClosed,
+    follow(chunk, untilBoundary) {
+      let at = 0
+      while (at < chunk.length) {
+        if (untilBoundary && isAtBoundary()) break
+        if (payloadLeft > 0) {
+          const step = Math.min(payloadLeft, chunk.length - at)
+          payloadLeft -= step
+          at += step
+        } else {
+          takeHeader(chunk[at] as number)
+          at += 1
+        }
+      }
+      return at
+    },
+  }
+}
+
+/**
+ * A Close frame without a reason.
+ * @param code RFC 6455 §7.4.1 @param isMasked as a client's must be (§5.3)
+ */
+export function closeFrame(code: number, isMasked: boolean): Buffer {
+  const payload = Buffer.from([code >> 8, code & 0xff])
+  if (!isMasked) return Buffer.concat([Buffer.from([0x80 | closeOpcode, payload.length]), payload])
+  const mask = randomBytes(4)
+  const masked = payload.map((byte, index) => byte ^ (mask[index] as number))
+  return Buffer.concat([Buffer.from([0x80 | closeOpcode, 0x80 | payload.length]), mask, masked])
+}
+
+const closeOpcode = 0x8
+
+/** Two bytes, eight of a long length, four of a mask. */
+const longestHeader = 14
+
+function headerLengthOf(header: Buffer): number {
+  const second = header[1] as number
+  const length = second & 0x7f
+  return 2 + (length === 126 ? 2 : length === 127 ? 8 : 0) + ((second & 0x80) === 0 ? 0 : 4)
+}
+
+function payloadLengthOf(header: Buffer): number {
+  const length = (header[1] as number) & 0x7f
+  if (length === 126) return header.readUInt16BE(2)
+  return length === 127 ? header.readUInt32BE(2) * 2 ** 32 + header.readUInt32BE(6) : length
+}

@@ -1,0 +1,106 @@
+// What may be said of an upstream, and what is said of what may not (CONTRACT §2, `upstreams`).
+
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { formatProblem } from '../../src/config/problem.ts'
+import { issue } from '../upstream/authority.ts'
+
+const files: Record<string, string> = {
+  'text.pem': 'no certificate',
+  'half.pem': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+}
+
+function load(app: string, toServe = true) {
+  const readFile = (path: string) => {
+    if (path === 'gateway.yaml') return `upstreams:\n  app: { ${app} }\n`
+    if (files[path] === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    return files[path]
+  }
+  return loadConfig({ file: 'gateway.yaml', env: {}, readFile, toServe })
+}
+
+function problems(app: string, toServe = true): string[] {
+  const loaded = load(app, toServe)
+  return 'problems' in loaded ? loaded.problems.map(formatProblem) : []
+}
+
+const one = 'targets: ["http://a"]'
+const tls = 'targets: ["https://a"]'
+
+describe('upstreams', () => {
+  it('of several targets, with everything that can be said of them, are read', () => {
+    const loaded = load(
+      'targets: ["http://a", "http://b:81"], health: { path: "/health?deep=1" }, retries: 0, circuit_breaker: {}',
+    )
+    expect('config' in loaded && loaded.config.upstreams.app).toMatchObject({
+      targets: ['http://a', 'http://b:81'],
+      health: {
+        path: '/health?deep=1',
+        interval: 5_000,
+        timeout: 1_000,
+        unhealthy_after: 3,
+        healthy_after: 1,
+      },
+      retries: 0,
+      circuit_breaker: { failures: 50, of_at_least: 20, open_for: 10_000 },
+    })
+  })
+
+  it.each([
+    [`${one}, health: {}`, 'upstreams.app.health.path  is required: a path such as /health'],
+    [
+      `${one}, health: { path: health }`,
+      'upstreams.app.health.path  must be a path such as /health, in ASCII and percent-encoded, without a fragment',
+    ],
+    [
+      `${one}, health: { path: /, unhealthy_after: 0 }`,
+      'upstreams.app.health.unhealthy_after  must be at least 1',
+    ],
+    [`${one}, retries: 11`, 'upstreams.app.retries  must be at most 10'],
+    [
+      `${one}, circuit_breaker: { failures: 50 }`,
+      'upstreams.app.circuit_breaker.failures  must be a percentage such as 50%',
+    ],
+    [
+      `${one}, circuit_breaker: { failures: 0% }`,
+      'upstreams.app.circuit_breaker.failures  must be a percentage of 1% to 100%, such as 50%',
+    ],
+    [
+      `${one}, circuit_breaker: { failures: 101% }`,
+      'upstreams.app.circuit_breaker.failures  must be a percentage of 1% to 100%, such as 50%',
+    ],
+    [
+      `${one}, tls: { server_name: a }`,
+      'upstreams.app.tls  is for https targets, of which there is none here',
+    ],
+    [
+      `${tls}, tls: { ca: nowhere.pem }`,
+      'upstreams.app.tls.ca  cannot read the file "nowhere.pem" (no such file)',
+    ],
+    [`${tls}, tls: { ca: text.pem }`, 'upstreams.app.tls.ca  holds no certificates in PEM, or broken ones'],
+    [`${tls}, tls: { ca: half.pem }`, 'upstreams.app.tls.ca  holds no certificates in PEM, or broken ones'],
+    [
+      `${tls}, tls: { server_name: "a b" }`,
+      'upstreams.app.tls.server_name  must be a host name such as api.example.com, in ASCII and without wildcards',
+    ],
+  ])('%s is a problem, with its place', (app, message) => {
+    const found = problems(app)
+    expect(found).toEqual([expect.stringMatching(/^gateway\.yaml:2:\d+ {2}/)])
+    expect(found[0]).toContain(message)
+  })
+
+  it('need not have their authorities at hand where nothing is to be served', () => {
+    expect(problems(`${tls}, tls: { ca: nowhere.pem }`, false)).toEqual([])
+  })
+
+  it('may name a file of several authorities', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'peage-authorities-'))
+    const pems = ['a', 'b'].map(name => readFileSync(issue(folder, name, 'DNS:a').ca, 'utf8'))
+    rmSync(folder, { recursive: true })
+    files['both.pem'] = `# ours\n${pems.join('\n')}`
+    expect(problems(`${tls}, tls: { ca: both.pem }`)).toEqual([])
+  })
+})

@@ -1,0 +1,20 @@
+// A route as a file declares it, with everything else as it is by default.
+import type { RouteConfig } from '../../src/config/schema.ts'
+import { compileRoute, type Route } from '../../src/gate/route.ts'
+
+export function routeWith(declared: Partial<RouteConfig>): Route {
+  return compileRoute({
+    name: 'r',
+    path: '/*',
+    hosts: [],
+    upstream: 'u',
+    auth: 'none',
+    free_daily: false,
+    forward_credentials: false,
+    forward_email: false,
+    identity_assertion: false,
+    allow_in_path: [],
+    websocket: false,
+    ...declared,
+  })
+}

@@ -1,0 +1,68 @@
+// The request log: one whole JSON line a request, whatever the request holds.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, requestBytes } from '../security/raw-client.ts'
+import { newUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+describe('the request log', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: public, path: /public/*, upstream: app, auth: none }
+  - { name: mine, path: /mine/*, upstream: app }
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  async function lineOf(target: string, lines: string[] = []): Promise<Record<string, unknown>> {
+    gateway.log.length = 0
+    await ask(gateway.url, requestBytes('GET', target, lines), 'GET')
+    await expect.poll(() => gateway.log.at(-1)).toContain('"msg":"request"')
+    return JSON.parse(gateway.log.at(-1) as string)
+  }
+
+  it('tells what was asked and decided', async () => {
+    const line = await lineOf('/public/a?secret=1', ['X-Request-Id: an-id'])
+    const { time, duration_ms, ...rest } = line
+    expect(rest).toEqual({
+      level: 30,
+      request_id: 'an-id',
+      route: 'public',
+      decision: 'forwarded',
+      outcome: 'complete',
+      method: 'GET',
+      path: '/public/a',
+      status: 200,
+      client: '127.0.0.1',
+      msg: 'request',
+    })
+    expect(duration_ms).toBeGreaterThan(0)
+    expect(String(time)).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect(Math.abs(Date.parse(String(time)) - Date.now())).toBeLessThan(5_000)
+  })
+
+  it('names the user and a refusal, and no user where there is none', async () => {
+    const user = await newUser(gateway)
+    const admitted = await lineOf('/mine/a', [`Authorization: Bearer ${user.access}`])
+    const refused = await lineOf('/mine/a')
+    expect([admitted.user_id, admitted.decision, admitted.route]).toEqual([user.id, 'forwarded', 'mine'])
+    expect([refused.user_id, refused.decision, refused.status]).toEqual([undefined, 'token_invalid', 401])
+  })
+
+  it.each(['/public/"', '/nowhere/"},{"level":60', '/public/\\'])(
+    'stays one line of JSON for the target %j',
+    async target => {
+      const { path, msg } = await lineOf(target)
+      expect([path, msg]).toEqual([target, 'request'])
+      expect(gateway.log.filter(line => line.trimEnd().includes('\n'))).toEqual([])
+    },
+  )
+})

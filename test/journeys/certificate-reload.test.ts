@@ -1,0 +1,128 @@
+// A certificate is renewed while the gateway serves: by an editor, by Kubernetes, by halves, or badly.
+import { once } from 'node:events'
+import { copyFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { first, second, type TestCertificate, tlsSettings } from '../support/certificates.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+/** A few seconds (CONTRACT §2). */
+const soon = { timeout: 5_000, interval: 100 }
+
+let folder: string
+let upstream: Upstream
+let gateway: TestGateway
+/** As Kubernetes mounts a secret: files are links into `..data`, which is a link to a folder of one version. */
+const inFolder = (name: string) => join(folder, name)
+
+async function mount(version: string, { cert, key }: TestCertificate['files']): Promise<void> {
+  await mkdir(inFolder(version))
+  await copyFile(cert, inFolder(`${version}/tls.crt`))
+  await copyFile(key, inFolder(`${version}/tls.key`))
+  await symlink(version, inFolder('..new'))
+  await rename(inFolder('..new'), inFolder('..data'))
+}
+
+/** Whose certificate a new connection is shown. */
+async function shown(): Promise<string> {
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  const { CN } = socket.getPeerCertificate().subject
+  socket.destroy()
+  return /\((.*)\)/.exec(String(CN))?.[1] ?? ''
+}
+
+const logged = (sentence: string) => gateway.log.filter(line => line.includes(sentence)).length
+const refusals = () => logged('the new certificate is not taken')
+
+describe('a certificate that is renewed', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-tls-'))
+    await mount('..1', first.files)
+    await symlink('..data/tls.crt', inFolder('tls.crt'))
+    await symlink('..data/tls.key', inFolder('tls.key'))
+    upstream = await startUpstream()
+    const server = tlsSettings({ cert: inFolder('tls.crt'), key: inFolder('tls.key') })
+    gateway = await startGateway(routes(upstream.url), undefined, { server })
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('by a swapped link is shown to new connections within seconds; open ones stay', async () => {
+    const open = new RawConnection(gateway.url)
+    open.write(requestBytes('GET', '/public/1'))
+    expect((await open.answer())?.status).toBe(200)
+    expect(await shown()).toBe('first')
+    await mount('..2', second.files)
+    await expect.poll(shown, soon).toBe('second')
+    open.write(requestBytes('GET', '/public/2'))
+    expect((await open.answer())?.status).toBe(200)
+    open.close()
+    expect(logged('a new certificate is taken')).toBe(1)
+  })
+
+  it('one file after the other is taken when both are there, without a warning for the moment between', async () => {
+    await copyFile(first.files.cert, inFolder('..data/tls.crt'))
+    await copyFile(first.files.key, inFolder('..data/tls.key'))
+    await expect.poll(shown, soon).toBe('first')
+    expect(refusals()).toBe(0)
+  })
+
+  it('with a key of another certificate is warned of once, and the one before stays', async () => {
+    await copyFile(second.files.cert, inFolder('..data/tls.crt'))
+    await expect.poll(refusals, soon).toBe(1)
+    const said = gateway.log.find(line => line.includes('not taken')) ?? ''
+    expect(JSON.parse(said)).toMatchObject({
+      level: 40,
+      fault: `server.tls.key: ${inFolder('tls.key')} is not the key of the certificate in server.tls.cert`,
+    })
+    expect(said).not.toContain('PRIVATE')
+    // Three more looks at the same files.
+    await new Promise(resolve => setTimeout(resolve, 3_000))
+    expect([refusals(), await shown()]).toEqual([1, 'first'])
+  })
+
+  it.each([
+    ['broken', 'no certificate', 'holds no certificate in PEM'],
+    ['away', undefined, 'no such file'],
+  ])('that is %s is warned of, and the next good one is taken', async (_, text, why) => {
+    const before = refusals()
+    if (text === undefined) await rm(inFolder('..data/tls.crt'))
+    else await writeFile(inFolder('..data/tls.crt'), text)
+    await expect.poll(refusals, soon).toBe(before + 1)
+    expect(gateway.log.filter(line => line.includes('not taken')).at(-1)).toContain(why)
+    const now = await shown()
+    const next = now === 'first' ? second : first
+    await copyFile(next.files.cert, inFolder('..data/tls.crt'))
+    await copyFile(next.files.key, inFolder('..data/tls.key'))
+    await expect.poll(shown, soon).toBe(next === first ? 'first' : 'second')
+  })
+})
+
+describe('a start', () => {
+  it.each([
+    [
+      'a file that is not there',
+      { cert: '/nowhere/tls.crt', key: first.files.key },
+      /server\.tls\.cert: cannot read the file "\/nowhere\/tls\.crt" \(no such file\)/,
+    ],
+    [
+      'a key of another certificate',
+      { cert: first.files.cert, key: second.files.key },
+      /server\.tls\.key: .*test-only-second\.key\.pem is not the key of the certificate/,
+    ],
+  ])('with %s fails in a sentence that names it', async (_, files, sentence) => {
+    await expect(
+      startGateway(routes('http://127.0.0.1:9'), undefined, { server: tlsSettings(files) }),
+    ).rejects.toThrow(sentence)
+  })
+})

@@ -1,0 +1,288 @@
+// CONTRACT §6, CORS: what browsers of other origins are told, on every answer and before it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { call, newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const page = 'https://app.example.com'
+const partner = 'https://partner.example.org'
+const exposed = 'X-Peage-Error, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
+
+const routes = (upstream: string) => `upstreams:
+  echo: { targets: ['${upstream}'] }
+  nobody: { targets: ['http://127.0.0.1:1'] }
+routes:
+  - { name: courses, path: /courses/*, upstream: echo, free_daily: true, methods: [GET] }
+  - { name: pro, path: /pro, upstream: echo, plans: [pro] }
+  - { name: public, path: /public, upstream: echo, auth: none }
+  - { name: ruled, path: /ruled, upstream: echo, auth: none,
+      headers: { response: { set: { Access-Control-Allow-Origin: 'https://wrong.example', Vary: Accept } } } }
+  - { name: limited, path: /limited, upstream: echo, auth: none, rate_limit: 1/1h }
+  - { name: down, path: /down, upstream: nobody, auth: none }
+  - { name: partner, path: /partner, upstream: echo, methods: [POST],
+      cors: { origins: ['${partner}'], credentials: true, expose_headers: [X-Total-Count], max_age: 90s } }
+  - { name: partner-read, path: /partner, upstream: echo, auth: none, methods: [GET], cors: { origins: ['*'] } }
+`
+
+describe('with CORS configured', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  let user: TestUser
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(routes(upstream.url), undefined, {
+      server: `, cors: { origins: ['HTTPS://APP.example.com:443'] }`,
+    })
+    user = await newUser(gateway)
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+    upstream.answer = undefined
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const ask = (path: string, method: string, headers: Record<string, string> = {}, origin = page) =>
+    call(gateway.url, 'OPTIONS', path, {
+      headers: { origin, 'access-control-request-method': method, ...headers },
+    })
+  const get = (path: string, headers: Record<string, string> = { origin: page }, token?: string) =>
+    call(gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+  const dailyUsage = async () => {
+    const sql = 'select daily_usage from users where id = $1'
+    const [row] = await gateway.sql<{ daily_usage: number }>(sql, [user.id])
+    return row?.daily_usage
+  }
+
+  it('a preflight is answered before every guard, spends nothing, and the upstream hears nothing of it', async () => {
+    const asked = { 'access-control-request-headers': 'authorization,content-type' }
+    for (let i = 0; i < 3; i++) {
+      for (const path of ['/courses/1', '/limited', '/down']) {
+        const answer = await ask(path, 'GET', asked)
+        expect([answer.status, answer.text]).toEqual([204, ''])
+        expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+        expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type')
+        expect(answer.headers.get('access-control-allow-methods')).toContain('GET')
+        expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+        expect(answer.headers.get('access-control-max-age')).toBe('600')
+        expect(answer.headers.get('vary')).toBe('Origin')
+        expect(answer.headers.get('cache-control')).toBe('no-store')
+        expect(answer.headers.get('x-request-id')).not.toBeNull()
+        expect(answer.headers.get('content-length')).toBeNull()
+      }
+    }
+    expect(upstream.received).toEqual([])
+    expect(await dailyUsage()).toBe(0)
+    expect((await get('/limited')).status).toBe(200)
+  })
+
+  it('a preflight with credentials, two of them even, is answered all the same', async () => {
+    const answer = await ask('/pro', 'GET', { authorization: 'Bearer x', 'x-api-key': 'y' })
+    expect(answer.status).toBe(204)
+  })
+
+  it.each([
+    ['/api/v1/auth/login', 'POST'],
+    ['/API/v1/auth/Register/', 'POST'],
+    ['/.well-known/jwks.json', 'GET'],
+  ])('a preflight to our own %s is answered', async (path, method) => {
+    const answer = await ask(path, method)
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+    expect(answer.headers.get('access-control-allow-methods')).toContain(method)
+  })
+
+  it('a preflight for a method that the path does not declare names those that it does', async () => {
+    const answer = await ask('/courses/1', 'DELETE')
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
+    expect((await ask('/public', 'PROPFIND')).headers.get('access-control-allow-methods')).toMatch(
+      /, PROPFIND$/,
+    )
+    expect((await ask('/public', 'no such')).headers.get('access-control-allow-methods')).not.toContain(
+      'no such',
+    )
+  })
+
+  it('a preflight of another origin is answered without a permission', async () => {
+    for (const origin of [
+      'https://evil.example',
+      'null',
+      '*',
+      'http://app.example.com',
+      `${page}.evil.example`,
+    ]) {
+      const answer = await ask('/public', 'GET', {}, origin)
+      expect(answer.status).toBe(204)
+      expect([...answer.headers.keys()].filter(name => name.startsWith('access-control-'))).toEqual([])
+      expect(answer.headers.get('vary')).toBe('Origin')
+    }
+  })
+
+  it('an unknown path and a forbidden one are refused as ever, and the page may read why', async () => {
+    for (const [path, status, code] of [
+      ['/nothing', 404, 'route_unknown'],
+      ['/api/v1/auth/nothing', 404, 'route_unknown'],
+      ['/a%2Fb', 400, 'path_invalid'],
+    ] as const) {
+      const answer = await ask(path, 'GET')
+      expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([status, code])
+      expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+    }
+  })
+
+  it('OPTIONS without the two fields goes on as any request', async () => {
+    for (const headers of [{}, { origin: page }, { 'access-control-request-method': 'GET' }] as const) {
+      const answer = await call(gateway.url, 'OPTIONS', '/public', { headers })
+      expect(answer.status).toBe(200)
+    }
+    expect(upstream.received.map(({ method }) => method)).toEqual(['OPTIONS', 'OPTIONS', 'OPTIONS'])
+    expect((await call(gateway.url, 'OPTIONS', '/pro')).status).toBe(401)
+    expect(
+      (await call(gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers: { origin: page } })).status,
+    ).toBe(405)
+  })
+
+  it('the upstream’s own CORS fields are replaced, its Vary is kept', async () => {
+    upstream.answer = (_request, response) => {
+      response.setHeader('Access-Control-Allow-Origin', '*')
+      response.setHeader('Access-Control-Allow-Credentials', 'true')
+      response.setHeader('Access-Control-Expose-Headers', 'X-Secret')
+      response.setHeader('Vary', 'Accept-Encoding')
+      response.end('ok')
+    }
+    const answer = await get('/public')
+    expect([answer.status, answer.text]).toEqual([200, 'ok'])
+    expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+    expect(answer.headers.get('access-control-expose-headers')).toBe(exposed)
+    expect(answer.headers.get('vary')).toBe('Accept-Encoding, Origin')
+    for (const headers of [{}, { origin: 'https://evil.example' }] as const) {
+      const other = await get('/public', headers)
+      expect([...other.headers.keys()].filter(name => name.startsWith('access-control-'))).toEqual([])
+      expect(other.headers.get('vary')).toBe('Accept-Encoding, Origin')
+    }
+  })
+
+  it('a route’s header rules say nothing beside CORS, and their Vary is kept', async () => {
+    const answer = await get('/ruled')
+    expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+    expect(answer.headers.get('vary')).toBe('Accept, Origin')
+  })
+
+  it('refusals and failures can be read by the page', async () => {
+    await get('/courses/1', { origin: page }, user.access)
+    const seen = [
+      await get('/pro'),
+      await get('/pro', { origin: page }, user.access),
+      await get('/courses/1', { origin: page }, user.access),
+      await get('/limited'),
+      await get('/nothing'),
+      await call(gateway.url, 'PUT', '/courses/1', { headers: { origin: page } }),
+      await get('/down'),
+      await get('/%2f'),
+      await call(gateway.url, 'POST', '/api/v1/auth/login', { headers: { origin: page }, body: {} }),
+      await call(gateway.url, 'GET', '/api/v1/auth/login', { headers: { origin: page } }),
+    ]
+    expect(seen.map(({ status }) => status)).toEqual([401, 403, 429, 429, 404, 405, 502, 400, 400, 405])
+    for (const { headers } of seen) {
+      expect(headers.get('x-peage-error')).not.toBeNull()
+      expect(headers.get('access-control-allow-origin')).toBe(page)
+      expect(headers.get('access-control-expose-headers')).toBe(exposed)
+      expect(headers.get('vary')).toBe('Origin')
+    }
+  })
+
+  it('our own answers can be read by the page', async () => {
+    const { email, password } = user
+    const login = await call(gateway.url, 'POST', '/api/v1/auth/login', {
+      headers: { origin: page },
+      body: { email, password },
+    })
+    const jwks = await get('/.well-known/jwks.json')
+    for (const { status, headers } of [login, jwks]) {
+      expect(status).toBe(200)
+      expect(headers.get('access-control-allow-origin')).toBe(page)
+      expect(headers.get('vary')).toBe('Origin')
+    }
+    expect((await get('/.well-known/jwks.json', {})).headers.get('vary')).toBe('Origin')
+  })
+
+  it('a route’s own CORS replaces the server’s, on its preflights, answers and refusals', async () => {
+    const asked = await ask('/partner', 'POST', {}, partner)
+    expect(asked.headers.get('access-control-allow-origin')).toBe(partner)
+    expect(asked.headers.get('access-control-allow-credentials')).toBe('true')
+    expect(asked.headers.get('access-control-allow-methods')).toBe('POST')
+    expect(asked.headers.get('access-control-max-age')).toBe('90')
+    expect((await ask('/partner', 'POST')).headers.get('access-control-allow-origin')).toBeNull()
+
+    const post = (token?: string) =>
+      call(gateway.url, 'POST', '/partner', {
+        headers: { origin: partner },
+        ...(token === undefined ? {} : { token }),
+      })
+    for (const [answer, status] of [
+      [await post(), 401],
+      [await post(user.access), 200],
+    ] as const) {
+      expect(answer.status).toBe(status)
+      expect(answer.headers.get('access-control-allow-origin')).toBe(partner)
+      expect(answer.headers.get('access-control-allow-credentials')).toBe('true')
+      expect(answer.headers.get('access-control-expose-headers')).toBe(`${exposed}, X-Total-Count`)
+    }
+  })
+
+  it('the method that is asked for chooses between the routes of a path', async () => {
+    const read = await ask('/partner', 'GET', {}, 'https://anybody.example')
+    expect(read.headers.get('access-control-allow-origin')).toBe('*')
+    expect(read.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
+    expect((await get('/partner', { origin: 'null' })).headers.get('access-control-allow-origin')).toBe('*')
+    const put = await call(gateway.url, 'PUT', '/partner', { headers: { origin: partner } })
+    expect([put.status, put.headers.get('access-control-allow-origin')]).toEqual([405, partner])
+  })
+
+  it('a preflight’s line in the log names the route', async () => {
+    const answer = await ask('/partner', 'POST', {}, partner)
+    const id = answer.headers.get('x-request-id')
+    await expect.poll(() => gateway.log.find(line => line.includes(String(id)))).toBeDefined()
+    const line = JSON.parse(String(gateway.log.find(text => text.includes(String(id)))))
+    expect(line).toMatchObject({ route: 'partner', decision: 'answered', method: 'OPTIONS', status: 204 })
+  })
+})
+
+describe('with CORS on one route only', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(`upstreams: { echo: { targets: ['${upstream.url}'] } }
+routes:
+  - { path: /open, upstream: echo, auth: none, cors: { origins: ['${page}'] } }
+  - { path: /plain, upstream: echo, auth: none }
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  it('preflights elsewhere go on as any request, and nothing is added or taken away there', async () => {
+    const headers = { origin: page, 'access-control-request-method': 'POST' }
+    expect((await call(gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
+    expect((await call(gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)
+    expect((await call(gateway.url, 'OPTIONS', '/plain', { headers })).status).toBe(200)
+    expect(upstream.received.map(({ method, url }) => [method, url])).toEqual([['OPTIONS', '/plain']])
+    upstream.answer = (_request, response) => {
+      response.setHeader('Access-Control-Allow-Origin', '*')
+      response.end()
+    }
+    const answer = await call(gateway.url, 'GET', '/plain', { headers: { origin: page } })
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    expect(answer.headers.get('vary')).toBeNull()
+    expect(
+      (await call(gateway.url, 'GET', '/nothing', { headers: { origin: page } })).headers.get('vary'),
+    ).toBeNull()
+  })
+})

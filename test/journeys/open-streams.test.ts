@@ -1,0 +1,352 @@
+// CONTRACT §4: an open WebSocket or event stream ends within 1 s when its user would not be let in any more.
+import { createHash } from 'node:crypto'
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { newUser, type TestUser } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
+import { services } from '../support/setups.ts'
+import {
+  accepted,
+  handshake,
+  openWebSocket,
+  startWebSocketUpstream,
+  type WebSocketUpstream,
+} from '../support/web-sockets.ts'
+
+const routes = (upstream: string) => `upstreams:
+  app: { targets: ['${upstream}'] }
+routes:
+  - { name: chat, path: /chat, upstream: app, websocket: true }
+  - { name: paid, path: /paid, upstream: app, websocket: true, plans: [premium, pro] }
+  - { name: maybe, path: /maybe, upstream: app, websocket: true, auth: optional }
+`
+
+const events: NonNullable<WebSocketUpstream['answer']> = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+}
+
+/** Whether a WebSocket is still open, as an echo tells. */
+async function echoes(client: Awaited<ReturnType<typeof openWebSocket>>): Promise<boolean> {
+  client.socket.send('there?')
+  return (await client.next()) === 'there?'
+}
+
+/** The background has other statements of its own. */
+const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
+
+const giveKey = (gateway: TestGateway, user: TestUser, key: string) =>
+  gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
+    user.id,
+    createHash('sha256').update(key).digest('hex'),
+  ])
+
+const deactivate = (gateway: TestGateway, user: TestUser) =>
+  gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+
+describe('an open stream', () => {
+  let upstream: WebSocketUpstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    upstream = await startWebSocketUpstream()
+    upstream.answer = events
+    gateway = await startGateway(routes(upstream.url))
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const open = (path: string, asking: Parameters<typeof openWebSocket>[1]) =>
+    openWebSocket(gateway.url + path, asking)
+
+  it('a WebSocket is closed with 1008 within 1 s of its user’s deactivation, and no other is', async () => {
+    const [user, other] = [await newUser(gateway), await newUser(gateway)]
+    const kept = await open('/chat', { token: other.access })
+    const ended = await open('/chat', { token: user.access })
+    await deactivate(gateway, user)
+    const started = performance.now()
+    const { code, at } = await ended.closed
+    expect([code, at - started < 1_000]).toEqual([1008, true])
+    await expect.poll(() => upstream.closed).toContainEqual({ code: 1001 })
+    expect(await echoes(kept)).toBe(true)
+    kept.socket.terminate()
+  })
+
+  it('an event stream ends in order within 1 s of its user’s deletion', async () => {
+    const user = await newUser(gateway)
+    const response = await fetch(`${gateway.url}/chat`, {
+      headers: { authorization: `Bearer ${user.access}` },
+    })
+    await gateway.sql('delete from users where id = $1', [user.id])
+    const started = performance.now()
+    expect(await response.text()).toBe('data: 1\n\n')
+    expect(performance.now() - started).toBeLessThan(1_000)
+  })
+
+  it('a plan that the route does not admit closes it; one that it admits does not', async () => {
+    const user = await newUser(gateway, 'premium')
+    const paid = await open('/paid', { token: user.access })
+    const chat = await open('/chat', { token: user.access })
+    await gateway.sql("update users set plan = 'pro' where id = $1", [user.id])
+    await new Promise(resolve => setTimeout(resolve, 1_100))
+    expect(await echoes(paid)).toBe(true)
+    await gateway.sql("update users set plan = 'free' where id = $1", [user.id])
+    const started = performance.now()
+    const { code, at } = await paid.closed
+    expect([code, at - started < 1_000]).toEqual([1008, true])
+    expect(await echoes(chat)).toBe(true)
+    chat.socket.terminate()
+  })
+
+  it('the revocation of its key closes what was opened with it, and not what its user opened with a token', async () => {
+    const user = await newUser(gateway)
+    await giveKey(gateway, user, 'peage_a')
+    const byKey = await open('/chat', { headers: { 'x-api-key': 'peage_a' } })
+    const byToken = await open('/chat', { token: user.access })
+    // As a new key revokes the one before: the user has a live key, but not this one.
+    await gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
+    await giveKey(gateway, user, 'peage_b')
+    const started = performance.now()
+    const { code, at } = await byKey.closed
+    expect([code, at - started < 1_000]).toEqual([1008, true])
+    expect(await echoes(byToken)).toBe(true)
+    byToken.socket.terminate()
+  })
+
+  it('a logout or the expiry of its token closes nothing', async () => {
+    const user = await newUser(gateway)
+    const client = await open('/chat', { token: user.access })
+    await fetch(`${gateway.url}/api/v1/auth/logout`, {
+      method: 'POST',
+      body: JSON.stringify({ refresh_token: user.refresh }),
+    })
+    gateway.clock.at += 16 * 60_000
+    await new Promise(resolve => setTimeout(resolve, 1_100))
+    expect(await echoes(client)).toBe(true)
+    client.socket.terminate()
+  })
+
+  it('nothing is asked of the store where only strangers have streams, nor where nobody has', async () => {
+    const { database } = gateway.backing
+    const query = database.query
+    const statements: string[] = []
+    // Those of the tests before are looked after no more.
+    await new Promise(resolve => setTimeout(resolve, 600))
+    const stranger = await open('/maybe', {})
+    database.query = (...parts) => {
+      if (isAboutStreams(parts[0])) statements.push(parts[0])
+      return query(...parts) as never
+    }
+    await new Promise(resolve => setTimeout(resolve, 1_200))
+    expect(statements).toEqual([])
+    expect(await echoes(stranger)).toBe(true)
+    stranger.socket.terminate()
+    database.query = query
+  })
+
+  it('one statement asks for all', async () => {
+    const { database } = gateway.backing
+    const users = [await newUser(gateway), await newUser(gateway), await newUser(gateway)]
+    const clients = await Promise.all(users.map(({ access }) => open('/chat', { token: access })))
+    const query = database.query
+    const asked: unknown[] = []
+    database.query = (sql, values) => {
+      if (isAboutStreams(sql)) asked.push(values?.[0])
+      return query(sql, values) as never
+    }
+    await expect.poll(() => asked.length, { timeout: 2_000 }).toBeGreaterThan(1)
+    database.query = query
+    for (const ids of asked)
+      expect((ids as number[]).toSorted()).toEqual(users.map(({ id }) => id).toSorted())
+    for (const { socket } of clients) socket.terminate()
+  })
+
+  describe('with a frame under way', () => {
+    const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
+
+    /** What a client has received of an upstream that writes these pieces, one every 40 ms, until all has ended. */
+    async function received(piece: (index: number) => Buffer): Promise<{ bytes: Buffer; took: number }> {
+      const user = await newUser(gateway)
+      upstream.refuse = socket => {
+        socket.write(switching)
+        socket.resume()
+        let index = 0
+        const timer = setInterval(() => socket.write(piece(index++)), 40)
+        socket.on('close', () => clearInterval(timer))
+        socket.on('end', () => socket.end())
+      }
+      const client = new RawConnection(gateway.url)
+      client.write(requestBytes('GET', '/chat', [...handshake, `Authorization: Bearer ${user.access}`]))
+      expect((await client.answer())?.status).toBe(101)
+      await expect.poll(() => client.unread.length).toBeGreaterThan(0)
+      await deactivate(gateway, user)
+      const started = performance.now()
+      expect(await client.endsWithin(2_000)).toBe(true)
+      upstream.refuse = undefined
+      client.close()
+      return { bytes: client.unread, took: performance.now() - started }
+    }
+
+    it('the Close frame comes behind its end', async () => {
+      const size = 40_000
+      const header = Buffer.from([0x82, 126, size >> 8, size & 0xff])
+      // Four pieces a frame, of a byte that would pass for the header of a text frame.
+      const piece = Buffer.alloc(size / 4, 0x81)
+      const { bytes, took } = await received(index =>
+        index % 4 === 0 ? Buffer.concat([header, piece]) : piece,
+      )
+      expect(took).toBeLessThan(1_000)
+      const frame = size + header.length
+      const whole = Math.floor(bytes.length / frame)
+      expect(whole).toBeGreaterThan(0)
+      for (let i = 0; i < whole; i++) {
+        expect(bytes.subarray(i * frame, i * frame + 4).equals(header)).toBe(true)
+      }
+      // No diff of megabytes where it fails.
+      expect(
+        bytes
+          .subarray(whole * frame)
+          .subarray(0, 9)
+          .toString('hex'),
+      ).toBe('880203f0')
+    })
+
+    it('one that does not end is cut off, without a Close frame', async () => {
+      const header = Buffer.from([0x82, 127, 0, 0, 0, 0, 0x40, 0, 0, 0])
+      const piece = Buffer.alloc(1_000, 1)
+      const { bytes, took } = await received(index => (index === 0 ? Buffer.concat([header, piece]) : piece))
+      expect(took).toBeLessThan(1_000)
+      expect((bytes.length - header.length) % piece.length).toBe(0)
+    })
+
+    it('an upstream that has closed hears no second Close frame', async () => {
+      const { bytes } = await received(index =>
+        index === 0 ? Buffer.from([0x88, 2, 0x03, 0xe8]) : Buffer.alloc(0),
+      )
+      expect(bytes.toString('hex')).toBe('880203e8')
+    })
+  })
+
+  it('the first byte of an event stream is there within 50 ms of the upstream’s', async () => {
+    let written = 0
+    upstream.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+      setTimeout(() => {
+        written = performance.now()
+        response.write('data: 1\n\n')
+      }, 100)
+    }
+    const { access } = await newUser(gateway)
+    const late: number[] = []
+    for (let i = 0; i < 5; i++) {
+      const response = await fetch(`${gateway.url}/chat`, { headers: { authorization: `Bearer ${access}` } })
+      const reader = response.body?.getReader()
+      await reader?.read()
+      late.push(performance.now() - written)
+      await reader?.cancel()
+    }
+    upstream.answer = events
+    expect(late.toSorted((a, b) => a - b)[2]).toBeLessThan(50)
+  })
+})
+
+describeWithServices('open streams of two replicas', () => {
+  it('are closed within 1 s of what the other one, or another program, changes', async () => {
+    const stores: Stores = await services.open()
+    const upstream = await startWebSocketUpstream()
+    upstream.answer = events
+    const replicas = await Promise.all([
+      startGateway(routes(upstream.url), stores),
+      startGateway(routes(upstream.url), stores),
+    ])
+    const [first, second] = replicas
+    const user = await newUser(first)
+    const clients = await Promise.all(
+      replicas.map(({ url }) => openWebSocket(`${url}/chat`, { token: user.access })),
+    )
+    const response = await fetch(`${second.url}/chat`, {
+      headers: { authorization: `Bearer ${user.access}` },
+    })
+    const stream = response.text()
+    const started = performance.now()
+    const answer = await fetch(`${first.admin}/admin/v1/users/${user.id}`, {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${first.adminToken}` },
+      body: JSON.stringify({ is_active: 0 }),
+    })
+    expect(answer.status).toBe(200)
+    for (const { closed } of clients) {
+      const { code, at } = await closed
+      expect([code, at - started < 1_000]).toEqual([1008, true])
+    }
+    await stream
+    expect(performance.now() - started).toBeLessThan(1_000)
+
+    const other = await newUser(first)
+    const open = await openWebSocket(`${second.url}/chat`, { token: other.access })
+    const program = new Client({ connectionString: stores.postgres })
+    await program.connect()
+    await program.query('update users set is_active = 0 where id = $1', [other.id])
+    const changed = performance.now()
+    await program.end()
+    const { code, at } = await open.closed
+    expect([code, at - changed < 1_000]).toEqual([1008, true])
+    await Promise.all(replicas.map(replica => replica.stop()))
+    await upstream.close()
+    await services.drop(stores)
+  })
+})
+
+describeWithPostgresBinary('open streams while the store is away', () => {
+  let postgres: Server
+  let upstream: WebSocketUpstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    ;[postgres, upstream] = await Promise.all([
+      startPostgres(inject('postgresBin')),
+      startWebSocketUpstream(),
+    ])
+    gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: '' })
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([postgres?.stop(), upstream?.close()])
+  })
+
+  it('stay open, and are checked within 1 s of its return', async () => {
+    const [user, other] = [await newUser(gateway), await newUser(gateway)]
+    const kept = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
+    const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
+    await postgres.kill()
+    await new Promise(resolve => setTimeout(resolve, 1_500))
+    expect(await echoes(client)).toBe(true)
+    await postgres.restart()
+    const program = new Client({ connectionString: postgres.url })
+    await program.connect()
+    await program.query('update users set is_active = 0 where id = $1', [user.id])
+    const returned = performance.now()
+    await program.end()
+    const { code, at } = await client.closed
+    expect([code, at - returned < 1_000]).toEqual([1008, true])
+    expect(await echoes(kept)).toBe(true)
+    kept.socket.terminate()
+  })
+
+  it('are closed after 30 s without it, those of strangers not', async () => {
+    const user = await newUser(gateway)
+    const stranger = await openWebSocket(`${gateway.url}/maybe`)
+    const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
+    await postgres.kill()
+    gateway.clock.at += 25_000
+    await new Promise(resolve => setTimeout(resolve, 1_500))
+    expect(await echoes(client)).toBe(true)
+    gateway.clock.at += 5_000
+    expect((await client.closed).code).toBe(1008)
+    expect(await echoes(stranger)).toBe(true)
+    stranger.socket.terminate()
+    await postgres.restart()
+  })
+})

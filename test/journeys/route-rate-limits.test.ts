@@ -1,0 +1,203 @@
+// CONTRACT §2 `routes[].rate_limit`, §4: who is limited by what, in which place, and what the client is told.
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, inject, it } from 'vitest'
+import { call, newUser } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { type Server, startRedis } from '../support/servers.ts'
+import { describeWithRedisBinary, describeWithServices } from '../support/services.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const routes = (upstream: string) => `upstreams:
+  echo: { targets: ['${upstream}'] }
+routes:
+  - { name: mine, path: /mine/*, upstream: echo, rate_limit: 3/1m }
+  - { name: other, path: /other, upstream: echo, rate_limit: 3/1m }
+  - { name: courses, path: /courses, upstream: echo, rate_limit: 2/1h, free_daily: true }
+  - { name: pro, path: /pro, upstream: echo, rate_limit: 2/1m, plans: [pro] }
+  - { name: open, path: /open, upstream: echo, rate_limit: 2/1m, auth: none }
+  - { name: either, path: /either, upstream: echo, rate_limit: 2/1m, auth: optional }
+  - { name: off, path: /off, upstream: echo, rate_limit: 0, auth: none }
+  - { name: none, path: /none, upstream: echo, auth: none }
+`
+const trusting = { server: ", trusted_proxies: ['127.0.0.1']" }
+
+describeOverSetups('the rate limit of a route', setup => {
+  let stores: Stores
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    stores = await setup.open()
+    upstream = await startUpstream()
+    gateway = await startGateway(routes(upstream.url), stores, trusting)
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+    upstream.answer = undefined
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+    if (stores !== undefined) await setup.drop(stores)
+  })
+  const get = (path: string, token?: string, headers: Record<string, string> = {}) =>
+    call(gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+  const from = (path: string, client: string) => get(path, undefined, { 'x-forwarded-for': client })
+
+  it('counts by user, tells every answer where the user stands, and keeps the rest from the upstream', async () => {
+    const user = await newUser(gateway)
+    for (const left of [2, 1, 0]) {
+      const answer = await get('/mine/1', user.access)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('ratelimit-policy')).toBe('"mine";q=3;w=60')
+      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"mine";r=${left};t=(60|5\\d)$`))
+    }
+    const refused = await get('/mine/2', user.access)
+    expect([refused.status, refused.body]).toEqual([429, { error: 'Trop de requêtes' }])
+    expect(refused.headers.get('x-peage-error')).toBe('rate_limited')
+    expect(refused.headers.get('cache-control')).toBe('no-store')
+    const wait = refused.headers.get('retry-after')
+    expect(Number(wait)).toBeGreaterThan(50)
+    expect(refused.headers.get('ratelimit-policy')).toBe('"mine";q=3;w=60')
+    expect(refused.headers.get('ratelimit')).toBe(`"mine";r=0;t=${wait}`)
+    expect(upstream.received).toHaveLength(3)
+    expect((await get('/other', user.access)).status).toBe(200)
+    expect((await get('/mine/1', (await newUser(gateway)).access)).status).toBe(200)
+  })
+
+  it('a user’s key and token, from any address, are one user', async () => {
+    const user = await newUser(gateway)
+    const hash = createHash('sha256').update(`peage_${user.id}`).digest('hex')
+    await gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [user.id, hash])
+    for (let i = 0; i < 3; i++) await get('/mine/1', user.access, { 'x-forwarded-for': `192.0.2.${i}` })
+    expect((await get('/mine/1', undefined, { 'x-api-key': `peage_${user.id}` })).status).toBe(429)
+  })
+
+  it('of many at once exactly as many pass as the limit says', async () => {
+    const user = await newUser(gateway)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => get('/mine/1', user.access)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(17)
+  })
+
+  it('anonymous clients count by address, IPv6 by its /64, apart from every user', async () => {
+    for (const client of ['198.51.100.1', '2001:db8::1']) {
+      expect((await from('/open', client)).status).toBe(200)
+      expect((await from('/open', client)).status).toBe(200)
+      expect((await from('/open', client)).status).toBe(429)
+    }
+    expect((await from('/open', '198.51.100.2')).status).toBe(200)
+    expect((await from('/open', '2001:db8::2')).status).toBe(429)
+    expect((await from('/open', '2001:db8:0:1::1')).status).toBe(200)
+    for (const status of [200, 200, 429]) expect((await from('/either', '198.51.100.1')).status).toBe(status)
+    const user = await newUser(gateway)
+    expect((await get('/either', user.access, { 'x-forwarded-for': '198.51.100.1' })).status).toBe(200)
+  })
+
+  it('a bad credential spends nothing of anybody', async () => {
+    const client = { 'x-forwarded-for': '198.51.100.9' }
+    for (let i = 0; i < 4; i++) {
+      const refused = await get('/either', 'bad', client)
+      expect([refused.status, refused.headers.get('ratelimit')]).toEqual([401, null])
+    }
+    expect((await get('/either', undefined, client)).headers.get('ratelimit')).toContain(';r=1;')
+  })
+
+  it('comes before the plan: who may not pass learns to slow down', async () => {
+    const user = await newUser(gateway)
+    for (let i = 0; i < 2; i++) {
+      const refused = await get('/pro', user.access)
+      expect([refused.status, refused.headers.get('ratelimit-policy')]).toEqual([403, '"pro";q=2;w=60'])
+    }
+    expect((await get('/pro', user.access)).status).toBe(429)
+  })
+
+  it('a rate-limited request spends no daily use, and the daily limit keeps its own answer', async () => {
+    const spent = await newUser(gateway)
+    expect((await get('/courses', spent.access)).status).toBe(200)
+    const daily = await get('/courses', spent.access)
+    expect(daily.headers.get('x-peage-error')).toBe('daily_limit_reached')
+    expect(daily.headers.get('ratelimit')).toMatch(/^"courses";r=0;t=\d+$/)
+    expect((await get('/courses', spent.access)).headers.get('x-peage-error')).toBe('rate_limited')
+
+    const premium = await newUser(gateway, 'premium')
+    for (const status of [200, 200, 429]) expect((await get('/courses', premium.access)).status).toBe(status)
+    const [row] = await gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [
+      spent.id,
+    ])
+    expect(row?.daily_usage).toBe(1)
+  })
+
+  it('fields of the same name that the upstream sends stand beside ours', async () => {
+    upstream.answer = (_request, response) => response.setHeader('RateLimit', '"theirs";r=7;t=1').end()
+    const answer = await from('/open', '198.51.100.20')
+    expect(answer.headers.get('ratelimit')).toMatch(/^"theirs";r=7;t=1, "open";r=1;t=\d+$/)
+  })
+
+  it('without a limit, or with 0, nothing is limited and nothing said', async () => {
+    for (const path of ['/off', '/none']) {
+      for (let i = 0; i < 5; i++) {
+        const answer = await get(path)
+        expect([answer.status, answer.headers.get('ratelimit')]).toEqual([200, null])
+      }
+    }
+  })
+})
+
+describeWithServices('two replicas with a rate limit', () => {
+  it('share it through Redis', async () => {
+    const stores = await services.open()
+    const upstream = await startUpstream()
+    const replicas = await Promise.all([
+      startGateway(routes(upstream.url), stores),
+      startGateway(routes(upstream.url), stores),
+    ])
+    try {
+      const user = await newUser(replicas[0])
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          call(String(replicas[index % 2]?.url), 'GET', '/mine/1', { token: user.access }),
+        ),
+      )
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(7)
+    } finally {
+      await Promise.all(replicas.map(replica => replica.stop()))
+      await upstream.close()
+      await services.drop(stores)
+    }
+  })
+})
+
+describeWithRedisBinary('the rate limit of a route while Redis fails', () => {
+  let redis: Server
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    redis = await startRedis(inject('redisBin'))
+    upstream = await startUpstream()
+    gateway = await startGateway(routes(upstream.url), { postgres: '', redis: redis.url }, trusting)
+  })
+  afterAll(async () => {
+    redis?.resume()
+    await gateway?.stop()
+    await upstream?.close()
+    await redis?.stop()
+  })
+  const statuses = async (client: string) => {
+    const seen: number[] = []
+    for (let i = 0; i < 4; i++) {
+      const headers = { 'x-forwarded-for': client }
+      seen.push((await call(gateway.url, 'GET', '/open', { headers })).status)
+    }
+    return seen
+  }
+
+  it('memory counts instead: limited all the same, and never a 503', async () => {
+    expect(await statuses('203.0.113.1')).toEqual([200, 200, 429, 429])
+    redis.pause()
+    expect(await statuses('203.0.113.2')).toEqual([200, 200, 429, 429])
+    await redis.kill()
+    expect(await statuses('203.0.113.3')).toEqual([200, 200, 429, 429])
+  })
+})

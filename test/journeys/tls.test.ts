@@ -1,0 +1,263 @@
+// HTTPS on the listener that clients reach: the same gateway, the same strictness (CONTRACT §2, `server.tls`).
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { describe, expect, it } from 'vitest'
+import { expectRefusal } from '../security/invariants.ts'
+import { chunked, RawConnection, requestBytes } from '../security/raw-client.ts'
+import { alone } from '../security/stage.ts'
+import { first, tlsSettings } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey, routes } from '../support/journey.ts'
+import { startUpstream } from '../support/upstream.ts'
+
+const timeouts = ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }'
+
+/** A handshake, done or failed; the caller ends the connection. */
+async function handshake(url: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const { hostname, port } = new URL(url)
+  const socket = connectTls({ host: hostname, port: Number(port), ca: first.cert, ...options })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+/** However it ends: a reset is an end. */
+function closed(socket: Socket): Promise<void> {
+  socket.on('error', () => {})
+  return new Promise(resolve => socket.once('close', () => resolve()))
+}
+
+describe('the listener over TLS', () => {
+  const at = journey(alone, {
+    server: timeouts + tlsSettings(first.files),
+    auth: ", key_secret: 'a secret of tests'",
+  })
+
+  /** What is written at warn or above. */
+  const complaints = () => at.gateway.log.filter(line => JSON.parse(line).level >= 40)
+
+  async function expectServed() {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('GET', '/public/x'))
+    expect((await connection.answer())?.status).toBe(200)
+    connection.close()
+  }
+
+  it('says https in its address, and to the upstream', async () => {
+    expect(at.gateway.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
+    await expectServed()
+    expect(at.upstream.received[0]?.headers['x-forwarded-proto']).toBe('https')
+  })
+
+  it('shows the certificate, and a client that trusts it verifies it', async () => {
+    const socket = await handshake(at.gateway.url)
+    expect([socket.authorized, socket.getPeerCertificate().subject.CN]).toEqual([
+      true,
+      'peage test fixture (first)',
+    ])
+    socket.destroy()
+  })
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'speaks %s, and HTTP/1.1 to who would take either',
+    async version => {
+      const socket = await handshake(at.gateway.url, {
+        minVersion: version,
+        maxVersion: version,
+        ALPNProtocols: ['h2', 'http/1.1'],
+      })
+      expect([socket.getProtocol(), socket.alpnProtocol]).toEqual([version, 'http/1.1'])
+      socket.destroy()
+    },
+  )
+
+  it.each([
+    ['TLS 1.1', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const],
+    ['HTTP/2 alone', { ALPNProtocols: ['h2'] }],
+  ])('refuses %s in the handshake', async (_, options) => {
+    await expect(handshake(at.gateway.url, options)).rejects.toThrow(/alert/)
+    expect(complaints()).toEqual([])
+  })
+
+  it.each([
+    ['plain HTTP', requestBytes('GET', '/public/x')],
+    ['what is no TLS at all', Buffer.alloc(600, 0x2a)],
+    ['half a handshake and its end', Buffer.from('160301020001', 'hex')],
+  ])('%s ends that connection, without an answer, a complaint, or harm to others', async (_, bytes) => {
+    const { hostname, port } = new URL(at.gateway.url)
+    const socket = connect(Number(port), hostname)
+    let received = Buffer.alloc(0)
+    socket.on('data', chunk => {
+      received = Buffer.concat([received, chunk])
+    })
+    socket.on('error', () => {})
+    socket.write(bytes)
+    if (bytes.length < 10) socket.end()
+    await closed(socket)
+    expect(received.toString('latin1')).not.toContain('HTTP/')
+    expect(complaints()).toEqual([])
+    await expectServed()
+  })
+
+  it.each([
+    ['says nothing', 0],
+    ['dribbles its handshake', 20],
+  ])('who %s is let go when the time for the header fields is over', async (_, pause) => {
+    const { hostname, port } = new URL(at.gateway.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.resume()
+    const begun = performance.now()
+    // A record that says it is 16 KiB long.
+    const hello = Buffer.concat([Buffer.from('1603014000010003fc0303', 'hex'), Buffer.alloc(500)])
+    let sent = 0
+    const drip = pause > 0 ? setInterval(() => socket.write(hello.subarray(sent, ++sent)), pause) : undefined
+    await closed(socket)
+    clearInterval(drip)
+    expect(performance.now() - begun).toBeLessThan(2_000)
+  })
+
+  it('lets slow heads, bodies that stand still and idle connections go', async () => {
+    const head = new RawConnection(at.gateway.url)
+    head.write('GET /public/x HTTP/1.1\r\nX: ')
+    const drip = setInterval(() => head.write('x'), 50)
+    const body = new RawConnection(at.gateway.url)
+    body.write(requestBytes('POST', '/public/x', ['Content-Length: 100'], 'a beginning'))
+    const idle = new RawConnection(at.gateway.url)
+    idle.write(requestBytes('GET', '/public/x'))
+    expect((await idle.answer())?.status).toBe(200)
+    expectRefusal(await body.answer(), 'request_invalid')
+    expectRefusal(await head.answer(), 'request_invalid')
+    clearInterval(drip)
+    for (const connection of [head, body, idle]) {
+      expect(await connection.endsWithin(4_000)).toBe(true)
+      connection.close()
+    }
+  })
+
+  it.each([
+    ['two Host fields', requestBytes('GET', '/public/x', ['Host: a', 'Host: b']), 'request_invalid'],
+    [
+      'both lengths',
+      requestBytes(
+        'POST',
+        '/public/x',
+        ['Content-Length: 5', 'Transfer-Encoding: chunked'],
+        chunked('five!'),
+      ),
+      'request_invalid',
+    ],
+    ['bare line feeds', 'GET /public/x HTTP/1.1\nHost: gw.test\n\n', 'request_invalid'],
+    ['no HTTP', '\0\0\0\0\r\n\r\n', 'request_invalid'],
+    ['CONNECT', requestBytes('CONNECT', 'example.com:443'), 'request_invalid'],
+    [
+      'fields that are too long',
+      requestBytes('GET', '/public/x', [`X: ${'x'.repeat(20_000)}`]),
+      'headers_too_large',
+    ],
+    ['many fields', requestBytes('GET', '/public/x', Array(1_500).fill('X: abcdefg')), 'headers_too_large'],
+    [
+      'Expect without a credential',
+      requestBytes('POST', '/any/x', ['Content-Length: 5', 'Expect: 100-continue']),
+      'token_invalid',
+    ],
+  ])('%s: refused in our words, and the connection ends', async (_, bytes, code) => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(bytes)
+    expectRefusal(await connection.answer(), code)
+    expect(await connection.endsWithin(3_000)).toBe(true)
+    connection.close()
+    expect(at.upstream.received).toEqual([])
+  })
+
+  it('pipelined requests are answered in order, the refusal of a broken one behind them last', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(
+      Buffer.concat([
+        requestBytes('GET', '/public/1'),
+        requestBytes('GET', '/public/2'),
+        Buffer.from('?\r\n\r\n'),
+      ]),
+    )
+    const answers = await connection.answers()
+    expect(answers.map(answer => answer.status)).toEqual([200, 200, 400])
+    expect(at.upstream.received.map(seen => seen.url)).toEqual(['/public/1', '/public/2'])
+    connection.close()
+  })
+
+  it('no byte of a body that was refused is a request', async () => {
+    const smuggled = 'GET /public/smuggled HTTP/1.1\r\nHost: gw.test\r\n\r\n'
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(requestBytes('POST', '/any/x', [`Content-Length: ${smuggled.length}`], smuggled))
+    connection.write(requestBytes('GET', '/public/after'))
+    const statuses = [await connection.answer(), await connection.answer()].map(answer => answer?.status)
+    expect(statuses).toEqual([401, 200])
+    expect(at.upstream.received.map(seen => seen.url)).toEqual(['/public/after'])
+    connection.close()
+  })
+
+  it('a refusal reaches who is still sending, and is said once', async () => {
+    for (const bytes of [
+      requestBytes('POST', '/public/x', ['Transfer-Encoding: chunked'], `5;${'x'.repeat(1_000_000)}`),
+      requestBytes(
+        'POST',
+        '/public/x',
+        ['Transfer-Encoding: identity'],
+        requestBytes('GET', '/public/smuggled'),
+      ),
+    ]) {
+      const connection = new RawConnection(at.gateway.url)
+      await connection.writeAll(bytes)
+      const answers = await connection.answers()
+      expect(answers.map(answer => expectRefusal(answer))).toEqual(['request_invalid'])
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      connection.close()
+    }
+  })
+
+  it('100 Continue comes after the guards, and bodies stream both ways', async () => {
+    const body = Buffer.alloc(8 * 1024 * 1024, 'péage')
+    at.upstream.answer = (request, response) => request.pipe(response)
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(
+      requestBytes('POST', '/public/x', [`Content-Length: ${body.length}`, 'Expect: 100-continue']),
+    )
+    expect((await connection.answer())?.status).toBe(100)
+    const [answer] = await Promise.all([connection.answer('POST', 10_000), connection.writeAll(body)])
+    expect(answer?.body.equals(body)).toBe(true)
+    connection.close()
+  })
+})
+
+describe('a drain over TLS', () => {
+  it('answers what is in flight, and waits neither for silent connections nor for half a handshake', async () => {
+    const { upstream, gateway } = await started()
+    const { hostname, port } = new URL(gateway.url)
+    const halfway = connect(Number(port), hostname)
+    halfway.on('error', () => {})
+    await once(halfway, 'connect')
+    const silent = await handshake(gateway.url)
+    const asking = new RawConnection(gateway.url)
+    const arrived = new Promise<() => void>(resolve => {
+      upstream.answer = (_, response) => resolve(() => response.end('late but whole'))
+    })
+    asking.write(requestBytes('GET', '/public/x'))
+    const release = await arrived
+    const begun = performance.now()
+    const stopped = gateway.stop()
+    await Promise.all([closed(halfway.resume()), closed(silent.resume())])
+    release()
+    expect((await asking.answer())?.body.toString()).toBe('late but whole')
+    await stopped
+    expect(performance.now() - begun).toBeLessThan(3_000)
+    asking.close()
+    await upstream.close()
+  })
+
+  async function started() {
+    const upstream = await startUpstream()
+    const server = tlsSettings(first.files)
+    const gateway = await startGateway(routes(upstream.url), undefined, { server, drainTimeout: '10s' })
+    return { upstream, gateway }
+  }
+})

@@ -1,0 +1,409 @@
+// CONTRACT §4 and §6: a WebSocket passes the guards, the upstream is dialled, and only then is there a 101.
+import { createHash, randomBytes } from 'node:crypto'
+import { request } from 'node:https'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { RawConnection, requestBytes, value } from '../security/raw-client.ts'
+import { newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import {
+  accepted,
+  handshake,
+  openWebSocket,
+  startWebSocketUpstream,
+  type WebSocketUpstream,
+} from '../support/web-sockets.ts'
+import { startScriptedUpstream } from '../upstream/scripted-upstream.ts'
+
+const routes = (upstream: string) => `upstreams:
+  app: { targets: ['${upstream}'], timeouts: { response: 500ms, idle: 1s } }
+  nobody: { targets: ['http://127.0.0.1:1'] }
+routes:
+  - { name: chat, path: /chat/*, upstream: app, websocket: true, strip_prefix: /chat }
+  - { name: pro, path: /pro, upstream: app, websocket: true, plans: [pro] }
+  - { name: counted, path: /counted, upstream: app, websocket: true, free_daily: true }
+  - { name: open, path: /open, upstream: app, websocket: true, auth: none }
+  - { name: plain, path: /plain, upstream: app, auth: none }
+  - { name: down, path: /down, upstream: nobody, websocket: true, auth: none }
+`
+
+describe('a WebSocket', () => {
+  let upstream: WebSocketUpstream
+  let gateway: TestGateway
+  let user: TestUser
+  beforeAll(async () => {
+    upstream = await startWebSocketUpstream()
+    gateway = await startGateway(routes(upstream.url))
+    user = await newUser(gateway)
+  })
+  beforeEach(() => {
+    upstream.handshakes.length = 0
+    upstream.requests.length = 0
+    upstream.closed.length = 0
+    upstream.refuse = undefined
+    upstream.onOpen = undefined
+    upstream.answer = undefined
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const shake = async (path: string, lines: readonly string[] = [], more = '') => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', path, [...handshake, ...lines], more))
+    const answer = await connection.answer()
+    return { connection, answer }
+  }
+  const refused = async (path: string, lines: readonly string[] = []) => {
+    const { connection, answer } = await shake(path, lines)
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+    if (answer === undefined) throw new Error('no answer')
+    const { error } = JSON.parse(answer.body.toString())
+    expect(value(answer, 'x-request-id')).toBeDefined()
+    expect(value(answer, 'connection')).toBe('close')
+    return [answer.status, value(answer, 'x-peage-error'), error]
+  }
+  const bearer = () => `Authorization: Bearer ${user.access}`
+
+  it('reaches the upstream with the identity of its user, and messages go both ways', async () => {
+    const { socket, next } = await openWebSocket(`${gateway.url}/chat/room?x=1`, { token: user.access })
+    socket.send('hello')
+    expect(await next()).toBe('hello')
+    const [seen] = upstream.handshakes
+    expect(seen?.url).toBe('/room?x=1')
+    expect(seen?.headers).toMatchObject({
+      'x-user-id': String(user.id),
+      'x-user-plan': 'free',
+      'x-forwarded-prefix': '/chat',
+      upgrade: 'websocket',
+      connection: 'upgrade',
+      via: '1.1 peage',
+    })
+    expect(seen?.headers.authorization).toBeUndefined()
+    socket.close(1000)
+    await expect.poll(() => upstream.closed).toEqual([{ code: 1000 }])
+  })
+
+  it('is answered with the upstream’s 101, less what belongs to its connection', async () => {
+    upstream.refuse = socket => {
+      socket.write(
+        'HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nX-Peage-Error: no\r\n' +
+          `Sec-WebSocket-Accept: ${accepted}\r\nSet-Cookie: a=1\r\nContent-Length: 7\r\n\r\n`,
+      )
+    }
+    const { connection, answer } = await shake('/open', ['X-Request-Id: abc'])
+    connection.close()
+    expect(answer?.status).toBe(101)
+    const fields = (answer?.fields ?? []).filter(([name]) => name !== 'date')
+    expect(fields.sort()).toEqual([
+      ['connection', 'Upgrade'],
+      ['sec-websocket-accept', accepted],
+      ['set-cookie', 'a=1'],
+      ['upgrade', 'websocket'],
+      ['via', '1.1 peage'],
+      ['x-request-id', 'abc'],
+    ])
+  })
+
+  it('is refused as any request is, in JSON, before the upstream hears of it', async () => {
+    expect(await refused('/chat/x')).toEqual([401, 'token_invalid', 'Token invalide ou expiré'])
+    expect(await refused('/chat/x', ['Authorization: Bearer no.such.token'])).toEqual([
+      401,
+      'token_invalid',
+      'Token invalide ou expiré',
+    ])
+    expect(await refused('/pro', [bearer()])).toEqual([403, 'plan_insufficient', 'Plan insuffisant'])
+    expect(upstream.handshakes).toEqual([])
+  })
+
+  it('is a use: a free user’s second handshake of the day is refused', async () => {
+    const { socket } = await openWebSocket(`${gateway.url}/counted`, { token: user.access })
+    socket.close()
+    const [status, code] = await refused('/counted', [bearer()])
+    expect([status, code]).toEqual([429, 'daily_limit_reached'])
+    expect(upstream.handshakes).toHaveLength(1)
+  })
+
+  it('passes sub-protocols, and the upstream chooses', async () => {
+    const { socket } = await openWebSocket(`${gateway.url}/open`, { protocols: ['soap', 'chat'] })
+    expect(socket.protocol).toBe('chat')
+    expect(upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBe('soap, chat')
+    socket.close()
+  })
+
+  it('takes its bearer token from a sub-protocol, which the upstream and the log never see', async () => {
+    const { socket } = await openWebSocket(`${gateway.url}/chat/x`, {
+      protocols: [`peage.bearer.${user.access}`, 'chat'],
+    })
+    expect(socket.protocol).toBe('chat')
+    const [seen] = upstream.handshakes
+    expect(seen?.headers['x-user-id']).toBe(String(user.id))
+    expect(seen?.headers['sec-websocket-protocol']).toBe('chat')
+    expect(JSON.stringify(seen?.rawHeaders)).not.toContain(user.access)
+    socket.close()
+    await expect.poll(() => gateway.log.some(line => line.includes('"status":101'))).toBe(true)
+    expect(gateway.log.join('')).not.toContain(user.access)
+  })
+
+  it('answers the bearer protocol itself where nothing else was offered, as browsers want one', async () => {
+    const only = `peage.bearer.${user.access}`
+    const { socket } = await openWebSocket(`${gateway.url}/chat/x`, { protocols: [only] })
+    expect(socket.protocol).toBe(only)
+    expect(upstream.handshakes[0]?.headers['sec-websocket-protocol']).toBeUndefined()
+    socket.close()
+  })
+
+  it('an upstream that refuses is heard as it is', async () => {
+    const body = 'x'.repeat(3_000_000)
+    upstream.refuse = socket => {
+      socket.end(`HTTP/1.1 418 Teapot\r\nX-Why: tea\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    }
+    const { connection, answer } = await shake('/open')
+    expect([answer?.status, answer?.reason, answer && value(answer, 'x-why')]).toEqual([418, 'Teapot', 'tea'])
+    expect(answer?.body.toString() === body).toBe(true)
+    expect(answer && value(answer, 'x-peage-error')).toBeUndefined()
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+  })
+
+  it('an upstream that is down is 502, one that is slow 504, and neither a 101', async () => {
+    expect(await refused('/down')).toEqual([502, 'upstream_unreachable', 'Service amont injoignable'])
+    upstream.refuse = () => {}
+    expect(await refused('/open')).toEqual([504, 'upstream_timeout', 'Délai du service amont dépassé'])
+    upstream.refuse = socket => socket.destroy()
+    expect((await refused('/open'))[0]).toBe(502)
+  })
+
+  it.each([
+    ['the answer to another key', `Sec-WebSocket-Accept: ${'A'.repeat(27)}=`],
+    ['no accept', 'X: y'],
+    [
+      'a sub-protocol that was not offered',
+      `Sec-WebSocket-Accept: ${accepted}\r\nSec-WebSocket-Protocol: soap`,
+    ],
+  ])('a 101 with %s is 502', async (_, line) => {
+    upstream.refuse = socket => {
+      socket.write(`HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n${line}\r\n\r\n`)
+    }
+    expect((await refused('/open')).slice(0, 2)).toEqual([502, 'upstream_unreachable'])
+  })
+
+  it('a 101 to something else than a WebSocket is 502', async () => {
+    upstream.refuse = socket => {
+      const fields = `Upgrade: h2c\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}`
+      socket.write(`HTTP/1.1 101 x\r\n${fields}\r\n\r\n`)
+    }
+    expect((await refused('/open'))[0]).toBe(502)
+  })
+
+  it('open WebSockets take none of the upstream’s connections; handshakes wait for one, then 503', async () => {
+    const silent = await startScriptedUpstream()
+    silent.script = () => {}
+    const narrow = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 200ms } }
+  silent: { targets: ['${silent.url}'], connections: 1, timeouts: { connect: 200ms } }
+routes:
+  - { path: /open, upstream: app, websocket: true, auth: none }
+  - { path: /silent, upstream: silent, websocket: true, auth: none }
+`)
+    const opened = []
+    for (let i = 0; i < 3; i++) opened.push(await openWebSocket(`${narrow.url}/open`))
+    for (const { socket } of opened) socket.terminate()
+    const waiting = new RawConnection(narrow.url)
+    waiting.write(requestBytes('GET', '/silent', handshake))
+    await expect.poll(() => silent.heads).toBe(1)
+    const other = new RawConnection(narrow.url)
+    other.write(requestBytes('GET', '/silent', handshake))
+    const answer = await other.answer()
+    expect([answer?.status, answer && value(answer, 'x-peage-error')]).toEqual([503, 'upstream_unavailable'])
+    waiting.close()
+    other.close()
+    await narrow.stop()
+    await silent.close()
+  })
+
+  it('large and fragmented messages come back whole, compressed ones too', async () => {
+    const { socket } = await openWebSocket(`${gateway.url}/open`, { options: { maxPayload: 2 ** 27 } })
+    expect(socket.extensions).toContain('permessage-deflate')
+    const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
+    const heard = () =>
+      new Promise<string>(resolve => socket.once('message', data => resolve(digest(data as Buffer))))
+    for (const size of [1, 125, 126, 65_535, 65_536, 5_000_000]) {
+      const message = randomBytes(size)
+      const back = heard()
+      socket.send(message)
+      expect(await back).toBe(digest(message))
+    }
+    const parts = Array.from({ length: 20 }, () => randomBytes(70_000))
+    const back = heard()
+    for (const [index, part] of parts.entries()) socket.send(part, { fin: index === parts.length - 1 })
+    expect(await back).toBe(digest(Buffer.concat(parts)))
+    socket.close()
+  })
+
+  it('a client that does not read holds the upstream back', async () => {
+    let sent = 0
+    upstream.onOpen = socket => {
+      const chunk = Buffer.alloc(65_536)
+      const more = () => {
+        sent += chunk.length
+        if (socket.readyState === socket.OPEN && sent < 512 * 1024 * 1024) {
+          socket.send(chunk, { compress: false }, () => setImmediate(more))
+        }
+      }
+      more()
+    }
+    const { connection } = await shake('/open')
+    connection.socket.pause()
+    let last = -1
+    await expect
+      .poll(
+        () => {
+          const isStill = sent === last
+          last = sent
+          return isStill
+        },
+        { interval: 200 },
+      )
+      .toBe(true)
+    expect(sent).toBeLessThan(32 * 1024 * 1024)
+    connection.close()
+  })
+
+  it('a half-close is passed on, and what comes after it still arrives', async () => {
+    upstream.refuse = socket => {
+      socket.write(
+        `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+      )
+      socket.on('end', () => socket.end(Buffer.from([0x81, 2, 0x6f, 0x6b])))
+      socket.resume()
+    }
+    const { connection } = await shake('/open')
+    connection.socket.end()
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    expect(connection.unread.toString('hex')).toBe('81026f6b')
+    connection.close()
+  })
+
+  it('an upstream that breaks off breaks the client’s connection, and the other way round', async () => {
+    const { closed } = await openWebSocket(`${gateway.url}/open`)
+    upstream.sockets.at(-1)?.terminate()
+    expect((await closed).code).toBe(1006)
+    const { socket } = await openWebSocket(`${gateway.url}/open`)
+    socket.terminate()
+    await expect.poll(() => upstream.closed.at(-1)).toEqual({ code: 1006 })
+  })
+
+  it('is closed with 1001 after timeouts.idle without a byte', async () => {
+    const started = performance.now()
+    const { closed } = await openWebSocket(`${gateway.url}/open`)
+    const { code, at } = await closed
+    expect(code).toBe(1001)
+    expect(at - started).toBeGreaterThan(950)
+    expect(at - started).toBeLessThan(2_000)
+    await expect.poll(() => upstream.closed).toContainEqual({ code: 1001 })
+  })
+
+  it('is one line in the log, when it ends', async () => {
+    gateway.log.length = 0
+    const { socket, closed } = await openWebSocket(`${gateway.url}/chat/logged`, { token: user.access })
+    await new Promise(resolve => setTimeout(resolve, 100))
+    expect(gateway.log).toEqual([])
+    socket.close()
+    await closed
+    await expect.poll(() => gateway.log.length).toBe(1)
+    const line = JSON.parse(gateway.log[0] as string)
+    expect(line).toMatchObject({
+      route: 'chat',
+      status: 101,
+      user_id: user.id,
+      decision: 'forwarded',
+      outcome: 'complete',
+    })
+    expect(line.duration_ms).toBeGreaterThan(90)
+  })
+
+  it('a route without them takes the request for a plain one, on a connection that stays', async () => {
+    const connection = new RawConnection(gateway.url)
+    for (const lines of [
+      handshake,
+      ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AA'],
+    ]) {
+      connection.write(requestBytes('GET', '/plain', lines))
+      const answer = await connection.answer()
+      expect([answer?.status, answer?.body.toString()]).toEqual([200, 'plain'])
+    }
+    connection.close()
+    expect(upstream.handshakes).toEqual([])
+    expect(upstream.requests.map(({ headers }) => [headers.upgrade, headers['http2-settings']])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+    ])
+  })
+
+  it('a plain request passes on a route with WebSockets', async () => {
+    expect(await (await fetch(`${gateway.url}/open`)).text()).toBe('plain')
+  })
+
+  it('a client that leaves while the upstream is dialled ends that', async () => {
+    let ended = false
+    upstream.refuse = socket => {
+      socket.on('end', () => {
+        ended = true
+      })
+      socket.resume()
+    }
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', '/open', handshake))
+    await expect.poll(() => upstream.handshakes.length).toBe(1)
+    connection.socket.end()
+    await expect.poll(() => ended, { timeout: 400 }).toBe(true)
+    connection.close()
+  })
+})
+
+describe('a drain', () => {
+  it('closes WebSockets with 1001, on both sides, at once', async () => {
+    const upstream = await startWebSocketUpstream()
+    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
+    const { closed } = await openWebSocket(`${gateway.url}/open`)
+    const started = performance.now()
+    await gateway.stop()
+    expect(performance.now() - started).toBeLessThan(3_000)
+    expect((await closed).code).toBe(1001)
+    expect(upstream.closed).toEqual([{ code: 1001 }])
+    await upstream.close()
+  })
+})
+
+describe('over TLS', () => {
+  it('a WebSocket and a plain request that asks for h2c are what they are without', async () => {
+    const upstream = await startWebSocketUpstream()
+    const file = (name: string) =>
+      JSON.stringify(
+        fileURLToPath(new URL(`../support/certificates/test-only-first.${name}.pem`, import.meta.url)),
+      )
+    const gateway = await startGateway(routes(upstream.url), undefined, {
+      server: `, tls: { cert: ${file('cert')}, key: ${file('key')} }`,
+    })
+    const { socket, next, closed } = await openWebSocket(`${gateway.url}/open`, {
+      options: { rejectUnauthorized: false },
+    })
+    socket.send('hello')
+    expect(await next()).toBe('hello')
+    expect(upstream.handshakes[0]?.headers['x-forwarded-proto']).toBe('https')
+    const status = await new Promise(resolve => {
+      const headers = { connection: 'Upgrade', upgrade: 'h2c' }
+      request(`${gateway.url}/plain`, { headers, rejectUnauthorized: false }, answer => {
+        resolve(answer.statusCode)
+        answer.resume()
+      }).end()
+    })
+    expect(status).toBe(200)
+    await gateway.stop()
+    expect((await closed).code).toBe(1001)
+    await upstream.close()
+  })
+})

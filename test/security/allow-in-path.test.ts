@@ -1,0 +1,196 @@
+// `allow_in_path` on a public catch-all beside a guarded prefix: it opens what it says, and no way around the guards.
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { corpus, guarded } from './corpus.ts'
+import { expectRefusal } from './invariants.ts'
+import { ask, type RawAnswer, requestBytes } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+fc.configureGlobal({ seed: 20_261_121, numRuns: 300 })
+
+describe('beside a guarded prefix of the same upstream', () => {
+  const at = stage(alone, {
+    more: `  - { name: rest, path: /*, upstream: app, auth: none, allow_in_path: [semicolon, trailing_dot, double_encoding, double_slash] }
+`,
+  })
+
+  async function send(target: string): Promise<RawAnswer> {
+    const answer = await ask(at.gateway.url, requestBytes('GET', target), 'GET')
+    if (answer === undefined) throw new Error('no answer')
+    expect([target, answer.body.toString().startsWith('secret')]).toEqual([target, false])
+    return answer
+  }
+
+  it('nothing of the corpus opens it', async () => {
+    at.upstream.reading = 'lax'
+    const answers: RawAnswer[] = []
+    for (const attack of corpus.paths) {
+      const encoding = attack.raw_target_note === undefined ? 'latin1' : 'utf8'
+      answers.push(await send(Buffer.from(attack.raw_target, encoding).toString('latin1')))
+    }
+    await at.holds(answers)
+  })
+
+  it('nothing that is put together from its pieces opens it', async () => {
+    at.upstream.reading = 'lax'
+    const letters = fc.tuple(
+      ...[...guarded].map(letter => {
+        const hex = letter.charCodeAt(0).toString(16)
+        const spellings = [
+          letter,
+          letter,
+          letter,
+          letter.toUpperCase(),
+          `%${hex}`,
+          `%25${hex}`,
+          `%2525${hex}`,
+        ]
+        return fc.constantFrom(
+          ...(letter === '/' ? ['/', '/', '//', '%252f', '/;x/', '.;/', ';/', './', '%255c'] : spellings),
+        )
+      }),
+    )
+    const end = fc.constantFrom(
+      '',
+      '/',
+      ';x',
+      '.',
+      '%253b',
+      '%253fx',
+      '%2523',
+      '/x;y',
+      '%252f',
+      '//',
+      '%2500',
+      '/..;/',
+    )
+    await fc.assert(
+      fc.asyncProperty(letters, end, async (pieces, last) => {
+        await send(`/${pieces.join('').replace(/^\/+/, '')}${last}`)
+      }),
+    )
+    await at.holds([])
+  })
+
+  it.each(['/x;y=1', '/a/b.', '/100%2525', '//x//y', '/x%253bz', '/a%252fb'])(
+    '%s is let through as written',
+    async path => {
+      at.upstream.reading = 'plain'
+      const answer = await send(path)
+      expect([answer.status, at.upstream.seen[0]?.url]).toEqual([200, path])
+      await at.holds([answer])
+    },
+  )
+
+  it.each([
+    '/public/x;y',
+    '/public/a.',
+    '/public/%2541',
+    '/api/v1/auth/login;x',
+    '/api/v1/auth/log%2569n',
+    '/.well-known/jwks.json;x',
+    '/a%2fb',
+    '/..;/x',
+    '/x/%252e%252e/y',
+  ])('%s is refused', async path => {
+    expectRefusal(await send(path), 'path_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
+})
+
+describe('each allowance', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  const names = ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding', 'double_slash']
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    const route = (name: string) =>
+      `  - { name: ${name}, path: /${name}/:x, upstream: app, auth: none, allow_in_path: [${name}], methods: [GET] }`
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+${names.map(route).join('\n')}
+  - { name: shut, path: /double_slash/shut/x, upstream: app, auth: none }
+`)
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+  const send = (target: string, method = 'GET') =>
+    ask(gateway.url, requestBytes(method, target, method === 'GET' ? [] : ['Content-Length: 0']), method)
+
+  const needing: Record<string, string[]> = {
+    encoded_slash: ['a%2fb', '%2F', 'a%2Fb?x=1'],
+    semicolon: ['a;b=1', 'a%3bb', ';'],
+    trailing_dot: ['a.', 'a%2E'],
+    double_encoding: ['a%2541', '%252f', '%25252541'],
+  }
+
+  it.each(names)(
+    '%s lets through what it names, byte for byte, and nothing that another names',
+    async name => {
+      for (const [needs, segments] of Object.entries(needing)) {
+        for (const segment of segments) {
+          upstream.received.length = 0
+          const target = `/${name}/${segment}`
+          const answer = await send(target)
+          if (needs === name) {
+            expect([target, answer?.status, upstream.received[0]?.url]).toEqual([target, 200, target])
+          } else {
+            expectRefusal(answer, 'path_invalid')
+            expect(upstream.received).toEqual([])
+          }
+        }
+      }
+    },
+  )
+
+  it('double_slash sends duplicate slashes as written and matches without them; other routes merge them', async () => {
+    for (const target of ['//double_slash//x//', '/double_slash///x', '//double_slash/x?y=//z']) {
+      upstream.received.length = 0
+      expect([(await send(target))?.status, upstream.received[0]?.url]).toEqual([200, target])
+    }
+    upstream.received.length = 0
+    await send('//semicolon//x')
+    await send('/double_slash//shut//x')
+    expect(upstream.received.map(({ url }) => url)).toEqual(['/semicolon/x', '/double_slash/shut/x'])
+  })
+
+  it('an encoded slash parts no segments', async () => {
+    expectRefusal(await send('/encoded_slash%2fx'), 'path_invalid')
+    expect((await send('/encoded_slash/a%2fb%2fc'))?.status).toBe(200)
+    expectRefusal(await send('/encoded_slash/a%2fb/c'), 'path_invalid')
+  })
+
+  it('a method that the route does not declare is told so only where its path is allowed', async () => {
+    expectRefusal(await send('/semicolon/a;b', 'POST'), 'method_not_allowed')
+    expectRefusal(await send('/semicolon/a.', 'POST'), 'path_invalid')
+    expectRefusal(await send('/nowhere/a;b'), 'path_invalid')
+    expectRefusal(await send('/nowhere/a'), 'route_unknown')
+  })
+
+  it.each([
+    '..',
+    '.',
+    '%2e%2e',
+    '..;x',
+    '%2e%2e;',
+    '..%2fx',
+    'x%2f..',
+    '..%3b',
+    '%252e%252e',
+    '%252e',
+    '..%252f',
+    '...',
+  ])('%s is refused by every one of them', async segment => {
+    for (const name of names) expectRefusal(await send(`/${name}/${segment}`), 'path_invalid')
+    expect(upstream.received).toEqual([])
+  })
+})

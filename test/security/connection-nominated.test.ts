@@ -1,0 +1,83 @@
+// CVE-2021-33197, CVE-2022-31813: `Connection` names away what the proxy itself adds, and the upstream trusts its absence.
+import { describe, expect, it } from 'vitest'
+import { guarded } from './corpus.ts'
+import { expectRefusal } from './invariants.ts'
+import { ask, requestBytes } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+describe('fields that Connection names', () => {
+  const at = stage(alone)
+  const ours = [
+    ...['x-user-id', 'x-user-plan', 'host', 'via', 'x-request-id'],
+    ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'],
+  ]
+  const sets = [
+    ...ours.map(name => [name]),
+    ...ours.map(name => [name.toUpperCase(), 'close']),
+    ours,
+    ['keep-alive', ...ours],
+    ['upgrade', ...ours],
+    ours.map(name => name.replaceAll('-', '_')),
+  ]
+
+  it.each(sets.map(names => [names.join(', ')]))('"%s" takes none of ours away', async names => {
+    for (const lines of [[`Connection: ${names}`], names.split(', ').map(name => `Connection: ${name}`)]) {
+      const answer = await ask(
+        at.gateway.url,
+        requestBytes('GET', `${guarded}/x`, [`Authorization: Bearer ${at.user.access}`, ...lines]),
+      )
+      expect(answer?.body.toString()).toBe(`secret for ${at.user.id}`)
+    }
+    for (const { fields } of at.upstream.seen) {
+      const received = fields.map(([name]) => name.toLowerCase())
+      for (const name of ours)
+        expect([name, received.filter(other => other === name).length]).toEqual([name, 1])
+    }
+    await at.holds([])
+  })
+
+  it('a forged identity that it names is gone all the same, and nothing takes its place', async () => {
+    for (const connection of ['x-user-id', 'close, X-User-Id', 'keep-alive']) {
+      const answer = await ask(
+        at.gateway.url,
+        requestBytes('GET', '/public/x', [
+          'X-User-Id: 999999',
+          'X_User_Plan: pro',
+          `Connection: ${connection}`,
+        ]),
+      )
+      expect(answer?.body.toString()).toBe('public for nobody')
+    }
+    await at.holds([])
+  })
+
+  it('a credential that it names is read before it goes', async () => {
+    const bearer = `Authorization: Bearer ${at.user.access}`
+    const answer = await ask(
+      at.gateway.url,
+      requestBytes('GET', `${guarded}/x`, [bearer, 'Connection: authorization']),
+    )
+    expect(answer?.body.toString()).toBe(`secret for ${at.user.id}`)
+    const wrong = await ask(
+      at.gateway.url,
+      requestBytes('GET', `${guarded}/x`, ['Authorization: Bearer x', 'Connection: authorization']),
+    )
+    expectRefusal(wrong, 'token_invalid')
+  })
+
+  it.each(['content-length', 'transfer-encoding'])('%s goes on framing the body', async name => {
+    const isChunked = name === 'transfer-encoding'
+    const answer = await ask(
+      at.gateway.url,
+      requestBytes(
+        'POST',
+        '/public/x',
+        [`Connection: ${name}`, isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 5'],
+        isChunked ? '5\r\nfive!\r\n0\r\n\r\n' : 'five!',
+      ),
+    )
+    expect(answer?.status).toBe(200)
+    expect(at.upstream.seen.map(({ body }) => body.toString())).toEqual(['five!'])
+    await at.holds([])
+  })
+})

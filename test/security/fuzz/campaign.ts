@@ -1,0 +1,65 @@
+// Many mutations in many lanes at once; the first breach is shrunk and ends the run.
+import fc from 'fast-check'
+import type { Arena } from './arena.ts'
+import { type Attack, attack } from './attack.ts'
+import { type Breach, type Counts, openRange } from './range.ts'
+
+export interface Plan {
+  readonly seed: number
+  readonly cases: number
+  /** Milliseconds; whatever comes first ends it. */
+  readonly within?: number
+  readonly lanes?: number
+  /** Called every thousand cases. */
+  onProgress?(cases: number): void
+}
+
+export interface Report extends Counts {
+  cases: number
+  readonly breaches: readonly Breach[]
+}
+
+/** How many cases a lane takes from one seed of fast-check's. */
+const perRound = 100
+
+/** The cases depend on the seed and the numbers of cases and lanes, never on time. */
+export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
+  const { seed, lanes = 64, onProgress } = plan
+  const end = performance.now() + (plan.within ?? Number.POSITIVE_INFINITY)
+  const range = openRange(arena)
+  const breaches: Breach[] = []
+  let cases = 0
+  let isOver = false
+  let seeds = 0
+
+  async function lane(share: number): Promise<void> {
+    for (let left = share; left > 0 && !isOver; left -= perRound) await round(Math.min(perRound, left))
+  }
+
+  async function round(numRuns: number): Promise<void> {
+    let faults: string[] = []
+    // The lane that finds a breach goes on to shrink it; the others stop.
+    let isShrinking = false
+    const property = fc.asyncProperty(attack, async one => {
+      if (!isShrinking) {
+        isOver ||= performance.now() > end
+        if (isOver) return
+        cases += 1
+        if (cases % 1_000 === 0) onProgress?.(cases)
+      }
+      const found = await range.fire(one)
+      if (found.length === 0) return
+      isShrinking = true
+      isOver = true
+      faults = found
+      throw new Error(found.join('; '))
+    })
+    const result = await fc.check(property, { seed: (seed + seeds++) | 0, numRuns })
+    if (result.failed) breaches.push(range.breach((result.counterexample as [Attack])[0], faults))
+  }
+
+  const share = Math.ceil(plan.cases / lanes)
+  await Promise.all(Array.from({ length: lanes }, () => lane(share)))
+  breaches.push(...(await range.settle()))
+  return { ...range.counts, cases, breaches }
+}

@@ -1,0 +1,121 @@
+// The invariants I1–I5 over one shot, without a word of vitest: what the upstream saw, and what the client heard.
+import { canonical, identityNames } from '../identity-names.ts'
+import type { Seen } from '../observed-upstream.ts'
+import { type RawAnswer, value, values } from '../raw-client.ts'
+import { isUnder, readings } from '../readings.ts'
+import { sentences } from '../sentences.ts'
+import { type Caller, guardedPrefixes, secretPrefix } from './arena.ts'
+import { isForwarded, type Shot } from './shot.ts'
+
+export interface Known {
+  /** Who the request may come from. */
+  readonly callers: readonly Caller[]
+  /** Access tokens and API keys that are valid here. */
+  readonly secrets: ReadonlySet<string>
+  readonly upstreamHost: string
+}
+
+/** What is wrong with a request that reached the upstream. */
+export function faultsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Known): string[] {
+  const faults: string[] = []
+  const all = (name: string) =>
+    seen.fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
+  const identity = seen.fields.filter(([name]) => identityNames.has(canonical(name)))
+  const [id] = all('x-user-id')
+  const caller = callers.find(known => known.id === id)
+  const own =
+    caller === undefined
+      ? []
+      : [
+          ['x-user-id', caller.id],
+          ['x-user-plan', caller.plan],
+        ]
+  if (JSON.stringify(identity) !== JSON.stringify(own)) faults.push(`I1 identity ${JSON.stringify(identity)}`)
+  if (seen.trailers.length > 0) faults.push(`I1 trailers ${seen.trailers}`)
+
+  const paths = readings(seen.url)
+  for (const [prefix, plan] of guardedPrefixes) {
+    const isThere = paths.some(path => isUnder(path, prefix))
+    if (!isThere && !(seen.isSecret && prefix === secretPrefix)) continue
+    if (caller === undefined || (plan !== undefined && caller.plan !== plan)) {
+      faults.push(`I2 ${seen.url} as ${caller?.plan ?? 'nobody'}`)
+    }
+  }
+  if (isUnder(seen.url.toLowerCase().split('?', 1)[0] as string, '/public') && id !== undefined) {
+    faults.push('I1 an identity where no credential is read')
+  }
+  const wrong = seen.fields.filter(([name, text]) => !fieldName.test(name) || controls.test(text))
+  if (wrong.length > 0) faults.push(`fields ${JSON.stringify(wrong)}`)
+  const leftOver = seen.fields.filter(([name]) => removed.test(canonical(name)))
+  if (leftOver.length > 0) faults.push(`not removed ${JSON.stringify(leftOver)}`)
+  if (all('host').join() !== upstreamHost) faults.push(`Host ${all('host')}`)
+  if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text))) faults.push('a bearer told')
+  // No route of the arena's forwards credentials; those that are not ours pass where no credential is read.
+  const told = seen.fields.filter(
+    ([name, text]) =>
+      credentialNames.has(canonical(name)) && text.split(/[\s,]+/).some(part => secrets.has(part)),
+  )
+  if (told.length > 0) faults.push(`a credential of ours told ${JSON.stringify(told)}`)
+  const framed = all('content-length').length + all('transfer-encoding').length
+  if (framed > 1) faults.push('framed twice')
+  for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'via', 'x-request-id']) {
+    if (all(name).length !== 1) faults.push(`${name} ${all(name).length} times`)
+  }
+  return faults
+}
+
+const credentialNames = new Set(['authorization', 'x-api-key'])
+const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\0-\x08\x0a-\x1f\x7f]/
+const removed =
+  /^(?:proxy.*|x-original-.*|x-rewrite-.*|x-http-method(?:-override)?|x-method-override|forwarded|x-real-ip|te|trailer|keep-alive|http2-settings|expect|x-peage-error)$/
+
+/** What is wrong with what the client heard. */
+export function faultsOfShot({ answers, unreadable, sentinel, from }: Shot, seen: readonly Seen[]): string[] {
+  const faults = answers.flatMap(answer => faultsOfAnswer(answer, from))
+  if (unreadable !== undefined) faults.push(`unreadable ${JSON.stringify(unreadable)}`)
+  const forwarded = answers.filter(answer => value(answer, 'x-heard-from') !== undefined).length
+  if (forwarded > seen.length) faults.push(`${forwarded} answers of the upstream to ${seen.length} requests`)
+  const ends = seen.filter(({ url }) => url === sentinel)
+  if (ends.length > 1) faults.push('the last request arrived twice')
+  if (ends.some(({ fields }) => fields.some(([name]) => name.toLowerCase() === 'x-user-id'))) {
+    faults.push('I1 the last request has another’s identity')
+  }
+  return faults
+}
+
+function faultsOfAnswer(answer: RawAnswer, from: string): string[] {
+  const faults: string[] = []
+  const said = value(answer, 'x-peage-error')
+  if (answer.status >= 500) faults.push(`I4 ${answer.status} ${said}`)
+  if (answer.status < 200) faults.push(`an answer ${answer.status}`)
+  if (values(answer, 'content-length').length > 1) faults.push('an answer framed twice')
+  if (isForwarded(answer)) {
+    if (said !== undefined) faults.push(`I5 an upstream’s answer with ${said}`)
+    const isNginxOwn = value(answer, 'server')?.startsWith('nginx') && answer.status >= 400
+    if (value(answer, 'x-heard-from') !== from && !isNginxOwn)
+      faults.push(`an answer to ${value(answer, 'x-heard-from')}`)
+  } else if (answer.status >= 400) faults.push(...faultsOfRefusal(answer, said))
+  return faults
+}
+
+/** I5. An answer to HEAD has no body to look into. */
+function faultsOfRefusal(answer: RawAnswer, code = 'none'): string[] {
+  const [status, error] = sentences[code] ?? []
+  const body = answer.body.length === 0 ? { error } : parsed(answer.body.toString())
+  const isOurs =
+    status === answer.status &&
+    body.error === error &&
+    value(answer, 'cache-control') === 'no-store' &&
+    value(answer, 'content-type') === 'application/json; charset=utf-8'
+  return isOurs ? [] : [`I5 ${answer.status} ${code} ${answer.body.toString('utf8', 0, 200)}`]
+}
+
+function parsed(text: string): { error?: unknown } {
+  try {
+    return JSON.parse(text) as { error?: unknown }
+  } catch {
+    return { error: text }
+  }
+}

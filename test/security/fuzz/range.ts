@@ -1,0 +1,96 @@
+// Fires attacks at an arena, any number at once, judges each and keeps count.
+import { type Arena, callersOf, filledIn } from './arena.ts'
+import type { Attack } from './attack.ts'
+import { faultsOfSeen, faultsOfShot } from './judge.ts'
+import { fire, isForwarded } from './shot.ts'
+import { createWitness } from './witness.ts'
+
+export interface Counts {
+  /** Requests that the upstream saw. */
+  upstream: number
+  readonly byKind: Record<string, number>
+  readonly byStatus: Record<string, number>
+}
+
+export interface Breach {
+  readonly faults: readonly string[]
+  readonly kind: string
+  /** As it was sent, credentials filled in, up to the request that follows every attack; latin1. */
+  readonly bytes: string
+}
+
+export interface Range {
+  readonly counts: Counts
+  /** What was wrong with what came of it; nothing where all invariants held. */
+  fire(attack: Attack): Promise<string[]>
+  breach(attack: Attack, faults: readonly string[]): Breach
+  /** Once all are fired: what came late, or under nobody's address, and uses that were spent for nothing. */
+  settle(): Promise<Breach[]>
+}
+
+export function openRange(arena: Arena): Range {
+  const witness = createWitness(arena)
+  const fired = new Map<string, Attack>()
+  const counts: Counts = { upstream: 0, byKind: {}, byStatus: {} }
+  const { host: upstreamHost } = new URL(arena.upstream.url)
+  const secrets = new Set([...arena.owners.keys()].map(name => arena.placeholders.get(name) ?? name))
+  let serial = 0
+
+  const breach = (attack: Attack, faults: readonly string[]) => ({
+    faults,
+    kind: attack.kind,
+    bytes: filledIn(arena, attack.text),
+  })
+
+  return {
+    counts,
+    breach,
+    async fire(attack) {
+      const shot = await fire(arena, attack, serial++)
+      fired.set(shot.from, attack)
+      const { seen, forwarded } = await witness.of(shot.from)
+      const known = { callers: callersOf(arena, attack.text), secrets, upstreamHost }
+      const faults = [...seen.flatMap(request => faultsOfSeen(request, known)), ...faultsOfShot(shot, seen)]
+      if (seen.length > forwarded)
+        faults.push(`I3 ${seen.length} requests upstream of ${forwarded} forwarded`)
+      count(counts.byKind, attack.kind)
+      for (const answer of shot.answers) {
+        count(counts.byStatus, isForwarded(answer) ? `${answer.status} upstream` : String(answer.status))
+      }
+      if (shot.answers.length === 0) count(counts.byStatus, 'no answer')
+      counts.upstream += seen.length
+      return faults
+    },
+    async settle() {
+      // Nothing tells that nothing more will come.
+      await new Promise(resolve => setTimeout(resolve, 500))
+      const breaches: Breach[] = []
+      for (const [from, { seen }] of witness.rest()) {
+        const attack = fired.get(from) ?? { kind: `from ${from}`, text: '', cut: 0 }
+        const known = { callers: callersOf(arena, attack.text), secrets, upstreamHost }
+        const faults = seen.flatMap(request => faultsOfSeen(request, known))
+        if (!fired.has(from) && seen.length > 0) faults.push(`a request of nobody’s: ${seen[0]?.url}`)
+        if (faults.length > 0) breaches.push(breach(attack, faults))
+        counts.upstream += seen.length
+      }
+      const spent = await usesSpentForNothing()
+      if (spent !== undefined) breaches.push(breach({ kind: 'uses', text: '', cut: 0 }, [spent]))
+      return breaches
+    },
+  }
+
+  async function usesSpentForNothing(): Promise<string | undefined> {
+    const [row] = await arena.gateway.sql<{ daily_usage: number }>(
+      'select daily_usage from users where id = $1',
+      [arena.free.id],
+    )
+    const used = Number(row?.daily_usage)
+    const { forwarded, unknown } = witness.uses
+    if (used >= forwarded && used <= forwarded + unknown) return undefined
+    return `${used} uses for ${forwarded} forwarded and ${unknown} left by their client`
+  }
+}
+
+function count(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1
+}

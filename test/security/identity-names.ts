@@ -1,0 +1,12 @@
+// The fields that say who calls, in every spelling that an upstream may fold into one.
+
+/** What an upstream may take for who calls; only the gateway may say it (CONTRACT §6). */
+export const identityNames = new Set(['x-user-id', 'x-user-plan', 'x-user-email', 'x-peage-assertion'])
+
+/** A field name as the laxest upstream reads it: CGI, WSGI and PHP fold what is between the words. */
+export function canonical(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+}

@@ -1,0 +1,33 @@
+// Mutations of the corpus: paths, fields, framing, credentials and bytes; `npm run fuzz` runs more of them, for longer.
+import { describe, expect, it } from 'vitest'
+import { embedded } from '../support/gateway.ts'
+import { describeWithServices } from '../support/services.ts'
+import { type Setup, services } from '../support/setups.ts'
+import { openArena } from './fuzz/arena.ts'
+import { runCampaign } from './fuzz/campaign.ts'
+
+function suite(setup: Setup, seed: number, cases: number): void {
+  it(`none of ${cases} mutations with seed ${seed} forges, trespasses, smuggles, fails or spends`, async () => {
+    const stores = await setup.open()
+    const arena = await openArena(stores)
+    try {
+      const report = await runCampaign(arena, { seed, cases })
+      expect(report.breaches).toEqual([])
+      expect(report.cases).toBeGreaterThanOrEqual(cases)
+      // They are not all refused at the door, nor all harmless.
+      for (const status of ['200 upstream', '400', '401', '403', '405']) {
+        expect(report.byStatus[status]).toBeGreaterThan(cases / 500)
+      }
+    } finally {
+      await arena.stop()
+      await setup.drop(stores)
+    }
+  }, 120_000)
+}
+
+describe('mutations of the corpus (alone)', () =>
+  suite({ open: async () => embedded, drop: async () => {} }, 20_260_101, 3_000))
+
+describeWithServices('mutations of the corpus (on Postgres and Redis)', () =>
+  suite(services, 20_260_102, 2_000),
+)

@@ -1,0 +1,53 @@
+// NUL: C ends a string there, and others do not; whatever stands behind it is seen by one of two readers.
+import { describe, expect, it } from 'vitest'
+import { guarded } from './corpus.ts'
+import { expectRefusal } from './invariants.ts'
+import { ask, RawConnection, requestBytes } from './raw-client.ts'
+import { alone, stage } from './stage.ts'
+
+describe('NUL', () => {
+  const at = stage(alone, { catchAll: true })
+
+  it('raw, at any byte of a request, it is refused and the connection closed', async () => {
+    const text = 'GET /public/x HTTP/1.1\r\nHost: gw.test\r\nX-Foo: bar\r\n\r\n'
+    const refused = Array.from({ length: text.length }, async (_, i) => {
+      const connection = new RawConnection(at.gateway.url)
+      connection.write(`${text.slice(0, i)}\0${text.slice(i)}`)
+      expectRefusal(await connection.answer(), 'request_invalid')
+      const isOver = await connection.endsWithin(2_000)
+      connection.close()
+      return isOver
+    })
+    expect(await Promise.all(refused)).toEqual(refused.map(() => true))
+    expect(at.upstream.seen).toEqual([])
+  })
+
+  it.each([
+    `${guarded}%00`,
+    '/public/%00/../x',
+    '/public%00/x',
+    '/public/x%2500',
+    '/%00',
+    '/public/x%00.png',
+    '/public/%c0%80',
+  ])('encoded in a path, %s is refused', async target => {
+    expectRefusal(await ask(at.gateway.url, requestBytes('GET', target)), 'path_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
+
+  it('encoded in a query it is the upstream’s business, byte for byte', async () => {
+    const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x?a=%00&b=%2500'))
+    expect(answer?.status).toBe(200)
+    expect(at.upstream.seen.map(({ url }) => url)).toEqual(['/public/x?a=%00&b=%2500'])
+    await at.holds([])
+  })
+
+  it('in a body it is a byte like any other', async () => {
+    const answer = await ask(
+      at.gateway.url,
+      requestBytes('POST', '/public/x', ['Content-Length: 5'], 'a\0b\0c'),
+    )
+    expect(answer?.status).toBe(200)
+    expect(at.upstream.seen.map(({ body }) => body.toString('latin1'))).toEqual(['a\0b\0c'])
+  })
+})

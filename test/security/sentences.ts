@@ -1,0 +1,33 @@
+// What the gateway says with each of its codes.
+
+/** CONTRACT §10, written down once more: the tests must not believe the code about its own sentences. */
+export const sentences: Record<string, [status: number, error: string]> = {
+  email_invalid: [400, 'Email invalide'],
+  password_too_short: [400, 'Mot de passe trop court (min 8 caractères)'],
+  password_too_long: [400, 'Mot de passe trop long (max 1024 caractères)'],
+  email_taken: [409, 'Email déjà enregistré'],
+  internal: [500, 'Erreur interne'],
+  credentials_missing: [400, 'Email et mot de passe requis'],
+  credentials_invalid: [401, 'Identifiants invalides'],
+  refresh_token_missing: [400, 'refresh_token manquant'],
+  refresh_token_invalid: [401, 'Refresh token invalide ou expiré'],
+  refresh_token_inactive: [401, 'Refresh token invalide, révoqué ou expiré'],
+  user_not_found: [401, 'Utilisateur introuvable'],
+  token_invalid: [401, 'Token invalide ou expiré'],
+  key_check_failed: [401, 'Token invalide ou expiré'],
+  unauthenticated: [401, 'Non authentifié'],
+  plan_insufficient: [403, 'Plan insuffisant'],
+  daily_limit_reached: [429, 'Limite quotidienne atteinte (plan free: 1 course/jour)'],
+  rate_limited: [429, 'Trop de requêtes'],
+  credentials_ambiguous: [400, "En-têtes d'authentification ambigus"],
+  path_invalid: [400, 'Chemin invalide'],
+  request_invalid: [400, 'Requête invalide'],
+  body_too_large: [413, 'Requête trop volumineuse'],
+  headers_too_large: [431, 'En-têtes trop volumineux'],
+  route_unknown: [404, 'Route inconnue'],
+  method_not_allowed: [405, 'Méthode non autorisée'],
+  service_unavailable: [503, 'Service indisponible'],
+  upstream_unreachable: [502, 'Service amont injoignable'],
+  upstream_timeout: [504, 'Délai du service amont dépassé'],
+  upstream_unavailable: [503, 'Service amont indisponible'],
+}

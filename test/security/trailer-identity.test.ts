@@ -1,0 +1,68 @@
+// Trailers: a server that merges them into the header (RFC 9110 §6.5.1) would take an identity from behind the body.
+import { describe, expect, it } from 'vitest'
+import { guarded } from './corpus.ts'
+import { expectRefusal } from './invariants.ts'
+import { ask, requestBytes } from './raw-client.ts'
+import { spellingsOf } from './spellings.ts'
+import { alone, stage } from './stage.ts'
+
+describe('trailers of a request', () => {
+  const at = stage(alone, {
+    more: '  - { name: optional, path: /optional/*, upstream: app, auth: optional }\n',
+  })
+  const send = (target: string, trailers: string[], lines: string[] = []) =>
+    ask(
+      at.gateway.url,
+      requestBytes(
+        'POST',
+        target,
+        [...lines, 'Transfer-Encoding: chunked'],
+        `5\r\nfive!\r\n0\r\n${trailers.map(line => `${line}\r\n`).join('')}\r\n`,
+      ),
+    )
+  const forged = [
+    ...spellingsOf('x', 'user', 'id').map(name => `${name}: 999999`),
+    ...spellingsOf('x', 'user', 'plan').map(name => `${name}: pro`),
+    ...spellingsOf('x', 'peage', 'assertion').map(name => `${name}: a.b.c`),
+  ]
+
+  it.each([
+    ['/public/x', false, 'public for nobody'],
+    ['/optional/x', false, 'public for nobody'],
+    ['/optional/x', true, 'public for'],
+    [`${guarded}/x`, true, 'secret for'],
+  ])('on %s (with a credential: %s) an identity in them reaches nobody', async (target, authorized, said) => {
+    const credential = authorized ? [`Authorization: Bearer ${at.user.access}`] : []
+    for (let i = 0; i < forged.length; i += 40) {
+      const answer = await send(target, forged.slice(i, i + 40), [
+        ...credential,
+        'Trailer: X-User-Id',
+        'TE: trailers',
+      ])
+      expect([answer?.status, answer?.body.toString().startsWith(said)]).toEqual([200, true])
+    }
+    for (const seen of at.upstream.seen) {
+      expect([seen.body.toString(), seen.trailers]).toEqual(['five!', []])
+      expect(seen.fields.filter(([name]) => /^(?:te|trailer)$/i.test(name))).toEqual([])
+    }
+    await at.holds([])
+  })
+
+  it.each([
+    'Content-Length: 100',
+    'Transfer-Encoding: chunked',
+    'Host: evil.example',
+    'X-Forwarded-For: 6.6.6.6',
+  ])('%s in them frames and names nothing', async line => {
+    const answer = await send('/public/x', [line])
+    await at.holds(answer === undefined ? [] : [answer])
+    expect(at.upstream.seen.flatMap(({ trailers }) => trailers)).toEqual([])
+    const values = at.upstream.seen.flatMap(({ fields }) => fields.map(([, value]) => value))
+    expect(values.filter(value => /evil|6\.6\.6\.6|^100$/.test(value))).toEqual([])
+  })
+
+  it('a credential in them is none', async () => {
+    expectRefusal(await send(`${guarded}/x`, [`Authorization: Bearer ${at.user.access}`]), 'token_invalid')
+    expect(at.upstream.seen).toEqual([])
+  })
+})

@@ -1,0 +1,98 @@
+// The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
+import { describe, expect, inject, it } from 'vitest'
+import { embedded } from '../support/gateway.ts'
+import { startNginx } from '../support/nginx.ts'
+import { describeWithNginx, describeWithServices } from '../support/services.ts'
+import { type Setup, services } from '../support/setups.ts'
+import { corpus, expand } from './corpus.ts'
+import { openArena, secretPrefix } from './fuzz/arena.ts'
+import type { Attack } from './fuzz/attack.ts'
+import { openRange } from './fuzz/range.ts'
+import { attacks as headerAttacks } from './header-cases.ts'
+
+const one = (kind: string, text: string): Attack => ({ kind, text, cut: 0 })
+const bearer = 'Authorization: Bearer <PREMIUM>'
+const free = 'Authorization: Bearer <FREE>'
+const request = (method: string, target: string, lines: readonly string[] = [], body = '') =>
+  [`${method} ${target} HTTP/1.1`, 'Host: gw.test', ...lines, '', body].join('\r\n')
+
+const paths = corpus.paths.flatMap(({ raw_target, raw_target_note }) => {
+  const target = raw_target_note === undefined ? raw_target : Buffer.from(raw_target).toString('latin1')
+  return [
+    one('path', request('GET', target)),
+    one('path, POST', request('POST', target, ['Content-Length: 5'], 'five!')),
+    one('path, with a credential', request('GET', target, [bearer])),
+    one('path, with a wrong one', request('GET', target, ['Authorization: Bearer <TAMPERED>'])),
+  ]
+})
+
+const fields = headerAttacks.flatMap(attack => {
+  const lines = attack.lines.map(line =>
+    expand(line)
+      .replaceAll('<VALID>', '<PREMIUM>')
+      .replaceAll('<OTHER>', '<PRO>')
+      .replaceAll('<INVALID>', 'x'),
+  )
+  const places = [`${secretPrefix}/x`, '/public/x', '/api/v1/optional/x']
+  return places.flatMap((place, i) => [
+    // A Host of their own stands beside ours: two are an attack as well.
+    one('fields, with a credential', request('GET', place, [bearer, ...lines])),
+    ...(i < 2 ? [one('fields', request('GET', place, lines))] : []),
+    ...(i < 1 ? [one('fields, counted', request('GET', '/api/v1/daily/x', [free, ...lines]))] : []),
+  ])
+})
+
+const raw = corpus.raw_requests.flatMap(attack => {
+  const text = expand(attack.raw)
+  const authorized = text.replace(/\r\n/, `\r\n${bearer}\r\n`)
+  return [one('raw', text), one('raw, with a credential', authorized), one('raw, cut', text)].map(
+    (shot, i) => (i === 2 ? { ...shot, cut: Math.ceil(text.length / 2) } : shot),
+  )
+})
+
+const everything = [...paths, ...fields, ...raw]
+
+type Behaviour = Parameters<typeof openArena>[2]
+
+function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void {
+  it('nothing is forged, let in, smuggled, failed or spent', async () => {
+    const stores = await setup.open()
+    const arena = await openArena(stores, reading, before)
+    try {
+      const range = openRange(arena)
+      const queue = everything.values()
+      const breaches: unknown[] = []
+      const lane = async () => {
+        for (const attack of queue) {
+          const faults = await range.fire(attack)
+          if (faults.length > 0) breaches.push(range.breach(attack, faults))
+        }
+      }
+      await Promise.all(Array.from({ length: 48 }, lane))
+      breaches.push(...(await range.settle()))
+      expect(breaches).toEqual([])
+      for (const status of ['200 upstream', '400', '401', '431']) {
+        expect(range.counts.byStatus[status]).toBeGreaterThan(10)
+      }
+    } finally {
+      await arena.stop()
+      await setup.drop(stores)
+    }
+  }, 120_000)
+}
+
+function behaviours(title: string, setup: Setup): void {
+  describe(`the whole corpus before node ${title}`, () => suite(setup, 'plain'))
+  describe(`the whole corpus before the laxest upstream ${title}`, () => suite(setup, 'lax'))
+  describeWithNginx(`the whole corpus before nginx ${title}`, () =>
+    suite(setup, 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
+  )
+}
+
+behaviours('(alone)', { open: async () => embedded, drop: async () => {} })
+describeWithServices('on Postgres and Redis', () => behaviours('(on Postgres and Redis)', services))
+
+it('the corpus is all here', () => {
+  expect([corpus.paths.length, corpus.headers.length, corpus.raw_requests.length]).toEqual([94, 59, 71])
+  expect(everything.length).toBeGreaterThan(1_500)
+})

@@ -1,0 +1,248 @@
+// WebSocket handshakes as a way around the guards (h2c smuggling, CVE-2021-21295's kin; "websocket smuggling" by a refused upgrade).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { accepted, handshake } from '../support/web-sockets.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from '../upstream/scripted-upstream.ts'
+import { RawConnection, requestBytes, value } from './raw-client.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`
+const inner = 'GET /private HTTP/1.1\r\nHost: x\r\n\r\n'
+
+describe('a handshake', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+  let user: TestUser
+  let heads: string[]
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: open, path: /open, upstream: app, websocket: true, auth: none }
+  - { name: guarded, path: /guarded, upstream: app, websocket: true }
+  - { name: plain, path: /plain, upstream: app, auth: none }
+  - { name: private, path: /private, upstream: app }
+`)
+    user = await newUser(gateway)
+  })
+  beforeEach(() => {
+    heads = []
+    upstream.script = (socket, head) => {
+      heads.push(head)
+      socket.write(ok)
+    }
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const send = async (bytes: string | Buffer) => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(bytes)
+    const answers = await connection.answers()
+    const hasEnded = connection.ended
+    connection.close()
+    return { answers, hasEnded }
+  }
+  const without = (name: string) => handshake.filter(line => !line.startsWith(`${name}:`))
+
+  it.each([
+    ['no key', without('Sec-WebSocket-Key')],
+    ['a key of other length', [...without('Sec-WebSocket-Key'), 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ']],
+    [
+      'a key that is no base64',
+      [...without('Sec-WebSocket-Key'), 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZ!=='],
+    ],
+    ['two keys', [...handshake, 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']],
+    ['no version', without('Sec-WebSocket-Version')],
+    ['another version', [...without('Sec-WebSocket-Version'), 'Sec-WebSocket-Version: 1337']],
+    ['two versions', [...handshake, 'Sec-WebSocket-Version: 8']],
+    ['a length', [...handshake, 'Content-Length: 37']],
+    ['a chunked body', [...handshake, 'Transfer-Encoding: chunked']],
+    ['an expectation', [...handshake, 'Expect: 100-continue']],
+  ])('with %s is refused and its connection ended: nothing reaches the upstream', async (_, lines) => {
+    const { answers, hasEnded } = await send(requestBytes('GET', '/open', lines, inner))
+    expect(answers.map(answer => [answer.status, value(answer, 'x-peage-error')])).toEqual([
+      [400, 'request_invalid'],
+    ])
+    expect(JSON.parse(String(answers[0]?.body))).toEqual({ error: 'Requête invalide' })
+    expect(hasEnded).toBe(true)
+    expect(heads).toEqual([])
+  })
+
+  it.each([
+    ['another method', requestBytes('POST', '/open', handshake)],
+    ['HTTP/1.0', `GET /open HTTP/1.0\r\nHost: x\r\n${handshake.join('\r\n')}\r\n\r\n`],
+  ])('by %s is refused', async (_, bytes) => {
+    const { answers } = await send(bytes)
+    expect(answers.map(answer => answer.status)).toEqual([400])
+    expect(heads).toEqual([])
+  })
+
+  it('bytes behind it reach no upstream that has not accepted it, on no connection', async () => {
+    upstream.script = (socket, head) => {
+      heads.push(head)
+      socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
+    }
+    const { answers, hasEnded } = await send(requestBytes('GET', '/open', handshake, inner))
+    expect(answers.map(answer => answer.status)).toEqual([426])
+    expect(hasEnded).toBe(true)
+    // The next request may go over the same connection to the upstream.
+    upstream.script = (socket, head) => {
+      heads.push(head)
+      socket.write(ok)
+    }
+    await send(requestBytes('GET', '/plain'))
+    expect(heads.map(head => head.split(' ', 2)[1])).toEqual(['/open', '/plain'])
+  })
+
+  it('bytes behind it reach the upstream after its 101, not before', async () => {
+    const chunks: [string, boolean][] = []
+    let hasSwitched = false
+    upstream.script = socket => {
+      socket.removeAllListeners('data')
+      socket.on('data', chunk => chunks.push([String(chunk), hasSwitched]))
+      setTimeout(() => {
+        hasSwitched = true
+        socket.write(switching)
+      }, 150)
+    }
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', '/open', handshake, inner))
+    expect((await connection.answer())?.status).toBe(101)
+    await expect.poll(() => chunks).toEqual([[inner, true]])
+    connection.close()
+  })
+
+  it('that is refused by a guard ends the connection: what stands behind it is no request', async () => {
+    const { answers, hasEnded } = await send(requestBytes('GET', '/guarded', handshake, inner))
+    expect(answers.map(answer => answer.status)).toEqual([401])
+    expect(hasEnded).toBe(true)
+    expect(heads).toEqual([])
+  })
+
+  it.each([
+    ['h2c on a route with WebSockets', '/open', 'Upgrade: h2c'],
+    ['h2c on another', '/plain', 'Upgrade: h2c'],
+    ['a WebSocket on a route without', '/plain', 'Upgrade: websocket'],
+    ['an unknown protocol', '/open', 'Upgrade: foo/2'],
+  ])('for %s is a plain request, and those behind it are guarded', async (_, path, upgrade) => {
+    const lines = [...without('Upgrade'), upgrade]
+    const { answers } = await send(Buffer.concat([requestBytes('GET', path, lines), Buffer.from(inner)]))
+    expect(answers.map(answer => answer.status)).toEqual([200, 401])
+    expect(heads).toHaveLength(1)
+    expect(heads[0]).not.toMatch(/\r\n(?:upgrade|http2-settings):/i)
+  })
+
+  it('for h2c with a body is a plain request with that body', async () => {
+    const lines = ['Connection: Upgrade', 'Upgrade: h2c', 'Content-Length: 0']
+    const { answers } = await send(requestBytes('POST', '/plain', lines, inner))
+    expect(answers.map(answer => answer.status)).toEqual([200, 401])
+    expect(heads.map(head => head.split(' ', 2).join(' '))).toEqual(['POST /plain'])
+  })
+
+  it('behind another request on its connection waits for that one’s answer', async () => {
+    upstream.script = (socket, head) => {
+      heads.push(head)
+      setTimeout(() => socket.write(head.startsWith('GET /plain') ? ok : switching), 50)
+    }
+    const { answers } = await send(
+      Buffer.concat([
+        requestBytes('GET', '/plain'),
+        requestBytes('GET', '/plain', ['Connection: Upgrade', 'Upgrade: h2c']),
+        requestBytes('GET', '/open', handshake),
+      ]),
+    )
+    expect(answers.map(answer => answer.status)).toEqual([200, 200, 101])
+  })
+
+  it('an upstream’s 101 that nobody asked for is no way out of HTTP', async () => {
+    upstream.script = socket => socket.write(switching)
+    const { answers } = await send(requestBytes('GET', '/plain'))
+    expect(answers.map(answer => answer.status)).toEqual([502])
+  })
+
+  describe('with a token among its sub-protocols', () => {
+    const ask = (...lines: string[]) => send(requestBytes('GET', '/guarded', [...handshake, ...lines]))
+    const protocol = (...protocols: string[]) => `Sec-WebSocket-Protocol: ${protocols.join(', ')}`
+
+    it('is good with one, whose owner the upstream is told', async () => {
+      await ask(protocol('chat', `peage.bearer.${user.access}`))
+      expect(heads[0]).toContain(`\r\nx-user-id: ${user.id}\r\n`)
+      expect(heads[0]).toContain('\r\nSec-WebSocket-Protocol: chat\r\n')
+      expect(heads[0]).not.toContain(user.access)
+    })
+
+    it('is ambiguous with two, in one field or two, or beside Authorization', async () => {
+      const bearer = `peage.bearer.${user.access}`
+      for (const lines of [
+        [protocol(bearer, bearer)],
+        [protocol(bearer), protocol(bearer)],
+        [protocol(bearer), `Authorization: Bearer ${user.access}`],
+        [protocol(bearer), 'Authorization: Basic eDp5'],
+      ]) {
+        const { answers } = await ask(...lines)
+        expect(answers.map(answer => [answer.status, value(answer, 'x-peage-error')])).toEqual([
+          [400, 'credentials_ambiguous'],
+        ])
+      }
+      expect(heads).toEqual([])
+    })
+
+    it('is refused with a bad one, an empty one, or one in another spelling', async () => {
+      for (const entry of ['peage.bearer.no.such.token', 'peage.bearer.', `Peage.Bearer.${user.access}`]) {
+        const { answers } = await ask(protocol(entry))
+        expect(answers.map(answer => answer.status)).toEqual([401])
+      }
+      expect(heads).toEqual([])
+    })
+
+    it('no spelling and no route lets the token through to an upstream', async () => {
+      for (const [path, ...lines] of [
+        ['/open', protocol(`peage.bearer.${user.access}`)],
+        ['/open', protocol('chat', `PEAGE.bearer.${user.access}`)],
+        ['/open', `Sec_WebSocket_Protocol: peage.bearer.${user.access}`],
+        ['/plain', protocol(`peage.bearer.${user.access}`)],
+      ]) {
+        await send(requestBytes('GET', String(path), [...handshake, ...lines]))
+        await send(requestBytes('GET', String(path), lines))
+      }
+      expect(heads).toHaveLength(8)
+      expect(heads.join('')).not.toContain(user.access)
+      expect(gateway.log.join('')).not.toContain(user.access)
+    })
+
+    it('a plain request’s sub-protocol is no credential', async () => {
+      const { answers } = await send(
+        requestBytes('GET', '/guarded', [protocol(`peage.bearer.${user.access}`)]),
+      )
+      expect(answers.map(answer => answer.status)).toEqual([401])
+    })
+  })
+
+  it('says nobody’s identity but its own', async () => {
+    const forged = [
+      'X-User-Id: 1',
+      'x_user_id: 1',
+      'X.User.Plan: pro',
+      'X-Peage-Assertion: a',
+      'X-User-Email: b@c',
+    ]
+    const named = ['Connection: Upgrade, X-User-Id', ...without('Connection')]
+    for (const lines of [handshake, named]) {
+      await send(requestBytes('GET', '/open', [...lines, ...forged]))
+      await send(
+        requestBytes('GET', '/guarded', [...lines, ...forged, `Authorization: Bearer ${user.access}`]),
+      )
+    }
+    expect(heads).toHaveLength(4)
+    const said = heads.map(head =>
+      head.split('\r\n').filter(line => /^[^:]*(?:user.(?:id|plan|email)|assertion)/i.test(line)),
+    )
+    const own = [`x-user-id: ${user.id}`, 'x-user-plan: free']
+    expect(said).toEqual([[], own, [], own])
+  })
+})

@@ -1,0 +1,25 @@
+// The certificates of tests: self-signed for localhost and 127.0.0.1, valid from 2020 to 2120, trusted by nobody.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+export interface TestCertificate {
+  /** Names of files. */
+  readonly files: { readonly cert: string; readonly key: string }
+  readonly cert: string
+  readonly key: string
+}
+
+export const first = testCertificate('first')
+export const second = testCertificate('second')
+
+function testCertificate(name: string): TestCertificate {
+  const file = (half: string) =>
+    fileURLToPath(new URL(`certificates/test-only-${name}.${half}.pem`, import.meta.url))
+  const files = { cert: file('cert'), key: file('key') }
+  return { files, cert: readFileSync(files.cert, 'utf8'), key: readFileSync(files.key, 'utf8') }
+}
+
+/** For `settings.server` of a test gateway. */
+export function tlsSettings({ cert, key }: { cert: string; key: string }): string {
+  return `, tls: ${JSON.stringify({ cert, key })}`
+}

@@ -1,0 +1,190 @@
+// What a route sets and removes in header fields, on its way there and back, and who calls, signed (CONTRACT §2, §6).
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ask, requestBytes, value } from '../security/raw-client.ts'
+import { call, newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+let upstream: Upstream
+let gateway: TestGateway
+let user: TestUser
+
+beforeAll(async () => {
+  upstream = await startUpstream()
+  gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - name: changed
+    path: /changed/*
+    upstream: app
+    auth: none
+    headers:
+      request: { set: { X-Internal: set by ops, Host: 'app.internal:81', Authorization: Basic eDp5 }, remove: [X-Secret, cookie, X-Forwarded-Host] }
+      response: { set: { Strict-Transport-Security: max-age=1, x-frame-options: DENY }, remove: [Server, Set-Cookie] }
+  - { name: plain, path: /plain/*, upstream: app, auth: none }
+  - { name: shut, path: /shut, upstream: app, headers: { response: { set: { X-Set: '1' } } } }
+  - { name: asserted, path: /asserted/*, upstream: app, auth: optional, identity_assertion: true, headers: { request: { set: { X-Internal: '1' } } } }
+`)
+  user = await newUser(gateway, 'premium')
+})
+beforeEach(() => {
+  upstream.received.length = 0
+  upstream.answer = undefined
+})
+afterAll(async () => {
+  await gateway?.stop()
+  await upstream?.close()
+})
+
+/** What the upstream received of a request with these lines: names as they came, values in order. */
+async function received(path: string, lines: string[] = []): Promise<[string, string][]> {
+  const answer = await ask(gateway.url, requestBytes('GET', path, lines), 'GET')
+  expect(answer?.status).toBe(200)
+  const raw = upstream.received.at(-1)?.rawHeaders ?? []
+  return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] as string, raw[2 * i + 1] as string])
+}
+const of = (fields: [string, string][], name: RegExp) => fields.filter(([other]) => name.test(other))
+
+describe('a request', () => {
+  it('has what its route sets, once, in place of what the client sent under any alias', async () => {
+    const fields = await received('/changed/x', [
+      'X-Internal: forged',
+      'x_internal: forged',
+      'X.Internal: forged',
+      'X--INTERNAL: forged',
+      'X-Internals: kept',
+      'Authorization: Bearer theirs',
+    ])
+    expect(of(fields, /internal/i)).toEqual([
+      ['X-Internal', 'set by ops'],
+      ['X-Internals', 'kept'],
+    ])
+    expect(of(fields, /^authorization$/i)).toEqual([['Authorization', 'Basic eDp5']])
+  })
+
+  it('has nothing of what its route removes, under no alias', async () => {
+    const fields = await received('/changed/x', ['X-Secret: 1', 'x_secret: 1', 'COOKIE: a=b', 'X-Kept: 1'])
+    expect(of(fields, /secret|cookie|x-forwarded-host/i)).toEqual([])
+    expect(of(fields, /x-kept|x-forwarded-proto/i)).toHaveLength(2)
+  })
+
+  it('has the Host that its route sets, once', async () => {
+    expect(of(await received('/changed/x', ['Host: gw.test']), /host$/i)).toEqual([
+      ['host', 'app.internal:81'],
+    ])
+  })
+
+  it('of another route is left as it is', async () => {
+    const fields = await received('/plain/x', ['X-Internal: 1', 'X-Secret: 2', 'Cookie: a=b'])
+    expect(of(fields, /^(x-internal|x-secret|cookie)$/i)).toHaveLength(3)
+    expect(of(fields, /^host$/i)).toEqual([['host', new URL(upstream.url).host]])
+  })
+
+  it('cannot have Connection name away what is set', async () => {
+    const fields = await received('/changed/x', ['Connection: close, X-Internal, Host'])
+    expect(of(fields, /^(x-internal|host)$/i)).toHaveLength(2)
+  })
+})
+
+describe('an answer', () => {
+  it('has what its route sets, once, in place of the upstream’s, and nothing of what it removes', async () => {
+    upstream.answer = (_, response) => {
+      response.writeHead(503, [
+        ...['X-Frame-Options', 'SAMEORIGIN', 'x-frame-options', 'ALLOW', 'Server', 'secret/1.0'],
+        ...[
+          'Set-Cookie',
+          'a=1',
+          'set-cookie',
+          'b=2',
+          'X-Kept',
+          '1',
+          'Connection',
+          'Strict-Transport-Security',
+        ],
+      ])
+      response.end('down')
+    }
+    const answer = await call(gateway.url, 'GET', '/changed/x')
+    expect([answer.status, answer.text]).toEqual([503, 'down'])
+    expect(answer.headers.get('x-frame-options')).toBe('DENY')
+    expect(answer.headers.get('strict-transport-security')).toBe('max-age=1')
+    expect(answer.headers.get('x-kept')).toBe('1')
+    expect([answer.headers.get('server'), answer.headers.getSetCookie()]).toEqual([null, []])
+  })
+
+  it('of the gateway’s own is left alone', async () => {
+    const answer = await ask(gateway.url, requestBytes('GET', '/shut', []), 'GET')
+    expect([answer?.status, answer && value(answer, 'x-set')]).toEqual([401, undefined])
+  })
+
+  it('has no trailer that its route removes', async () => {
+    upstream.answer = (_, response) => {
+      response.writeHead(200, { trailer: 'server, x-sum' })
+      response.write('x')
+      response.addTrailers({ server: 'secret/1.0', 'x-sum': '1' })
+      response.end()
+    }
+    const answer = await ask(gateway.url, requestBytes('GET', '/changed/x', []), 'GET')
+    expect(answer?.trailers).toEqual([['x-sum', '1']])
+  })
+})
+
+describe('an identity assertion', () => {
+  const bearer = () => [`Authorization: Bearer ${user.access}`]
+  const assertionsOf = (fields: [string, string][]) =>
+    of(fields, /peage.?assertion/i).map(([, token]) => token)
+
+  it('says who calls, for that upstream, for a minute at most, and is checked with the public keys', async () => {
+    const [token = '', ...more] = assertionsOf(await received('/asserted/x', bearer()))
+    expect(more).toEqual([])
+    const keys = createLocalJWKSet(
+      (await call(gateway.url, 'GET', '/.well-known/jwks.json')).body as unknown as JSONWebKeySet,
+    )
+    const { payload, protectedHeader } = await jwtVerify(token, keys, {
+      issuer: 'peage',
+      audience: 'app',
+      typ: 'JWT',
+      requiredClaims: ['exp', 'iat'],
+      currentDate: new Date(gateway.clock.at),
+    })
+    expect(protectedHeader.typ).toBe('JWT')
+    expect([payload.sub, payload.plan]).toEqual([String(user.id), 'premium'])
+    expect(Number(payload.exp) - Number(payload.iat)).toBeLessThanOrEqual(60)
+    expect(payload).not.toHaveProperty('email')
+  })
+
+  it('is neither a bearer nor a refresh token', async () => {
+    const [token = ''] = assertionsOf(await received('/asserted/x', bearer()))
+    const answer = await call(gateway.url, 'GET', '/shut', { token })
+    expect([answer.status, answer.body.error]).toEqual([401, 'Token invalide ou expiré'])
+    const refreshed = await call(gateway.url, 'POST', '/api/v1/auth/refresh', {
+      body: { refresh_token: token },
+    })
+    expect([refreshed.status, refreshed.headers.get('x-peage-error')]).toEqual([401, 'refresh_token_invalid'])
+  })
+
+  it('is not there for the anonymous, on routes that do not ask for it, and never the client’s own', async () => {
+    const forged = ['X-Peage-Assertion: forged', 'x_peage_assertion: forged']
+    expect(assertionsOf(await received('/asserted/x', forged))).toEqual([])
+    expect(assertionsOf(await received('/plain/x', [...forged, ...bearer()]))).toEqual([])
+    const [token, ...more] = assertionsOf(await received('/asserted/x', [...forged, ...bearer()]))
+    expect([token?.split('.').length, more]).toEqual([3, []])
+  })
+
+  it('of a user whose plan changed says the new one at once', async () => {
+    const other = await newUser(gateway, 'free')
+    const planOf = async () => {
+      const fields = await received('/asserted/x', [`Authorization: Bearer ${other.access}`])
+      const [token = ''] = assertionsOf(fields)
+      const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
+        plan: string
+      }
+      expect(of(fields, /^x-user-plan$/)).toEqual([['x-user-plan', claims.plan]])
+      return claims.plan
+    }
+    expect(await planOf()).toBe('free')
+    await gateway.sql("update users set plan = 'pro' where id = $1", [other.id])
+    await expect.poll(planOf).toBe('pro')
+  })
+})

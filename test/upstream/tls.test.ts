@@ -1,0 +1,76 @@
+// Targets behind TLS: their certificates are checked, against an own authority and by an own name where asked (CONTRACT §2, `tls`).
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../security/invariants.ts'
+import { ask, requestBytes } from '../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { issue } from './authority.ts'
+import { type MortalUpstream, startMortal } from './mortal-upstream.ts'
+
+describe('https targets', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'peage-tls-'))
+  let named: MortalUpstream
+  let numbered: MortalUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    const byName = issue(folder, 'by-name', 'DNS:courses.internal')
+    const byAddress = issue(folder, 'by-address', 'IP:127.0.0.1')
+    named = await startMortal('named', { cert: byName.cert, key: byName.key })
+    numbered = await startMortal('numbered', { cert: byAddress.cert, key: byAddress.key })
+    const health = 'health: { path: /health, interval: 50ms, unhealthy_after: 1 }'
+    gateway = await startGateway(`upstreams:
+  named: { targets: ['${named.url}'], tls: { ca: '${byName.ca}', server_name: courses.internal } }
+  checked: { targets: ['${named.url}'], ${health}, tls: { ca: '${byName.ca}', server_name: courses.internal } }
+  nameless: { targets: ['${named.url}'], tls: { ca: '${byName.ca}' } }
+  misnamed: { targets: ['${named.url}'], tls: { ca: '${byName.ca}', server_name: other.internal } }
+  foreign: { targets: ['${named.url}'], tls: { ca: '${byAddress.ca}', server_name: courses.internal } }
+  unknown: { targets: ['${named.url}'], tls: { server_name: courses.internal } }
+  numbered: { targets: ['${numbered.url}'], tls: { ca: '${byAddress.ca}' } }
+routes:
+${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
+  .map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, auth: none }`)
+  .join('\n')}
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([named?.kill(), numbered?.kill()])
+    rmSync(folder, { recursive: true })
+  })
+
+  const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
+
+  it('are trusted by the authority that is named, and asked for the name that is', async () => {
+    for (let i = 0; i < 3; i++) expect((await get('/named'))?.body.toString()).toBe('named')
+    const [request] = named.received
+    expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
+    // The name is for the handshake; Host is the target's own.
+    expect(request?.headers.host).toBe(new URL(named.url).host)
+    // One connection: the name stays what it was from request to request.
+    expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
+  })
+
+  it('are trusted by their address where that stands in the certificate', async () => {
+    expect((await get('/numbered'))?.body.toString()).toBe('numbered')
+  })
+
+  it('are checked for their health in the same way', async () => {
+    await expect.poll(() => named.checks, { timeout: 10_000 }).toBeGreaterThan(3)
+    expect((await get('/checked'))?.body.toString()).toBe('named')
+  })
+
+  it.each([
+    ['without the name of the certificate', '/nameless'],
+    ['by another name', '/misnamed'],
+    ['with another authority', '/foreign'],
+    ['with no authority that Node knows', '/unknown'],
+  ])('%s are not sent a byte: a 502', async (_, path) => {
+    const before = named.received.length
+    expectRefusal(await get(path), 'upstream_unreachable')
+    expect(named.received.length).toBe(before)
+  })
+})
