@@ -1,7 +1,7 @@
 // The load generator, a process of its own: raw sockets that ask again as soon as they are answered.
 import { connect } from 'node:net'
-import { cpuSeconds, peakMemory } from './accounts.mjs'
 import { path } from './contender.mjs'
+import { cpuSeconds, peakMemory } from './costs.mjs'
 
 /**
  * @typedef {object} Slice one measurement

@@ -27,7 +27,7 @@ const { values: flags } = parseArgs({
 
 const others = flags.also.map(word => {
   const [name = '', cli = ''] = word.split('=')
-  return gateway(name, cli.startsWith('/') ? `file://${cli}` : cli)
+  return gateway(name, cli)
 })
 const contenders = [direct, httpProxy, dispatch, gateway('gateway, public'), ...others].filter(
   ({ name }) => !flags.without.includes(name),

@@ -16,12 +16,12 @@ import { fileURLToPath } from 'node:url'
  * @param {number} options.rounds that count
  * @param {number} options.time milliseconds of a slice
  * @param {number} options.connections
- * @param {number} [options.busy] share of a core that every contender must have had for its round to count: where
+ * @param {number} options.busy share of a core that every contender must have had for its round to count: where
  *   somebody else used the machine, what a request costs is anybody's guess. At most twice `rounds` are run.
  * @param {(round: Round, isKept: boolean) => void} options.onRound
  * @returns {Promise<Round[]>} those that count; all of them where too few do
  */
-export async function runRounds(contenders, { rounds, time, connections, busy = 0, onRound }) {
+export async function runRounds(contenders, { rounds, time, connections, busy, onRound }) {
   const load = startLoad()
   try {
     // Compiled code and open connections first: the slices of the rounds warm up for the rest.

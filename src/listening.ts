@@ -3,6 +3,7 @@ import type { ServerOptions } from 'node:http'
 import type { ServerOptions as TlsServerOptions } from 'node:https'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
+import { maxFieldBytes } from './gate/request-fields.ts'
 
 interface Listening {
   /** `server.timeouts.headers`, milliseconds. */
@@ -14,7 +15,7 @@ interface Listening {
 /** What Fastify makes its server of. Typed as the plain one: everything that is done with either is the same. */
 export function listenerOptions({ headersTimeout, tls }: Listening): { http: ServerOptions } {
   const http: ServerOptions = {
-    maxHeaderSize: 16_384,
+    maxHeaderSize: maxFieldBytes,
     // A missing Host is refused by the gate, in our words.
     requireHostHeader: false,
     // Bodies have an idle limit instead; without it Node refuses a `headers` of more than five minutes.

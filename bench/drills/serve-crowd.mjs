@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const [port = 0, idle = 0, dribblers = 0] = process.argv.slice(2).map(Number)
 
-const state = { open: 0, closed: 0, dribbling: 0, cut: 0, longest: 0 }
+const state = { open: 0, closed: 0, cut: 0, longest: 0 }
 
 /** Asks once, reads the answer, and then is silent for as long as it may. */
 function beIdle() {
@@ -30,7 +30,6 @@ function dribble() {
   let drip
   socket.once('connect', () => {
     begun = performance.now()
-    state.dribbling += 1
     socket.write('GET /public/small HTTP/1.1\r\nHost: crowd\r\nX-Slow: ')
     drip = setInterval(() => socket.write('x'), 1_000)
   })
@@ -38,7 +37,6 @@ function dribble() {
   socket.once('close', () => {
     clearInterval(drip)
     if (begun > 0) {
-      state.dribbling -= 1
       state.cut += 1
       state.longest = Math.max(state.longest, performance.now() - begun)
     }

@@ -1,7 +1,7 @@
 // Whether the files that `server.tls` names can be served with: said with line and column, before anything listens.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import type { Sheet } from './document.ts'
+import { faultAt, type Sheet } from './document.ts'
 import { reasonOf } from './interpolate.ts'
 import type { Fault } from './problem.ts'
 import type { Shape } from './shape.ts'
@@ -23,10 +23,7 @@ export function checkCertificate(sheet: Sheet, shape: Shape, readFile: (path: st
   if (!shape.sound('/server') || server?.tls === undefined) return []
   const read = readPair(server.tls, readFile)
   const faults = Array.isArray(read) ? read : faultsOfPair(read)
-  return faults.map(({ half, message }) => {
-    const { path = '', value: offset = 0 } = sheet.places.get(`/server/tls/${half}`) ?? {}
-    return { offset, path, message }
-  })
+  return faults.map(({ half, message }) => faultAt(sheet, `/server/tls/${half}`, message))
 }
 
 /** Reads both files. @returns their texts, or why they cannot be read */

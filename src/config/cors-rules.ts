@@ -1,5 +1,5 @@
 // What the parts of a `cors` section demand of each other, at the server and at every route (CONTRACT §2).
-import type { Sheet } from './document.ts'
+import { faultAt, type Sheet } from './document.ts'
 import { everyOrigin } from './origin.ts'
 import { pointTo } from './pointer.ts'
 import type { Fault } from './problem.ts'
@@ -17,9 +17,7 @@ export function checkCors(sheet: Sheet, shape: Shape): Fault[] {
     if (!cors || !shape.sound(pointTo(at, 'origins')) || !shape.sound(pointTo(at, 'credentials'))) return []
     // Any page of the web could then act, and read, as whoever is signed in there.
     if (!cors.credentials || !cors.origins?.includes(everyOrigin)) return []
-    const place = sheet.places.get(pointTo(at, 'credentials'))
-    if (place === undefined) return []
     const message = 'cannot go with every origin (*): name the origins that may send credentials'
-    return [{ offset: place.value, path: place.path, message }]
+    return [faultAt(sheet, pointTo(at, 'credentials'), message)]
   })
 }

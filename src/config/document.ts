@@ -37,6 +37,12 @@ export interface Sheet {
   readonly unknown: ReadonlySet<string>
 }
 
+/** A fault at the value that stands at a JSON Pointer. */
+export function faultAt(sheet: Sheet, pointer: string, message: string): Fault {
+  const { path = '', value: offset = 0 } = sheet.places.get(pointer) ?? {}
+  return { offset, path, message }
+}
+
 /** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
 const MOST_ALIASED = 10_000
 

@@ -39,7 +39,7 @@ function faultOfName(direction: Direction, name: string): string | undefined {
   if (isHopByHop(canonical) || framing.has(canonical)) {
     return 'frames the message or belongs to one connection: only the gateway sets and removes it'
   }
-  return said[direction].has(canonical) ? 'is the gateway’s own to set' : undefined
+  return said.has(canonical) ? 'is the gateway’s own to set' : undefined
 }
 
 function faultOfHost(name: string, value: string): string | undefined {
@@ -62,4 +62,4 @@ const token = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const visible = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const host = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 const framing = new Set(['connection', 'content-length'])
-const said = { request: new Set(['via', 'x-request-id']), response: new Set(['via', 'x-request-id']) }
+const said = new Set(['via', 'x-request-id'])

@@ -1,5 +1,4 @@
 // What two routes may not be to each other: namesakes, rivals for a request, or one the other's back door.
-
 import type { DeclaredRoute } from './declared-route.ts'
 import { covers, isMoreSpecific, overlap, sameShape } from './path-pattern.ts'
 import type { Fault } from './problem.ts'

@@ -1,6 +1,6 @@
 // Whether `tls` of an upstream can be what it was meant to be: it has an https target, and its file holds authorities.
 import { X509Certificate } from 'node:crypto'
-import type { Sheet } from './document.ts'
+import { faultAt, type Sheet } from './document.ts'
 import { reasonOf } from './interpolate.ts'
 import { pointTo } from './pointer.ts'
 import type { Fault } from './problem.ts'
@@ -61,9 +61,4 @@ function isCertificate(pem: string): boolean {
   } catch {
     return false
   }
-}
-
-function faultAt(sheet: Sheet, pointer: string, message: string): Fault {
-  const { path = '', value: offset = 0 } = sheet.places.get(pointer) ?? {}
-  return { offset, path, message }
 }

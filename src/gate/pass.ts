@@ -13,9 +13,6 @@ import type { Target } from './target.ts'
 import { upstreamFields } from './upstream-fields.ts'
 import { bearerPrefix, offeredProtocols } from './web-socket.ts'
 
-/** Which target it goes to is chosen as it is sent, and its Host set then. */
-const unknownYet = ''
-
 interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
   request: IncomingMessage
   response: ServerResponse
@@ -61,15 +58,7 @@ export function createPass(
       upstream,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
-      fields: upstreamFields({
-        request,
-        arrival,
-        route,
-        target,
-        identity,
-        upstreamHost: unknownYet,
-        assertion,
-      }),
+      fields: upstreamFields({ request, arrival, route, target, identity, assertion }),
       hasBody: arrival.hasBody,
       responseTimeout: route.timeout ?? upstream.timeouts.response,
       maxBody: route.max_body,

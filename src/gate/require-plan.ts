@@ -1,5 +1,4 @@
 // The plan guard (spec §5): runs on what authentication found, and only what it lets through can be counted.
-
 import type { Identity } from '../identity/identity.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'

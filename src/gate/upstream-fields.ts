@@ -16,17 +16,15 @@ interface Passing {
   route: Route
   target: Target
   identity: Identity
-  /** `host:port` of the upstream. */
-  upstreamHost: string
   /** Who calls, signed, where the route asks for it. */
   assertion?: string | undefined
 }
 
-/** @returns names and values in turn, as undici and node:http take them */
+/** @returns names and values in turn, as undici and node:http take them; Host first, for `forward` to fill in */
 export function upstreamFields(passing: Passing): string[] {
   const { request, arrival, route } = passing
   const named = connectionOptions(request)
-  const fields: string[] = ['host', passing.upstreamHost]
+  const fields: string[] = ['host', unknownYet]
   addIdentity(fields, passing)
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
@@ -51,6 +49,9 @@ export function upstreamFields(passing: Passing): string[] {
   addOwn(fields, passing, proxied)
   return rules === undefined ? fields : without(rules.remove, fields, ours)
 }
+
+/** Which target it goes to is chosen as it is sent, and its Host set then. */
+const unknownYet = ''
 
 /** @param from what stands before it stays */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {

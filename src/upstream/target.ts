@@ -26,8 +26,6 @@ export interface Target {
   readonly slots: Slots
   /** False where its checks fail or its circuit is open: it is sent nothing then. */
   isAvailable(): boolean
-  /** Available, and not avoided for a failed connection either. For operators to look at. */
-  readonly isHealthy: boolean
   /** What failed connections say of it; nothing where there is no other target to prefer. */
   readonly ejection: Ejection | undefined
   /** To be called as a request is sent to it; nothing where nobody asks how it went. */
@@ -64,17 +62,13 @@ export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts
   const health =
     config.health &&
     createHealth({ url, tls: { ...tls, servername: serverName }, ...config.health, random, ejection })
-  const isAvailable = () => health?.isGood() !== false && circuit?.allows() !== false
   return {
     origin: url.origin,
     host: url.host,
     serverName,
     pool,
     slots: createSlots(config.connections, config.timeouts.connect),
-    isAvailable,
-    get isHealthy() {
-      return isAvailable() && ejection?.isOut() !== true
-    },
+    isAvailable: () => health?.isGood() !== false && circuit?.allows() !== false,
     ejection,
     begin: beginner(ejection, circuit),
     async close() {

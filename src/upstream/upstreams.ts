@@ -5,12 +5,11 @@ import { type Choose, createChoice } from './choice.ts'
 import { openTarget, type Target } from './target.ts'
 
 export interface Upstream {
-  readonly name: string
   readonly targets: readonly Target[]
   /** How often a request is sent again where that does no harm. */
   readonly retries: number
-  /** Milliseconds: to connect, to the answer's head, between two chunks of its body. */
-  readonly timeouts: { readonly connect: number; readonly response: number; readonly idle: number }
+  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  readonly timeouts: { readonly response: number; readonly idle: number }
   /** Whether a request may be sent to any of them. */
   isAvailable(): boolean
   readonly choose: Choose
@@ -35,10 +34,7 @@ export function createUpstreams(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
   const upstreams = new Map(
-    Object.entries(configs).map(([name, config]) => [
-      name,
-      open(name, config, authorities.get(name), random),
-    ]),
+    Object.entries(configs).map(([name, config]) => [name, open(config, authorities.get(name), random)]),
   )
   return {
     get(name) {
@@ -69,12 +65,11 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function open(name: string, config: UpstreamConfig, ca: string | undefined, random: () => number): Upstream {
+function open(config: UpstreamConfig, ca: string | undefined, random: () => number): Upstream {
   const isOneOfSeveral = config.targets.length > 1
   const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral, random }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
   return {
-    name,
     targets,
     retries: config.retries,
     timeouts: config.timeouts,

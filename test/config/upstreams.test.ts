@@ -1,12 +1,8 @@
 // What may be said of an upstream, and what is said of what may not (CONTRACT §2, `upstreams`).
-
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { formatProblem } from '../../src/config/problem.ts'
-import { issue } from '../upstream/authority.ts'
+import { first, second } from '../support/certificates.ts'
 
 const files: Record<string, string> = {
   'text.pem': 'no certificate',
@@ -97,10 +93,7 @@ describe('upstreams', () => {
   })
 
   it('may name a file of several authorities', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'peage-authorities-'))
-    const pems = ['a', 'b'].map(name => readFileSync(issue(folder, name, 'DNS:a').ca, 'utf8'))
-    rmSync(folder, { recursive: true })
-    files['both.pem'] = `# ours\n${pems.join('\n')}`
+    files['both.pem'] = `# ours\n${first.cert}\n${second.cert}`
     expect(problems(`${tls}, tls: { ca: both.pem }`)).toEqual([])
   })
 })

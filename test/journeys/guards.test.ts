@@ -1,7 +1,7 @@
 // Spec §5 and §8, CONTRACT §4: what the guards let through, in which order they speak, and what is counted.
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { call, newUser } from '../support/client.ts'
+import { call, giveKey, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
@@ -13,12 +13,9 @@ describeOverSetups('guards', setup => {
   const get = (path: string, token?: string, headers: Record<string, string> = {}) =>
     call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
 
-  async function newKey(userId: number): Promise<string> {
+  async function newKey(id: number): Promise<string> {
     const key = `peage_${randomBytes(18).toString('hex')}`
-    await at.gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
-      userId,
-      createHash('sha256').update(key).digest('hex'),
-    ])
+    await giveKey(at.gateway, { id }, key)
     return key
   }
 

@@ -1,9 +1,8 @@
 // CONTRACT §4: an open WebSocket or event stream ends within 1 s when its user would not be let in any more.
-import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
-import { newUser, type TestUser } from '../support/client.ts'
+import { giveKey, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
@@ -36,12 +35,6 @@ async function echoes(client: Awaited<ReturnType<typeof openWebSocket>>): Promis
 
 /** The background has other statements of its own. */
 const isAboutStreams = (sql: string) => /left join api_tokens/.test(sql)
-
-const giveKey = (gateway: TestGateway, user: TestUser, key: string) =>
-  gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
-    user.id,
-    createHash('sha256').update(key).digest('hex'),
-  ])
 
 const deactivate = (gateway: TestGateway, user: TestUser) =>
   gateway.sql('update users set is_active = 0 where id = $1', [user.id])

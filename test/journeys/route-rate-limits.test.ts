@@ -1,7 +1,6 @@
 // CONTRACT §2 `routes[].rate_limit`, §4: who is limited by what, in which place, and what the client is told.
-import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, inject, it } from 'vitest'
-import { call, newUser } from '../support/client.ts'
+import { call, giveKey, newUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary, describeWithServices } from '../support/services.ts'
@@ -67,8 +66,7 @@ describeOverSetups('the rate limit of a route', setup => {
 
   it('a user’s key and token, from any address, are one user', async () => {
     const user = await newUser(gateway)
-    const hash = createHash('sha256').update(`peage_${user.id}`).digest('hex')
-    await gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [user.id, hash])
+    await giveKey(gateway, user, `peage_${user.id}`)
     for (let i = 0; i < 3; i++) await get('/mine/1', user.access, { 'x-forwarded-for': `192.0.2.${i}` })
     expect((await get('/mine/1', undefined, { 'x-api-key': `peage_${user.id}` })).status).toBe(429)
   })

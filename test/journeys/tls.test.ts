@@ -5,10 +5,10 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { chunked, RawConnection, requestBytes } from '../security/raw-client.ts'
-import { alone } from '../security/stage.ts'
 import { first, tlsSettings } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey, routes } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 const timeouts = ', timeouts: { headers: 500ms, body_idle: 400ms, keep_alive: 600ms }'

@@ -2,11 +2,12 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { alone } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { corpus, guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, type RawAnswer, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 fc.configureGlobal({ seed: 20_261_121, numRuns: 300 })
 

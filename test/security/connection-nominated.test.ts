@@ -1,9 +1,10 @@
 // CVE-2021-33197, CVE-2022-31813: `Connection` names away what the proxy itself adds, and the upstream trusts its absence.
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('fields that Connection names', () => {
   const at = stage(alone)

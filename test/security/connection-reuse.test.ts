@@ -1,9 +1,10 @@
 // Connections that live on after an answer that came before the body's end: no byte of that body is a request.
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { chunked, RawConnection, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 const smuggled = 'GET /public/smuggled HTTP/1.1\r\nHost: gw.test\r\n\r\n'
 const mebibyte = 1024 * 1024

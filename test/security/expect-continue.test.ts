@@ -1,9 +1,10 @@
 // `Expect`: the guards speak before any 100, and nobody waits for one in vain (RFC 9110 §10.1.1, CONTRACT §4).
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { chunked, RawConnection, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 const expects = 'Expect: 100-continue'
 

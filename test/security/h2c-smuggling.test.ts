@@ -2,10 +2,11 @@
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { startGateway } from '../support/gateway.ts'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { RawConnection, requestBytes, value } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 const settings = 'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA'
 const upgrades = [
@@ -44,7 +45,7 @@ describe('upgrades to HTTP/2', () => {
     for (const lines of upgrades) {
       const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes('GET', guarded, lines))
-      expectRefusal(await connection.answer())
+      expectRefusal(await connection.answer(), 'token_invalid')
       connection.close()
     }
     expect(at.upstream.seen).toEqual([])

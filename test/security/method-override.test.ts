@@ -1,10 +1,11 @@
 // Method overrides: frameworks let a field replace the method that the guards saw (Rails, Symfony, Express, ASP.NET).
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { canonical } from './identity-names.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
 import { spellingsOf } from './spellings.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('method overrides', () => {
   const at = stage(alone, {

@@ -1,8 +1,7 @@
 // Mutations of the corpus: paths, fields, framing, credentials and bytes; `npm run fuzz` runs more of them, for longer.
 import { describe, expect, it } from 'vitest'
-import { embedded } from '../support/gateway.ts'
 import { describeWithServices } from '../support/services.ts'
-import { type Setup, services } from '../support/setups.ts'
+import { alone, type Setup, services } from '../support/setups.ts'
 import { openArena } from './fuzz/arena.ts'
 import { runCampaign } from './fuzz/campaign.ts'
 
@@ -25,8 +24,7 @@ function suite(setup: Setup, seed: number, cases: number): void {
   }, 120_000)
 }
 
-describe('mutations of the corpus (alone)', () =>
-  suite({ open: async () => embedded, drop: async () => {} }, 20_260_101, 3_000))
+describe('mutations of the corpus (alone)', () => suite(alone, 20_260_101, 3_000))
 
 describeWithServices('mutations of the corpus (on Postgres and Redis)', () =>
   suite(services, 20_260_102, 2_000),

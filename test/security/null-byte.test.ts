@@ -1,9 +1,10 @@
 // NUL: C ends a string there, and others do not; whatever stands behind it is seen by one of two readers.
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('NUL', () => {
   const at = stage(alone, { catchAll: true })

@@ -88,7 +88,7 @@ export async function startObservedUpstream(
 }
 
 /** Where an nginx in front took the request to (see nginx.ts). */
-export const locationField = 'X-Nginx-Location'
+const locationField = 'X-Nginx-Location'
 
 function serve(request: IncomingMessage, response: ServerResponse, secret: boolean): void {
   const caller = request.headers['x-user-id'] ?? 'nobody'

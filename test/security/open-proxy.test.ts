@@ -1,9 +1,10 @@
 // Requests that name another place to go: the gateway goes to its declared upstreams only (CONTRACT §2, §6).
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('a gateway is no open proxy', () => {
   const at = stage(alone, {

@@ -1,10 +1,11 @@
 // Requests that are too large: refused in time, and the client really hears it (CONTRACT §3, §4; RFC 9112 §9.6).
 import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { framedRequest, inChunks, jsonPad } from './generated-bodies.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, RawConnection, requestBytes, value } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 const mebibyte = 1024 * 1024
 const endpoints = ['register', 'login', 'refresh', 'logout'].map(name => `/api/v1/auth/${name}`)

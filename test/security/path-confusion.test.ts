@@ -1,8 +1,9 @@
 // Paths that a guard and an upstream could read differently (CONTRACT §6; corpus `paths`, and more of its kinds).
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 /** Kinds that the corpus has, in other spellings. */
 const more: [target: string, statuses: number[]][] = [

@@ -1,9 +1,10 @@
 // Bytes that two servers could cut into different requests (RFC 9112 §11.2; corpus `raw_requests`, and more).
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { corpus, expand, guarded, type RawAttack } from './corpus.ts'
 import { closing, expectRefusal } from './invariants.ts'
 import { type RawAnswer, RawConnection, value } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 const smuggled = `GET ${guarded} HTTP/1.1\r\nHost: gw.test\r\nX-User-Id: 999999\r\n\r\n`
 const post = (lines: string, body: string) =>

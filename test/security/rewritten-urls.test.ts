@@ -1,10 +1,11 @@
 // CVE-2018-14773 and its kin: Symfony, Zend and IIS take the path from X-Original-URL or X-Rewrite-URL instead.
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { canonical } from './identity-names.ts'
 import { ask, requestBytes } from './raw-client.ts'
 import { spellingsOf } from './spellings.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('fields that replace the path', () => {
   const at = stage(alone, { catchAll: true, settings: { server: ", trusted_proxies: ['127.0.0.0/8']" } })

@@ -1,9 +1,10 @@
 // Clients that take their time, to hold what others need (CONTRACT §2, `server.timeouts`).
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { RawConnection, requestBytes } from './raw-client.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('slow clients', () => {
   const at = stage(alone, {

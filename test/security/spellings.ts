@@ -1,8 +1,9 @@
 // One field name in the spellings that some upstream folds into it.
 
-const separators = ['-', '_', '.', '--', '-_', '!', '~', '*', '|', "'", '^', '`', '+', '%', '#', '$', '&']
+/** What a field name may hold between its words. */
+export const separators = "- _ . -- -_ ! ~ * | ' ^ ` + % # $ &".split(' ')
 
-/** In small, capital and mixed letters, with every separator that a field name may hold between its words. */
+/** In small, capital and mixed letters, with every separator. */
 export function spellingsOf(...words: string[]): string[] {
   const titled = words.map(word => word.charAt(0).toUpperCase() + word.slice(1))
   return separators.flatMap(separator => [

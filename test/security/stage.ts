@@ -62,9 +62,3 @@ routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
 ${catchAll ? '  - { name: rest, path: /*, upstream: app, auth: none }\n' : ''}${more}`
 }
-
-/** Alone, with the embedded database: for attacks that no store has a part in. */
-export const alone: Setup = {
-  open: async () => ({ postgres: '', redis: '' }),
-  drop: async () => {},
-}

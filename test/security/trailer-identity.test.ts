@@ -1,10 +1,11 @@
 // Trailers: a server that merges them into the header (RFC 9110 §6.5.1) would take an identity from behind the body.
 import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
 import { guarded } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, requestBytes } from './raw-client.ts'
 import { spellingsOf } from './spellings.ts'
-import { alone, stage } from './stage.ts'
+import { stage } from './stage.ts'
 
 describe('trailers of a request', () => {
   const at = stage(alone, {

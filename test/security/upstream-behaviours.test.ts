@@ -1,9 +1,8 @@
 // The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
 import { describe, expect, inject, it } from 'vitest'
-import { embedded } from '../support/gateway.ts'
 import { startNginx } from '../support/nginx.ts'
 import { describeWithNginx, describeWithServices } from '../support/services.ts'
-import { type Setup, services } from '../support/setups.ts'
+import { alone, type Setup, services } from '../support/setups.ts'
 import { corpus, expand } from './corpus.ts'
 import { openArena, secretPrefix } from './fuzz/arena.ts'
 import type { Attack } from './fuzz/attack.ts'
@@ -89,7 +88,7 @@ function behaviours(title: string, setup: Setup): void {
   )
 }
 
-behaviours('(alone)', { open: async () => embedded, drop: async () => {} })
+behaviours('(alone)', alone)
 describeWithServices('on Postgres and Redis', () => behaviours('(on Postgres and Redis)', services))
 
 it('the corpus is all here', () => {

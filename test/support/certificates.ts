@@ -1,4 +1,4 @@
-// The certificates of tests: self-signed for localhost and 127.0.0.1, valid from 2020 to 2120, trusted by nobody.
+// The certificates of tests: self-signed, valid from 2020 to 2120, trusted by nobody.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -9,8 +9,11 @@ export interface TestCertificate {
   readonly key: string
 }
 
+/** For localhost and 127.0.0.1, as is the other. */
 export const first = testCertificate('first')
 export const second = testCertificate('second')
+/** For `courses.internal` alone. */
+export const courses = testCertificate('courses')
 
 function testCertificate(name: string): TestCertificate {
   const file = (half: string) =>

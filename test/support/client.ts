@@ -1,4 +1,5 @@
 // A client of a gateway, and the users that it plays.
+import { createHash } from 'node:crypto'
 import type { TestGateway } from './gateway.ts'
 
 export interface Answer {
@@ -56,6 +57,12 @@ export async function newUser(
   const id = Number(registered.body.user_id)
   if (plan !== 'free') await gateway.sql('update users set plan = $2 where id = $1', [id, plan])
   return { id, email, password, ...(await login(gateway.url, email, password)) }
+}
+
+/** Makes it an API key of the user's. */
+export function giveKey(gateway: TestGateway, { id }: { id: number }, key: string) {
+  const hash = createHash('sha256').update(key).digest('hex')
+  return gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, hash])
 }
 
 export async function login(base: string, email: string, password: string) {

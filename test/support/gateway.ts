@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { formatProblem } from '../../src/config/problem.ts'
 import { createLogger } from '../../src/log.ts'
 import { startServer } from '../../src/server.ts'
+import { makeDatabase } from './embedded.ts'
 
 export interface Stores {
   /** Empty: embedded. */
@@ -51,12 +52,14 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
   const adminToken = 'a-token-for-operators-0123456789'
+  const data = join(folder, 'data')
+  if (stores.postgres === '') await makeDatabase(data)
   const file = join(folder, 'gateway.yaml')
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: ${settings.drainTimeout ?? '2s'}${settings.server ?? ''} }
 admin: { listen: '127.0.0.1:0'${settings.admin ?? `, token: ${adminToken}`} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(join(folder, 'data'))} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,

@@ -1,4 +1,4 @@
-// Once per run: finds or the real Postgres, Redis and nginx that suites may use, found or started (CONTRACT §1, `npm test`).
+// Once per run: the real Postgres, Redis and nginx that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
 import { findNginx } from './nginx.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'

@@ -12,9 +12,12 @@ export interface Setup {
 
 /** Runs one suite in both. */
 export function describeOverSetups(title: string, suite: (setup: Setup) => void): void {
-  describe(`${title} (alone)`, () => suite({ open: async () => embedded, drop: async () => {} }))
+  describe(`${title} (alone)`, () => suite(alone))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
 }
+
+/** The embedded database, and no Redis. */
+export const alone: Setup = { open: async () => embedded, drop: async () => {} }
 
 /** Postgres with a database of the suite's own, and Redis. */
 export const services: Setup = {

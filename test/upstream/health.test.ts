@@ -15,13 +15,17 @@ describe('health checks', () => {
   let gateway: TestGateway
   /** What each says of its health; 0 for nothing at all. */
   const health: Record<string, number> = {}
+  let failed = 0
 
   beforeAll(async () => {
     ;[one, two] = [await startMortal('one'), await startMortal('two')]
     for (const target of [one, two]) {
       target.answer = (request, response) => {
         const status = health[target.name] ?? 200
-        if (request.url !== '/health') response.end(target.name)
+        if (request.url === '/failing') {
+          failed += 1
+          response.writeHead(500).end()
+        } else if (request.url !== '/health') response.end(target.name)
         else if (status !== 0) response.writeHead(status).end()
       }
     }
@@ -29,7 +33,7 @@ describe('health checks', () => {
       'health: { path: /health, interval: 50ms, timeout: 250ms, unhealthy_after: 2, healthy_after: 2 }'
     gateway = await startGateway(`upstreams:
   app: { targets: ['${one.url}', '${two.url}'], ${check} }
-  other: { targets: ['${two.url}'], health: { path: /nothing/there, interval: 1h } }
+  other: { targets: ['${two.url}'], health: { path: /failing, interval: 1h } }
 routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
@@ -91,7 +95,8 @@ routes:
     expect((await counted()).status).toBe(429)
   })
 
-  it('that have failed once or twice of three times needed put nobody out', async () => {
+  it('that have failed once of three times needed put nobody out', async () => {
+    await expect.poll(() => failed, patiently).toBe(1)
     expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
   })
 

@@ -4,8 +4,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ask, chunked, RawConnection, requestBytes, value } from '../security/raw-client.ts'
-import { alone } from '../security/stage.ts'
 import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 

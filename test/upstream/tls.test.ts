@@ -1,35 +1,31 @@
 // Targets behind TLS: their certificates are checked, against an own authority and by an own name where asked (CONTRACT §2, `tls`).
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes } from '../security/raw-client.ts'
+import { courses, first } from '../support/certificates.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { issue } from './authority.ts'
 import { type MortalUpstream, startMortal } from './mortal-upstream.ts'
 
 describe('https targets', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'peage-tls-'))
   let named: MortalUpstream
   let numbered: MortalUpstream
   let gateway: TestGateway
 
   beforeAll(async () => {
-    const byName = issue(folder, 'by-name', 'DNS:courses.internal')
-    const byAddress = issue(folder, 'by-address', 'IP:127.0.0.1')
-    named = await startMortal('named', { cert: byName.cert, key: byName.key })
-    numbered = await startMortal('numbered', { cert: byAddress.cert, key: byAddress.key })
+    named = await startMortal('named', { cert: courses.cert, key: courses.key })
+    numbered = await startMortal('numbered', { cert: first.cert, key: first.key })
+    // Self-signed, each is its own authority.
+    const [byName, byAddress] = [courses.files.cert, first.files.cert]
     const health = 'health: { path: /health, interval: 50ms, unhealthy_after: 1 }'
     gateway = await startGateway(`upstreams:
-  named: { targets: ['${named.url}'], tls: { ca: '${byName.ca}', server_name: courses.internal } }
-  checked: { targets: ['${named.url}'], ${health}, tls: { ca: '${byName.ca}', server_name: courses.internal } }
-  nameless: { targets: ['${named.url}'], tls: { ca: '${byName.ca}' } }
-  misnamed: { targets: ['${named.url}'], tls: { ca: '${byName.ca}', server_name: other.internal } }
-  foreign: { targets: ['${named.url}'], tls: { ca: '${byAddress.ca}', server_name: courses.internal } }
+  named: { targets: ['${named.url}'], tls: { ca: '${byName}', server_name: courses.internal } }
+  checked: { targets: ['${named.url}'], ${health}, tls: { ca: '${byName}', server_name: courses.internal } }
+  nameless: { targets: ['${named.url}'], tls: { ca: '${byName}' } }
+  misnamed: { targets: ['${named.url}'], tls: { ca: '${byName}', server_name: other.internal } }
+  foreign: { targets: ['${named.url}'], tls: { ca: '${byAddress}', server_name: courses.internal } }
   unknown: { targets: ['${named.url}'], tls: { server_name: courses.internal } }
-  numbered: { targets: ['${numbered.url}'], tls: { ca: '${byAddress.ca}' } }
+  numbered: { targets: ['${numbered.url}'], tls: { ca: '${byAddress}' } }
 routes:
 ${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
   .map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, auth: none }`)
@@ -39,7 +35,6 @@ ${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
   afterAll(async () => {
     await gateway?.stop()
     await Promise.all([named?.kill(), numbered?.kill()])
-    rmSync(folder, { recursive: true })
   })
 
   const get = (path: string) => ask(gateway.url, requestBytes('GET', path))

@@ -1,6 +1,5 @@
 // Where mutations are fired: a gateway with every kind of guard, an upstream as lax as any, users with credentials.
-import { createHash } from 'node:crypto'
-import { newUser, type TestUser } from '../../support/client.ts'
+import { giveKey, newUser, type TestUser } from '../../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type ObservedUpstream, startObservedUpstream } from '../observed-upstream.ts'
 
@@ -68,10 +67,7 @@ export async function openArena(
   const premium = await newUser(gateway, 'premium')
   const pro = await newUser(gateway, 'pro')
   const key = `peage_${'k'.repeat(36)}`
-  await gateway.sql('insert into api_tokens (user_id, token_hash) values ($1, $2)', [
-    premium.id,
-    createHash('sha256').update(key).digest('hex'),
-  ])
+  await giveKey(gateway, premium, key)
   const caller = ({ id }: TestUser, plan: string) => ({ id: String(id), plan })
   return {
     gateway,

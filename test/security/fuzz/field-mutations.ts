@@ -1,6 +1,7 @@
 // Field lines that forge an identity, move one, take the gateway's away, or hide a field from one of two readers.
 import fc from 'fast-check'
 import { corpus } from '../corpus.ts'
+import { separators } from '../spellings.ts'
 import { mutateBytes, operations } from './operations.ts'
 
 const words = fc.constantFrom(
@@ -18,25 +19,7 @@ const words = fc.constantFrom(
   ['content', 'length'],
   ['transfer', 'encoding'],
 )
-const separator = fc.constantFrom(
-  '-',
-  '_',
-  '.',
-  '--',
-  '-_',
-  '!',
-  '~',
-  '*',
-  '%',
-  '|',
-  "'",
-  '`',
-  '^',
-  '+',
-  '&',
-  '$',
-  '#',
-)
+const separator = fc.constantFrom(...separators)
 
 const spelled = fc
   .record({
