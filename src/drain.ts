@@ -1,5 +1,5 @@
 // How a listener ends: it accepts nothing more, answers what is in flight, and cuts off what is not done in time.
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { schemeOf } from './listening.ts'
@@ -39,11 +39,12 @@ export function createDrain(app: FastifyInstance): Drain {
 
   // Node counts those that left HTTP no more.
   const upgraded = new Set<Socket>()
-  server.on('upgrade', (_request, socket: Socket) => {
+  const hasLeft = (_request: IncomingMessage, socket: Socket) => {
     if (upgraded.has(socket)) return
     upgraded.add(socket)
     socket.once('close', () => upgraded.delete(socket))
-  })
+  }
+  server.on('upgrade', hasLeft).on('connect', hasLeft)
 
   return {
     async run(time) {

@@ -1,31 +1,39 @@
 // The listener that clients reach: every request is read once by the gate, then answered here, guarded and passed, or refused.
-import { METHODS } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { SecureContextOptions } from 'node:tls'
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import type { LogRequest } from './access-log.ts'
 import type { Endpoint } from './endpoints/auth.ts'
+import type { GuardedEndpoint } from './endpoints/guarded-endpoint.ts'
 import { authPrefix, jwksPath } from './endpoints/own-paths.ts'
+import type { Arrivals } from './gate/arrival.ts'
 import { limitedBy } from './gate/client-address.ts'
-import type { Guards } from './gate/guards.ts'
+import type { Guards, OwnGuards } from './gate/guards.ts'
 import type { Pass } from './gate/pass.ts'
-import { listenerOptions } from './listening.ts'
-import type { Passage, Passages } from './passage.ts'
+import { createListener } from './listening.ts'
+import { beginPassage, type Passage, passageOf } from './passage.ts'
 import {
   installDoors,
   type OnRefusal,
   refuse,
   refuseConnection,
   routeExpectations,
+  sayNo,
 } from './refusals/doors.ts'
 import { linger } from './refusals/linger.ts'
+import { createServeRoute } from './routed.ts'
+import { inTurn, isIdle } from './turns.ts'
 import { readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
 
 interface Parts {
-  passages: Passages
+  arrivals: Arrivals
+  /** By the last segment of their path. */
   endpoints: Readonly<Record<string, Endpoint>>
+  guardedEndpoints: readonly GuardedEndpoint[]
   jwks(): object
+  ownGuards: OwnGuards
   guards: Guards
   pass: Pass
   /** Milliseconds. */
@@ -36,125 +44,122 @@ interface Parts {
   logRequest: LogRequest
 }
 
-// What Fastify's router sees is what the gate decided, never what the client wrote.
-const doors = { route: '/routed', preflight: '/preflight', refused: '/refused' }
-
+/** Fastify serves our own endpoints; all else is decided before it. */
 export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { passages, logger } = parts
+  const { arrivals, logger, timeouts, tls } = parts
   const onRefusal: OnRefusal = (request, refusal) => {
-    passages.of(request.raw).decision = refusal.code
-    if (refusal.cause !== undefined) logger.warn({ request_id: request.id, err: refusal.cause }, refusal.code)
+    const passage = passageOf(request)
+    passage.decision = refusal.code
+    const { requestId } = passage.arrival
+    if (refusal.cause !== undefined) logger.warn({ request_id: requestId, err: refusal.cause }, refusal.code)
+    return answerFields(passage)
   }
+  const serveRoute = createServeRoute({ guards: parts.guards, pass: parts.pass, onRefusal })
+  const onClose = function (this: ServerResponse) {
+    const { decision, outcome } = passageOf(this.req)
+    // The exchange hears of the same event, and has still to say how it ended.
+    if (decision === 'forwarded' && outcome === undefined) process.nextTick(parts.logRequest, this)
+    else parts.logRequest(this)
+  }
+
+  function open(request: IncomingMessage, response: ServerResponse, serveOwn: RequestListener): void {
+    const passage = passageOf(request)
+    const { door } = passage.arrival
+    if (door.kind === 'route') serveRoute(passage, door, response)
+    else if (door.kind === 'own') serveOwn(request, response)
+    else if (door.kind === 'preflight') answerPreflight(passage, response)
+    else sayNo(response, door.refusal, onRefusal)
+  }
+
   const app = fastify({
-    genReqId: request => passages.of(request).arrival.requestId,
-    rewriteUrl(request) {
-      const { door } = passages.begin(request).arrival
-      return door.kind === 'own' ? door.path : doors[door.kind]
-    },
-    frameworkErrors: (error, request, reply) => refuse(request, reply, error, onRefusal),
+    serverFactory: serveOwn =>
+      createListener({ timeouts, tls, isIdle }, (request, response) => {
+        beginPassage(request, arrivals.read(request))
+        response.on('close', onClose)
+        inTurn(request, response, () => open(request, response, serveOwn))
+      }),
+    genReqId: request => passageOf(request).arrival.requestId,
+    // What Fastify's router sees is what the gate decided, never what the client wrote.
+    rewriteUrl: request => ownPath(passageOf(request)),
+    frameworkErrors: (error, _request, reply) => refuse(reply, error, onRefusal),
     clientErrorHandler: refuseConnection,
     // While draining, what arrives on an open connection is answered as ever.
     return503OnClosing: false,
-    ...listenerOptions({ headersTimeout: parts.timeouts.headers, tls: parts.tls }),
-    keepAliveTimeout: parts.timeouts.keep_alive,
-    connectionTimeout: 0,
-    requestTimeout: 0,
   })
-  // Node would drop what stands behind the thousandth field unseen: the body's length, or a second credential.
-  app.server.maxHeadersCount = 0
   installDoors(app, onRefusal)
   routeExpectations(app.server)
-  routeUpgrades(app.server, request => passages.begin(request).arrival.wantsWebSocket)
-  // Without a body to Fastify, which would refuse odd media types: the gate reads bodies itself, or streams them.
-  for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-
-  app.addHook('onRequest', (request, reply, done) => {
-    const passage = passages.of(request.raw)
-    // A tick later: the exchange hears of the same event, and says how it ended.
-    reply.raw.once('close', () => process.nextTick(parts.logRequest, passage, reply.raw))
-    // A pipelined request waits for its turn: until then nobody would hear that its client has left.
-    if (reply.raw.socket !== null) done()
-    else reply.raw.once('socket', () => done())
-  })
+  routeUpgrades(app.server, request => arrivals.read(request).wantsWebSocket)
+  // Without a body to Fastify, which would refuse odd media types: the endpoints read it themselves.
+  for (const method of ['POST', 'DELETE'])
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   app.addHook('onSend', async (request, reply) => {
-    reply.header('x-request-id', request.id)
-    const { fields } = passages.of(request.raw)
-    if (fields !== undefined) reply.headers(fields)
+    reply.headers(answerFields(passageOf(request.raw)))
   })
-  serveOwn(app, parts)
-  serveRoutes(app, parts)
+  serveOwnPaths(app, parts)
   return app
 }
 
-function serveOwn(app: FastifyInstance, { endpoints, passages, jwks, timeouts }: Parts): void {
+/** What every answer carries that is not an upstream's. */
+function answerFields({ arrival, fields }: Passage): Readonly<Record<string, string>> {
+  return { 'x-request-id': arrival.requestId, ...fields }
+}
+
+function ownPath({ arrival: { door } }: Passage): string {
+  if (door.kind !== 'own') throw new Error(`a ${door.kind} request at our own endpoints`)
+  return door.path
+}
+
+function answerPreflight(passage: Passage, response: ServerResponse): void {
+  passage.decision = 'answered'
+  linger(response.req, response)
+  // No 100 was sent: whether a body follows is the client's to choose.
+  const last = passage.arrival.expectsContinue ? { connection: 'close' } : {}
+  response.writeHead(204, { ...answerFields(passage), ...last, 'cache-control': 'no-store' }).end()
+}
+
+function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
+  const { endpoints, guardedEndpoints, ownGuards, jwks, timeouts } = parts
+  const bodyOf = (request: IncomingMessage, response: ServerResponse) => {
+    const { hasBody, contentLength, expectsContinue } = passageOf(request).arrival
+    return readJsonObject(request, {
+      time: timeouts.body_idle,
+      hasBody,
+      contentLength,
+      sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
+    })
+  }
   for (const [name, endpoint] of Object.entries(endpoints)) {
-    app.post(`${authPrefix}/${name}`, async (request, reply) => {
-      const passage = passages.of(request.raw)
-      const { arrival } = passage
-      const body = await readJsonObject(request.raw, {
-        time: timeouts.body_idle,
-        hasBody: arrival.hasBody,
-        contentLength: arrival.contentLength,
-        sendContinue: arrival.expectsContinue ? () => reply.raw.writeContinue() : undefined,
-      })
-      const answer = await endpoint({ body, client: limitedBy(arrival.client) })
-      answered(passage, reply).code(answer.status).header('cache-control', 'no-store')
+    app.post(`${authPrefix}/${name}`, async ({ raw }, reply) => {
+      const body = await bodyOf(raw, reply.raw)
+      const answer = await endpoint({ body, client: limitedBy(passageOf(raw).arrival.client) })
+      answered(raw, reply).code(answer.status).header('cache-control', 'no-store')
       return answer.body
     })
   }
-  app.get(jwksPath, async (request, reply) => {
-    answered(passages.of(request.raw), reply).header('cache-control', 'public, max-age=300')
+  for (const { method, path, plans, answer } of guardedEndpoints) {
+    app.route({
+      method,
+      url: path,
+      async handler({ raw }, reply) {
+        const passage = passageOf(raw)
+        const identity = await ownGuards(passage.arrival, plans)
+        passage.identity = identity
+        const { status, headers, body } = await answer({
+          user: identity.user,
+          body: await bodyOf(raw, reply.raw),
+        })
+        answered(raw, reply).code(status).header('cache-control', 'no-store')
+        return reply.headers(headers ?? {}).send(body)
+      },
+    })
+  }
+  app.get(jwksPath, async ({ raw }, reply) => {
+    answered(raw, reply).header('cache-control', 'public, max-age=300')
     return jwks()
   })
 }
 
-function serveRoutes(app: FastifyInstance, { passages, guards, pass }: Parts): void {
-  const routed = async (request: FastifyRequest, reply: FastifyReply) => {
-    const passage = passages.of(request.raw)
-    const { arrival } = passage
-    const { door } = arrival
-    if (door.kind !== 'route') throw new Error(`a ${door.kind} request at the routes`)
-    const identity = await guards(arrival, door.route, {
-      onIdentity: known => {
-        passage.identity = known
-      },
-      onRate: fields => {
-        passage.fields = { ...passage.fields, ...fields }
-      },
-      isGone: () => reply.raw.destroyed,
-    })
-    passage.decision = 'forwarded'
-    await pass({
-      request: request.raw,
-      response: reply.raw,
-      arrival,
-      route: door.route,
-      target: door.target,
-      identity,
-      answer: passage.fields,
-      onAnswer: () => reply.hijack(),
-      onEnd: outcome => {
-        passage.outcome = outcome
-      },
-    })
-  }
-  const preflight = async (request: FastifyRequest, reply: FastifyReply) => {
-    const passage = passages.of(request.raw)
-    // No 100 was sent: whether a body follows is the client's to choose.
-    if (passage.arrival.expectsContinue) reply.header('connection', 'close')
-    linger(request.raw, reply.raw)
-    return answered(passage, reply).code(204).header('cache-control', 'no-store').send()
-  }
-  const refused = async (request: FastifyRequest) => {
-    const { door } = passages.of(request.raw).arrival
-    throw door.kind === 'refused' ? door.refusal : new Error(`a ${door.kind} request among the refused`)
-  }
-  app.route({ method: METHODS, url: doors.route, handler: routed })
-  app.route({ method: 'OPTIONS', url: doors.preflight, handler: preflight })
-  app.route({ method: METHODS, url: doors.refused, handler: refused })
-}
-
-function answered(passage: Passage, reply: FastifyReply): FastifyReply {
-  passage.decision = 'answered'
+function answered(request: IncomingMessage, reply: FastifyReply): FastifyReply {
+  passageOf(request).decision = 'answered'
   return reply
 }

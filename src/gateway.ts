@@ -1,22 +1,25 @@
 // The composition root: every object of a running gateway is made here and handed down.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createAccessLog } from './access-log.ts'
 import { createAccounts } from './accounts/accounts.ts'
 import { createPasswords } from './accounts/password.ts'
 import { createPendingLogouts } from './accounts/pending-logouts.ts'
-import { createPruner } from './accounts/pruner.ts'
 import { createSessionStore, type SessionStore } from './accounts/session-store.ts'
 import { createSessions } from './accounts/sessions.ts'
 import { createUserStore, type UserStore } from './accounts/user-store.ts'
 import type { Backing } from './backing/open.ts'
+import { createPruner } from './backing/pruner.ts'
 import { openCertificates } from './certificates.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { sharedTargets } from './config/shared-targets.ts'
 import { createAuthEndpoints } from './endpoints/auth.ts'
+import { pathsOf } from './endpoints/guarded-endpoint.ts'
 import { authPrefix, createOwnPaths, jwksPath } from './endpoints/own-paths.ts'
+import { createUpgradeEndpoints } from './endpoints/upgrade.ts'
+import { createUserEndpoints } from './endpoints/user.ts'
 import { createFrontDoor } from './front-door.ts'
 import { createAllowInPath } from './gate/allow-in-path.ts'
 import { createArrivals } from './gate/arrival.ts'
@@ -24,7 +27,7 @@ import { createAuthenticate } from './gate/authenticate.ts'
 import { createTrustedProxies } from './gate/client-address.ts'
 import { createCorsPolicies } from './gate/cors.ts'
 import { createCountDailyUse } from './gate/count-daily-use.ts'
-import { createGuards } from './gate/guards.ts'
+import { createGuards, createOwnGuards } from './gate/guards.ts'
 import { createLimitRate } from './gate/limit-rate.ts'
 import { createOpenStreams } from './gate/open-streams.ts'
 import { createPass } from './gate/pass.ts'
@@ -35,15 +38,17 @@ import { createAssertions } from './identity/assertions.ts'
 import { createKeyStore } from './identity/key-store.ts'
 import { createLastUsed } from './identity/last-used.ts'
 import { createSealer } from './identity/sealed.ts'
-import { openSigningKeys, readSigningKeys, type SigningKeys } from './identity/signing-keys.ts'
+import { openKeys } from './identity/signing-keys.ts'
 import { createStandingStore } from './identity/standing-store.ts'
 import { createTokens } from './identity/tokens.ts'
 import { showCertificate } from './listening.ts'
-import { createPassages } from './passage.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { createDailyCounter } from './usage/daily-counter.ts'
 import { createFastCount } from './usage/fast-count.ts'
 import { createUsageStore } from './usage/usage-store.ts'
+import type { Alerts } from './webhooks/alerts.ts'
+import type { DeliveryStore } from './webhooks/delivery-store.ts'
+import { openWebhooks } from './webhooks/open.ts'
 
 export interface Gateway {
   /** The listener that clients reach, not yet listening. */
@@ -52,8 +57,14 @@ export interface Gateway {
   readonly sessions: SessionStore
   /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
   flush(): Promise<void>
-  /** Ends WebSockets and event streams, which would not end by themselves. */
-  endOpenStreams(): void
+  readonly alerts: Alerts
+  readonly deliveries: Pick<DeliveryStore, 'list'>
+  /**
+   * The beginning of the end: WebSockets and event streams, which would not end by themselves, are ended, and what is
+   * being delivered may finish.
+   * @param grace milliseconds for deliveries
+   */
+  endStreams(grace: number): Promise<void>
   /** Closes what it opened; the backing is the caller's. */
   close(): Promise<void>
 }
@@ -74,7 +85,14 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
   const { tls } = config.server
   const certificates = tls && openCertificates(tls, { clock, logger })
   const users = createUserStore(database)
-  const keys = await openKeys({ config, backing, clock, logger })
+  const { key_secret: secret } = config.auth
+  const sealer = secret === '' ? undefined : await createSealer(secret)
+  const keys = await openKeys(config.auth.keys, {
+    store: createKeyStore(backing.database),
+    sealer,
+    clock,
+    onError: error => logger.error({ err: error }, 'the stored signing keys cannot be read'),
+  })
   const tokens = createTokens({
     keys,
     clock,
@@ -105,18 +123,20 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     clock,
     onError: error => logger.warn({ err: error }, 'last use of a key not written'),
   })
+  const telling = openWebhooks({ config, backing, clock, logger }, sealer)
   const upstreams = createUpstreams(config.upstreams)
   const routes = config.routes.map(compileRoute)
+  const authenticate = createAuthenticate({
+    tokens,
+    users,
+    apiTokens,
+    lastUsed,
+    badKeys: limiters.bad_keys,
+    onKeyFault: error => logger.warn({ err: error }, 'a key could not be checked'),
+  })
   const guards = createGuards({
     upstreams,
-    authenticate: createAuthenticate({
-      tokens,
-      users,
-      apiTokens,
-      lastUsed,
-      badKeys: limiters.bad_keys,
-      onKeyFault: error => logger.warn({ err: error }, 'a key could not be checked'),
-    }),
+    authenticate,
     limitRate: createLimitRate(routes, backing.createLimiter),
     countDailyUse: createCountDailyUse(
       createDailyCounter({
@@ -137,8 +157,12 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
   })
   const endpoints = createAuthEndpoints({ accounts, sessions, limiters })
+  const guardedEndpoints = createUserEndpoints({ apiTokens, webhooks: telling.webhooks, randomBytes, clock })
+  const upgrade = createUpgradeEndpoints(config.subscription.upgrade_url)
   const own = createOwnPaths([
     ...Object.keys(endpoints).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
+    ...pathsOf(guardedEndpoints),
+    ...pathsOf(upgrade).map(path => ({ ...path, isReplaceable: true })),
     { path: jwksPath, methods: ['GET', 'HEAD'] },
   ])
   const table = createRouteTable(routes)
@@ -163,9 +187,11 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     onError: error => logger.warn({ err: error }, 'who has an open stream could not be checked'),
   })
   const app = createFrontDoor({
-    passages: createPassages(arrivals.read),
+    arrivals,
     endpoints,
+    guardedEndpoints: [...guardedEndpoints, ...upgrade],
     jwks: keys.jwks,
+    ownGuards: createOwnGuards(authenticate),
     guards,
     pass: createPass(
       upstreams,
@@ -184,14 +210,20 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     app,
     users,
     sessions: sessionStore,
+    alerts: telling.alerts,
+    deliveries: telling.deliveries,
     async flush() {
       await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
     },
-    endOpenStreams: openStreams.endAll,
+    async endStreams(grace) {
+      openStreams.endAll()
+      await telling.stop(grace)
+    },
     async close() {
       certificates?.stop()
       openStreams.stop()
       pruner.stop()
+      await telling.stop(0)
       pendingLogouts.close()
       await upstreams.close()
     },
@@ -209,16 +241,4 @@ function warnOnce(logger: Logger): (peer: string) => void {
       'X-Forwarded-For from a private address that is not in server.trusted_proxies: its clients share one rate limit',
     )
   }
-}
-
-/** From files where `auth.keys` names some, else those that the replicas share in the database. */
-async function openKeys({ config, backing, clock, logger }: Parts): Promise<SigningKeys> {
-  const { keys: files, key_secret: secret } = config.auth
-  if (files.length > 0) return readSigningKeys(files)
-  return openSigningKeys({
-    store: createKeyStore(backing.database),
-    sealer: secret === '' ? undefined : await createSealer(secret),
-    clock,
-    onError: error => logger.error({ err: error }, 'the stored signing keys cannot be read'),
-  })
 }

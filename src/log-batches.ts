@@ -9,10 +9,18 @@ export interface LogBatches extends Output {
   flush(): void
 }
 
-/** Lines wait for the end of the event loop's turn, no longer: what a killed process loses is what it lost anyway. */
+/** Milliseconds for which a line may wait: what a killed process has not said of its last moment. */
+const longest = 20
+
+/** Characters that wait at most. */
+const most = 64 * 1024
+
 export function createLogBatches(output: Output): LogBatches {
   let lines = ''
+  let timer: NodeJS.Timeout | undefined
   const flush = () => {
+    clearTimeout(timer)
+    timer = undefined
     if (lines === '') return
     const batch = lines
     lines = ''
@@ -20,8 +28,9 @@ export function createLogBatches(output: Output): LogBatches {
   }
   return {
     write(line) {
-      if (lines === '') setImmediate(flush)
       lines += line
+      if (lines.length >= most) flush()
+      else timer ??= setTimeout(flush, longest)
     },
     flush,
   }

@@ -6,11 +6,8 @@ import type { Outcome } from './upstream/forward.ts'
 
 export interface Passage {
   readonly arrival: Arrival
-  readonly method: string
-  /** As the client sent it, without the query and an authority: both may carry secrets. */
-  readonly path: string
-  /** The route's name, the own endpoint's path, or nothing. */
-  readonly route: string | undefined
+  /** The request target, as the client sent it. */
+  readonly url: string
   /** `performance.now()` at arrival. */
   readonly startedAt: number
   identity: Identity
@@ -22,49 +19,27 @@ export interface Passage {
   outcome: Outcome | undefined
 }
 
-export interface Passages {
-  begin(request: IncomingMessage): Passage
-  of(request: IncomingMessage): Passage
-}
-
 // On the request itself: a WeakMap with an entry a request costs the garbage collector more than the gate does.
 const carried = Symbol('passage')
 type Carrying = IncomingMessage & { [carried]?: Passage }
 
-export function createPassages(read: (request: IncomingMessage) => Arrival): Passages {
-  return {
-    begin(request) {
-      const arrival = read(request)
-      const passage: Passage = {
-        arrival,
-        method: request.method ?? '',
-        path: pathOf(request.url ?? '').slice(0, 512),
-        route: nameOf(arrival),
-        startedAt: performance.now(),
-        identity: anonymous,
-        fields: arrival.cors,
-        decision: undefined,
-        outcome: undefined,
-      }
-      ;(request as Carrying)[carried] = passage
-      return passage
-    },
-    of(request) {
-      const passage = (request as Carrying)[carried]
-      if (passage === undefined) throw new Error('a request that did not come through the gate')
-      return passage
-    },
+/** @param arrival what the gate read of it */
+export function beginPassage(request: IncomingMessage, arrival: Arrival): Passage {
+  const passage: Passage = {
+    arrival,
+    url: request.url ?? '',
+    startedAt: performance.now(),
+    identity: anonymous,
+    fields: arrival.cors,
+    decision: undefined,
+    outcome: undefined,
   }
+  ;(request as Carrying)[carried] = passage
+  return passage
 }
 
-function nameOf({ door }: Arrival): string | undefined {
-  if (door.kind === 'route') return door.route.name
-  if (door.kind === 'preflight') return door.name
-  return door.kind === 'own' ? door.path : undefined
-}
-
-function pathOf(target: string): string {
-  const mark = target.indexOf('?')
-  const path = mark === -1 ? target : target.slice(0, mark)
-  return path.startsWith('/') ? path : path.replace(/^[^/]*:\/\/[^/]*/, '')
+export function passageOf(request: IncomingMessage): Passage {
+  const passage = (request as Carrying)[carried]
+  if (passage === undefined) throw new Error('a request that did not come through the gate')
+  return passage
 }

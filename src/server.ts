@@ -57,6 +57,8 @@ export async function startServer({
         tokens: operatorTokens(admin),
         users: gateway.users,
         sessions: gateway.sessions,
+        alerts: gateway.alerts,
+        deliveries: gateway.deliveries,
         health: createHealth({ ...backing.checks, warnings }),
         clock,
         logger,
@@ -96,10 +98,11 @@ async function stop(running: Running): Promise<void> {
 
 async function stopInOrder({ gateway, drain, adminDrain, backing, timeout }: Running): Promise<void> {
   const end = performance.now() + timeout
-  gateway.endOpenStreams()
+  const streams = gateway.endStreams(timeout * 0.5)
   // Requests leave a part of the time to what has to be written when they are over.
   await drain.run(timeout * 0.8)
   while (!(await isFlushed(gateway)) && performance.now() < end) await new Promise(go => setTimeout(go, 100))
+  await streams
   await Promise.all([gateway.close(), adminDrain?.run(0)])
   await backing.close()
 }

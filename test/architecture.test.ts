@@ -40,10 +40,11 @@ const sees: Record<string, readonly string[]> = {
   identity: ['accounts', 'backing', 'clock', 'refusals'],
   accounts: ['backing', 'clock', 'identity', 'refusals'],
   usage: ['backing', 'clock'],
+  webhooks: ['accounts', 'backing', 'clock', 'identity', 'refusals'],
   upstream: ['config', 'refusals', 'wire'],
   gate: ['accounts', 'backing', 'clock', 'config', 'identity', 'refusals', 'upstream', 'usage'],
-  endpoints: ['accounts', 'backing', 'config', 'identity', 'refusals', 'wire'],
-  admin: ['accounts', 'backing', 'clock', 'identity', 'refusals', 'wire'],
+  endpoints: ['accounts', 'backing', 'config', 'identity', 'refusals', 'webhooks', 'wire'],
+  admin: ['accounts', 'backing', 'clock', 'identity', 'refusals', 'webhooks', 'wire'],
 }
 
 /** Packages, and the only places where they are known. */
@@ -54,12 +55,12 @@ const doors: Record<string, readonly string[]> = {
   '@electric-sql/pglite': ['backing/pglite.ts'],
   'node-pg-migrate': ['backing/migrate.ts'],
   ioredis: ['backing/redis.ts'],
-  undici: ['upstream/'],
+  undici: ['upstream/', 'webhooks/send.ts'],
   opossum: ['upstream/circuit.ts'],
   yaml: ['config/'],
   typebox: ['config/'],
   ajv: ['config/'],
-  'ipaddr.js': ['config/', 'gate/client-address.ts'],
+  'ipaddr.js': ['config/', 'gate/client-address.ts', 'webhooks/addresses.ts'],
   pino: ['log.ts'],
   'pino-pretty': ['log.ts'],
   commander: ['commands/'],

@@ -29,7 +29,12 @@ export interface UserStore {
   findCredentials(email: string): Promise<Credentials | undefined>
   activeEmailExists(email: string): Promise<boolean>
   /** For operators, in the order of ids: active users or not, those whose id is above `cursor`. */
-  list(filter: { email?: string; plan?: Plan; cursor?: number; limit: number }): Promise<UserPage>
+  list(filter: {
+    email?: string | undefined
+    plan?: Plan | undefined
+    cursor?: number | undefined
+    limit: number
+  }): Promise<UserPage>
   /** For operators: active or not. */
   findById(id: number): Promise<User | undefined>
   /** For operators: active or not. The email is a normalised one. */

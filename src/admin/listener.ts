@@ -6,6 +6,10 @@ import type { UserStore } from '../accounts/user-store.ts'
 import type { Clock } from '../clock.ts'
 import { installDoors, type OnRefusal, refuse, refuseConnection } from '../refusals/doors.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { Alerts } from '../webhooks/alerts.ts'
+import type { DeliveryStore } from '../webhooks/delivery-store.ts'
+import { serveAlerts } from './alerts.ts'
+import { serveDeliveries } from './deliveries.ts'
 import type { Health } from './health.ts'
 import { createOperators } from './operators.ts'
 import { serveUsers } from './users.ts'
@@ -15,6 +19,8 @@ interface Parts {
   tokens: ReadonlyMap<string, string>
   users: UserStore
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
+  alerts: Alerts
+  deliveries: Pick<DeliveryStore, 'list'>
   health: Health
   clock: Clock
   logger: Logger
@@ -24,16 +30,19 @@ export function createAdminListener({
   tokens,
   users,
   sessions,
+  alerts,
+  deliveries,
   health,
   clock,
   logger,
 }: Parts): FastifyInstance {
   const onRefusal: OnRefusal = (request, refusal) => {
     if (refusal.cause !== undefined)
-      logger.warn({ err: refusal.cause, path: request.routeOptions.url }, refusal.code)
+      logger.warn({ err: refusal.cause, path: request.url?.split('?')[0] }, refusal.code)
+    return {}
   }
   const app = fastify({
-    frameworkErrors: (error, request, reply) => refuse(request, reply, error, onRefusal),
+    frameworkErrors: (error, _request, reply) => refuse(reply, error, onRefusal),
     clientErrorHandler: refuseConnection,
     routerOptions: { ignoreTrailingSlash: true },
     http: { headersTimeout: 10_000 },
@@ -64,6 +73,8 @@ export function createAdminListener({
         logger.info({ operator, method: request.method, path: request.routeOptions.url }, 'admin')
       })
       serveUsers(api, { users, sessions, clock })
+      serveAlerts(api, alerts)
+      serveDeliveries(api, deliveries)
       api.all('/*', async () => {
         throw new Refusal('route_unknown')
       })

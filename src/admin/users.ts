@@ -8,7 +8,9 @@ import type { Clock } from '../clock.ts'
 import { parseSubject } from '../identity/tokens.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import { type JsonObject, readJsonObject } from '../wire/json-body.ts'
+import type { JsonObject } from '../wire/json-body.ts'
+import { readBody } from './bodies.ts'
+import { type Parameter, readId, single } from './queries.ts'
 
 interface Parts {
   users: UserStore
@@ -21,43 +23,35 @@ interface ById {
 }
 
 interface Listing {
-  Querystring: { email?: string | string[]; plan?: string | string[]; cursor?: string | string[] }
+  Querystring: { email?: Parameter; plan?: Parameter; cursor?: Parameter }
 }
 
 export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Parts): void {
   app.get<Listing>('/users', async request => {
     const { email, plan, cursor } = request.query
     const page = await users.list({
-      ...(email === undefined ? {} : { email: readEmail(single(email)) }),
-      ...(plan === undefined ? {} : { plan: readPlan(single(plan)) }),
-      ...(cursor === undefined ? {} : { cursor: readCursor(single(cursor)) }),
+      email: readEmail(single(email)),
+      plan: plan === undefined ? undefined : readPlan(single(plan)),
+      cursor: readId(cursor),
       limit: pageSize,
     })
     return { users: page.users, next_cursor: page.nextCursor === null ? null : String(page.nextCursor) }
   })
 
-  app.get<ById>('/users/:id', async request => found(await users.findById(readId(request.params.id))))
+  app.get<ById>('/users/:id', async request => found(await users.findById(userId(request.params.id))))
 
   app.patch<ById>('/users/:id', async request => {
-    const id = readId(request.params.id)
-    const change = readChange(
-      await readJsonObject(request.raw, {
-        time: 10_000,
-        hasBody: request.headers['content-length'] !== '0',
-        contentLength: Number(request.headers['content-length'] ?? 0),
-        sendContinue: undefined,
-      }),
-    )
-    return found(await users.update(id, change))
+    const id = userId(request.params.id)
+    return found(await users.update(id, readChange(await readBody(request))))
   })
 
   app.get<ById>('/users/:id/sessions', async request => {
-    const { id } = found(await users.findById(readId(request.params.id)))
+    const { id } = found(await users.findById(userId(request.params.id)))
     return { sessions: await sessions.list(id, new Date(clock.now())) }
   })
 
   app.delete<ById>('/users/:id/sessions', async request => {
-    if (!(await sessions.revokeAll(readId(request.params.id)))) throw notFound()
+    if (!(await sessions.revokeAll(userId(request.params.id)))) throw notFound()
     return { message: messages.sessionsRevoked }
   })
 }
@@ -66,14 +60,15 @@ export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Par
 const pageSize = 100
 
 /** What no user can have as an id is the id of no user. */
-function readId(text: string): number {
+function userId(text: string): number {
   const id = parseSubject(text)
   if (id === undefined) throw notFound()
   return id
 }
 
 /** What no account can have as an email (a NUL, say) is not the database's to refuse. */
-function readEmail(text: string): string {
+function readEmail(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
   const email = normalizeEmail(text)
   if (!isStorableEmail(email)) throw new Refusal('email_invalid')
   return email
@@ -81,18 +76,6 @@ function readEmail(text: string): string {
 
 function readPlan(value: unknown): Plan {
   if (!isPlan(value)) throw new Refusal('plan_invalid')
-  return value
-}
-
-function readCursor(text: string): number {
-  const cursor = parseSubject(text)
-  if (cursor === undefined) throw new Refusal('request_invalid')
-  return cursor
-}
-
-/** A parameter given twice is one too many to choose from. */
-function single(value: string | string[]): string {
-  if (typeof value !== 'string') throw new Refusal('request_invalid')
   return value
 }
 

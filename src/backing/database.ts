@@ -15,8 +15,9 @@ export interface Database extends Queryable {
   /**
    * Runs `work` in one transaction: committed when it resolves, rolled back when it throws.
    * Inside, use only the `tx` that is handed in: on the embedded database any other query would wait for ever.
+   * @param options.patience milliseconds that each statement may take, where a second is too short
    */
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { patience: number }): Promise<T>
   close(): Promise<void>
 }
 

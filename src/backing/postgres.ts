@@ -43,7 +43,7 @@ export function openPostgres({ url, pool: max, onError }: PostgresOptions): Post
   return {
     kind: 'postgres',
     query: (sql, values) => withClient(pool, client => run(client, sql, values)),
-    transaction: work => withClient(pool, client => transact(client, work)),
+    transaction: (work, options) => withClient(pool, client => transact(client, work, options?.patience)),
     migrate: log => migrateAlone(url, log),
     close: () => {
       closed ??= pool.end()
@@ -84,14 +84,22 @@ async function run<Row extends object>(
   lent: LentClient,
   sql: string,
   values: readonly unknown[] = [],
+  patience = STATEMENT_TIMEOUT,
 ): Promise<Row[]> {
-  return (await send<Row>(lent, sql, values)).rows
+  return (await send<Row>(lent, sql, values, patience)).rows
 }
 
-async function send<Row extends object>(lent: LentClient, sql: string, values: readonly unknown[] = []) {
+async function send<Row extends object>(
+  lent: LentClient,
+  text: string,
+  values: readonly unknown[] = [],
+  patience = STATEMENT_TIMEOUT,
+) {
   if (lent.lost) throw new StorageError('database: connection lost', undefined, undefined)
   try {
-    return (await lent.client.query(sql, [...values])) as QueryResult<Row>
+    // pg knows a time-out for each query, and its types do not.
+    const query = { text, values: [...values], query_timeout: patience }
+    return (await lent.client.query(query)) as QueryResult<Row>
   } catch (error) {
     const wrapped = storageError(error)
     // No SQLSTATE: not the server's word, and what it was asked may still run and answer. Class 57: the server
@@ -101,11 +109,16 @@ async function send<Row extends object>(lent: LentClient, sql: string, values: r
   }
 }
 
-async function transact<T>(lent: LentClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
+async function transact<T>(
+  lent: LentClient,
+  work: (tx: Queryable) => Promise<T>,
+  patience?: number,
+): Promise<T> {
   await send(lent, 'begin')
   let result: T
   try {
-    result = await work({ query: (sql, values) => run(lent, sql, values) })
+    if (patience !== undefined) await send(lent, `set local statement_timeout = ${Math.ceil(patience)}`)
+    result = await work({ query: (sql, values) => run(lent, sql, values, patience) })
   } catch (error) {
     // A failed rollback changes nothing: the client is then destroyed, and the server rolls back.
     if (!lent.lost) await send(lent, 'rollback').catch(() => {})

@@ -5,6 +5,7 @@ import { nearest } from './nearest.ts'
 import { parseOrigin } from './origin.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
 import { FormatError, parseDuration, parseLifetime, parsePercent, parseRate, parseSize } from './units.ts'
+import { parseUpgradeUrl } from './upgrade-url.ts'
 
 interface Format {
   /** Completes "must be …", and is the title that editors show. */
@@ -65,6 +66,11 @@ export const formats = {
     parse: addresses.parseRedis,
   },
   redis_node: { noun: 'HOST:PORT or a redis:// address', pattern: '^\\S+$', parse: addresses.parseRedisNode },
+  upgrade_url: {
+    noun: 'an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none',
+    pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+([/?#]|$)',
+    parse: parseUpgradeUrl,
+  },
   token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
   path: { noun: 'a path such as /api/v1/courses/*', pattern: '^/', parse: parsePath },

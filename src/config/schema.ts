@@ -6,11 +6,13 @@ import { auth } from './schema/auth.ts'
 import { type route, routes } from './schema/routes.ts'
 import { admin, server } from './schema/server.ts'
 import { limits, storage } from './schema/storage.ts'
+import { subscription } from './schema/subscription.ts'
 import { section } from './schema/terms.ts'
 import { type upstream, upstreams } from './schema/upstreams.ts'
+import { webhooks } from './schema/webhooks.ts'
 
 export const schema = section(
-  { server, admin: Type.Optional(admin), storage, auth, limits, upstreams, routes },
+  { server, admin: Type.Optional(admin), storage, auth, limits, subscription, webhooks, upstreams, routes },
   { description: 'What the Péage gateway is to do.' },
 )
 

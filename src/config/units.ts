@@ -24,7 +24,7 @@ export function parseDuration(text: string): number {
   return duration
 }
 
-/** How long a token lives: a duration of 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
+/** How long a token lives or a log is kept: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDuration(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')

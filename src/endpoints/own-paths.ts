@@ -5,6 +5,8 @@ export interface OwnPath {
   readonly path: string
   /** As `Allow` lists them. */
   readonly methods: readonly string[]
+  /** It gives way to a route that is declared at the very path. */
+  readonly isReplaceable?: boolean
 }
 
 export const jwksPath = '/.well-known/jwks.json'

@@ -46,9 +46,15 @@ export interface Arrivals {
   read(request: IncomingMessage): Arrival
 }
 
+interface OwnPath {
+  readonly path: string
+  readonly methods: readonly string[]
+  readonly isReplaceable?: boolean
+}
+
 interface Parts {
   /** The endpoint of ours at a path, `unknown` where the path is ours and nothing is there, or nothing of ours. */
-  findOwn(segments: readonly string[]): { path: string; methods: readonly string[] } | 'unknown' | undefined
+  findOwn(segments: readonly string[]): OwnPath | 'unknown' | undefined
   routes: RouteTable
   allowInPath: AllowInPath
   /** `undefined` where none is configured. */
@@ -79,17 +85,19 @@ export function createArrivals({
     if (target.authority !== undefined && !isHost(target.authority)) return refused(malformed())
 
     const preflight = cors && readPreflight(request)
-    const ours = findOwn(target.segments)
+    const host = comparableHost(authority)
+    const found = findOwn(target.segments)
+    const ours = isReplaced(found, host, target) ? undefined : found
     if (ours !== undefined && target.needs !== 0) return refused(new Refusal('path_invalid'))
     if (ours === 'unknown') return refused(new Refusal('route_unknown'))
     if (ours !== undefined) {
       const fields = preflight && cors?.(undefined)?.preflight(preflight, ours.methods)
       if (fields !== undefined) return { kind: 'preflight', name: ours.path, fields }
       if (!ours.methods.includes(request.method ?? '')) return refused(notAllowed(ours.methods.join(', ')))
+      if (seen.ambiguous) return refused(new Refusal('credentials_ambiguous'))
       return { kind: 'own', path: ours.path }
     }
 
-    const host = comparableHost(authority)
     if (target.needs !== 0) {
       const method = request.method ?? ''
       const { route } = routes.match(method, host, target.segments)
@@ -122,6 +130,12 @@ export function createArrivals({
     // Two readers may take two different fields; on every route, guarded or not (CONTRACT §4).
     if (seen.ambiguous) return refused(new Refusal('credentials_ambiguous'), match.route)
     return { kind: 'route', route: match.route, target }
+  }
+
+  /** Where ops declared a route at the very path of an endpoint that gives way to one (CONTRACT §5). */
+  function isReplaced(found: OwnPath | 'unknown' | undefined, host: string, { segments }: Target): boolean {
+    if (found === undefined || found === 'unknown' || !found.isReplaceable) return false
+    return routes.match('GET', host, segments).route?.isLiteral === true
   }
 
   return {

@@ -24,19 +24,23 @@ interface Parts {
   onKeyFault(fault: unknown): void
 }
 
-export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Promise<Identity>
+export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Identity | Promise<Identity>
 
 /**
  * Throws the spec's 401s; 503 where a bearer's user could not be read (StorageError goes up); 429 past `bad_keys`.
  * The user is the stored record, never the token's claims.
  */
 export function createAuthenticate(parts: Parts): Authenticate {
-  return async (arrival, route) => {
+  return (arrival, route) => {
     if (route.auth === 'none') return anonymous
     const credentials = readCredentials(arrival.authorization, arrival.apiKey)
     if (route.auth === 'optional' && !credentials.presented) return anonymous
-    return (await byToken(parts, credentials)) ?? (await byKey(parts, credentials, arrival.client))
+    return whoCalls(parts, credentials, arrival.client)
   }
+}
+
+async function whoCalls(parts: Parts, credentials: Credentials, client: string): Promise<Identity> {
+  return (await byToken(parts, credentials)) ?? (await byKey(parts, credentials, client))
 }
 
 async function byToken({ tokens, users }: Parts, credentials: Credentials): Promise<Identity | undefined> {

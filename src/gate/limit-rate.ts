@@ -11,7 +11,7 @@ declare const limited: unique symbol
 /** An identity that is within the route's limit. */
 export type Limited = Identity & { readonly [limited]: true }
 
-interface Within {
+export interface Within {
   readonly identity: Limited
   /** Tell the client where it stands, whatever the answer becomes; `undefined` where the route has no limit. */
   readonly fields: Readonly<Record<string, string>> | undefined

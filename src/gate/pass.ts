@@ -13,7 +13,7 @@ import type { Target } from './target.ts'
 import { upstreamFields } from './upstream-fields.ts'
 import { bearerPrefix, offeredProtocols } from './web-socket.ts'
 
-interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
+interface Passing extends Pick<Forwarding, 'observer'> {
   request: IncomingMessage
   response: ServerResponse
   arrival: Arrival
@@ -24,8 +24,8 @@ interface Passing extends Pick<Forwarding, 'onAnswer' | 'onEnd'> {
   answer: Readonly<Record<string, string>> | undefined
 }
 
-/** @throws Refusal where the upstream gave no answer */
-export type Pass = (passing: Passing) => Promise<void>
+/** What becomes of it is the observer's to hear. */
+export type Pass = (passing: Passing) => void
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createPass(
@@ -49,10 +49,10 @@ export function createPass(
     }
   }
 
-  function send(passing: Passing, assertion: string | undefined): Promise<void> {
-    const { request, response, arrival, route, target, identity, answer, onAnswer, onEnd } = passing
+  function send(passing: Passing, assertion: string | undefined): void {
+    const { request, response, arrival, route, target, identity, answer, observer } = passing
     const upstream = upstreams.get(route.upstream)
-    return forward({
+    forward({
       request,
       response,
       upstream,
@@ -68,14 +68,18 @@ export function createPass(
       onEventStream: end => openStreams.add({ identity, plans: route.plans, end }),
       webSocket: arrival.wantsWebSocket ? webSocketOf(passing) : undefined,
       expectsContinue: arrival.expectsContinue,
-      onAnswer,
-      onEnd,
+      observer,
     })
   }
 
   return passing => {
-    const { route, identity } = passing
-    if (!route.identity_assertion || identity.kind !== 'user') return send(passing, undefined)
-    return assertions.for(identity.user, route.upstream).then(assertion => send(passing, assertion))
+    const { route, identity, observer } = passing
+    if (!route.identity_assertion || identity.kind !== 'user') send(passing, undefined)
+    else {
+      assertions
+        .for(identity.user, route.upstream)
+        .then(assertion => send(passing, assertion))
+        .catch(fault => observer.onRefused(fault))
+    }
   }
 }

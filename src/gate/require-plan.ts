@@ -1,9 +1,9 @@
 // The plan guard (spec §5): runs on what authentication found, and only what it lets through can be counted.
+import type { Plan } from '../accounts/user.ts'
 import type { Identity } from '../identity/identity.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Limited } from './limit-rate.ts'
-import type { Route } from './route.ts'
 
 declare const admitted: unique symbol
 
@@ -11,7 +11,7 @@ declare const admitted: unique symbol
 export type Admitted = Identity & { readonly [admitted]: true }
 
 /** @throws Refusal 401 `unauthenticated` for nobody, 403 `plan_insufficient` for a plan that is not in the list */
-export function requirePlan(identity: Limited, route: Pick<Route, 'plans'>): Admitted {
+export function requirePlan(identity: Limited, route: { plans?: readonly Plan[] | undefined }): Admitted {
   const { plans } = route
   if (plans !== undefined) {
     if (identity.kind === 'anonymous') {

@@ -9,6 +9,8 @@ export interface Route extends RouteConfig, FieldChanges {
   readonly pattern: PathPattern
   /** Declared methods with HEAD where GET is; `undefined` stands for every method. */
   readonly allowed: ReadonlySet<string> | undefined
+  /** It is at one path alone. */
+  readonly isLiteral: boolean
   /** Something is asked of whoever calls. */
   readonly isGuarded: boolean
   /** What its paths may hold (`uncertain`, as bits). */
@@ -28,6 +30,7 @@ export function compileRoute(config: RouteConfig): Route {
     ...config,
     pattern,
     allowed: config.methods === undefined ? undefined : withHead(config.methods),
+    isLiteral: !pattern.wildcard && pattern.segments.every(({ kind }) => kind === 'literal'),
     isGuarded: config.auth !== 'none',
     allowsInPath: bitsOf(config.allow_in_path),
     ...readChanges(config.headers),

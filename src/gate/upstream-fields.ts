@@ -35,9 +35,8 @@ export function upstreamFields(passing: Passing): string[] {
     const name = raw[i] as string
     const value = raw[i + 1] as string
     const kind = fieldKind(name)
-    if (kind === 'pass') {
-      if (named === undefined || !named.has(name.toLowerCase())) fields.push(name, value)
-    } else if (isPassed(kind, value, arrival, route)) {
+    if (named?.has(name.toLowerCase()) && mayBeNamed.has(kind)) continue
+    if (kind === 'pass' || isPassed(kind, value, arrival, route)) {
       fields.push(name, value)
     } else if (kind === 'sec-websocket-protocol') {
       const { others } = offeredProtocols(value)
@@ -49,6 +48,9 @@ export function upstreamFields(passing: Passing): string[] {
   addOwn(fields, passing, proxied)
   return rules === undefined ? fields : without(rules.remove, fields, ours)
 }
+
+/** What `Connection` can name away: neither who calls nor what frames the body, and none of ours. */
+const mayBeNamed = new Set<FieldKind>(['pass', 'authorization', 'x-api-key', 'sec-websocket-protocol'])
 
 /** Which target it goes to is chosen as it is sent, and its Host set then. */
 const unknownYet = ''

@@ -1,5 +1,19 @@
-// Personal API tokens as they arrive: from the field's value to the hash that is looked up.
+// Personal API tokens as they are made and as they arrive: to the hash that is stored and looked up.
+import { crc32 } from './crc32.ts'
 import { sha256Hex } from './digest.ts'
+
+/** That many random bytes, as `node:crypto` gives them. */
+export type RandomBytes = (size: number) => Uint8Array
+
+/**
+ * A new key: `peage_`, 30 random base62 characters (178 bits), then the CRC-32 of those 30 characters, as ASCII and
+ * without the prefix, as 6 base62 digits, zero-padded, the most significant first (CONTRACT §5). The digits are
+ * `0-9A-Za-z` in this order.
+ */
+export function makeApiToken(randomBytes: RandomBytes): string {
+  const random = randomBase62(30, randomBytes)
+  return `peage_${random}${base62(crc32(Buffer.from(random, 'ascii')), 6)}`
+}
 
 /**
  * The hash of an `X-API-Key` value: of the bytes received, stripped of white space (CONTRACT §5).
@@ -24,4 +38,25 @@ export function stripSpace(value: string): string {
 /** Tab, line feed, vertical tab, form feed, carriage return, space. */
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** Bytes from the last whole multiple of 62 on are drawn again: a remainder of them would favour `0` to `7`. */
+function randomBase62(length: number, randomBytes: RandomBytes): string {
+  const fair = 256 - (256 % digits.length)
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length - text.length))
+      if (byte < fair) text += digits[byte % digits.length]
+  }
+  return text
+}
+
+function base62(number: number, width: number): string {
+  let text = ''
+  for (let rest = number; rest > 0; rest = Math.floor(rest / digits.length)) {
+    text = digits[rest % digits.length] + text
+  }
+  return text.padStart(width, '0')
 }

@@ -29,7 +29,9 @@ export const catalog = {
   upstream_unreachable: { status: 502, error: 'Service amont injoignable' },
   upstream_timeout: { status: 504, error: 'Délai du service amont dépassé' },
   upstream_unavailable: { status: 503, error: 'Service amont indisponible' },
+  webhook_url_invalid: { status: 400, error: 'URL de webhook invalide (HTTPS requis)' },
   plan_invalid: { status: 400, error: 'Plan invalide' },
+  payment_not_configured: { status: 501, error: 'Paiement non configuré' },
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
   admin_disabled: { status: 403, error: 'Administration désactivée' },
 } as const satisfies Record<string, { status: number; error: string }>
@@ -44,9 +46,11 @@ export type RefusalCode = keyof typeof catalog
 /** Where plan and daily-limit errors point (spec §4). */
 export const upgradePath = '/api/v1/subscription/upgrade'
 
-/** `message` of the answers that carry one (CONTRACT §3). */
+/** `message` of the answers that carry one (CONTRACT §3, §5). */
 export const messages = {
   registered: 'Compte créé',
   loggedOut: 'Déconnexion réussie',
   sessionsRevoked: 'Sessions révoquées',
+  apiTokenRevoked: 'Token révoqué',
+  webhookRemoved: 'Webhook supprimé',
 } as const

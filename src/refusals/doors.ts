@@ -1,40 +1,50 @@
 // Every door through which Fastify and node:http would say no in English says it our way.
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { answerOf, rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
-import { endOutgoing, isEnding, linger, markEnding } from './linger.ts'
+import { afterAnswers, answerUnderWay } from './earlier-answers.ts'
+import { hangUp, isEnding, linger, markEnding } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
-/** Told of every refusal and fault, for the log. */
-export type OnRefusal = (request: FastifyRequest, refusal: Refusal) => void
+/** Told of every refusal and fault, for the log. @returns what its answer carries beside its own fields */
+export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => Readonly<Record<string, string>>
 
 export function installDoors(app: FastifyInstance, onRefusal: OnRefusal): void {
-  app.setErrorHandler((thrown: FastifyError, request, reply) => refuse(request, reply, thrown, onRefusal))
-  app.setNotFoundHandler((request, reply) => refuse(request, reply, new Refusal('route_unknown'), onRefusal))
-  app.server.on('connect', (_request, socket) => endWith(socket, new Refusal('request_invalid')))
+  app.setErrorHandler((thrown: FastifyError, _request, reply) => refuse(reply, thrown, onRefusal))
+  app.setNotFoundHandler((_request, reply) => refuse(reply, new Refusal('route_unknown'), onRefusal))
+  app.server.on('connect', (_request, socket: Socket, head) => {
+    socket.on('error', () => socket.destroy())
+    afterAnswers(socket, head, () => endWith(socket, new Refusal('request_invalid')))
+  })
 }
 
 /** For Fastify's `frameworkErrors`: a URL that its router cannot read. */
-export function refuse(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  thrown: unknown,
-  onRefusal: OnRefusal,
-): void {
-  if (thrown instanceof ClientGone) {
-    reply.hijack()
-    return
-  }
+export function refuse(reply: FastifyReply, thrown: unknown, onRefusal: OnRefusal): void {
+  reply.hijack()
+  sayNo(reply.raw, thrown, onRefusal)
+}
+
+/** Answers a response that nobody has begun to answer. */
+export function sayNo(response: ServerResponse, thrown: unknown, onRefusal: OnRefusal): void {
+  if (thrown instanceof ClientGone) return
+  const { req: request } = response
   const refusal = toRefusal(thrown)
-  onRefusal(request, refusal)
+  const more = onRefusal(request, refusal)
   const { status, headers, body } = answerOf(refusal)
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
-  if (request.headers.expect !== undefined) reply.header('connection', 'close')
-  linger(request.raw, reply.raw)
-  reply.code(status).headers(headers).send(body)
+  const last = request.headers.expect === undefined ? {} : { connection: 'close' }
+  linger(request, response)
+  response
+    .writeHead(status, STATUS_CODES[status], {
+      ...headers,
+      ...more,
+      ...last,
+      'content-length': Buffer.byteLength(body),
+    })
+    .end(body)
 }
 
 /** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
@@ -52,20 +62,16 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
 
 /** The refusal is of what came last: the requests before it are answered first, or it would pass for their answer. */
 function endAfterAnswers(socket: Duplex, refusal: Refusal): void {
-  const { _httpMessage: pending } = socket as Duplex & { _httpMessage?: ServerResponse | null }
+  const pending = answerUnderWay(socket)
   if (pending?.req.complete) pending.once('close', () => endAfterAnswers(socket, refusal))
   // Half a response with another behind it would be read as one.
   else if (pending?.headersSent) socket.destroy()
   else endWith(socket, refusal)
 }
 
-/** Half-closes and reads on for a moment, so that a reset does not overtake the answer. */
 function endWith(socket: Duplex, refusal: Refusal): void {
-  socket.on('error', () => socket.destroy())
   socket.write(rawAnswer(refusal))
-  endOutgoing(socket as Socket)
-  socket.resume()
-  setTimeout(() => socket.destroy(), 500)
+  hangUp(socket as Socket)
 }
 
 /** `Expect` reaches the guards as any request does: they answer before any `100 Continue` (RFC 9110 §10.1.1). */

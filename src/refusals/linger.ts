@@ -67,6 +67,17 @@ export function endOutgoing(socket: Socket, onEnded: () => void = () => {}): voi
   }, pause)
 }
 
+/** Ends a connection whose last answer was said: it reads on for a moment, so that a reset does not overtake that. */
+export function hangUp(socket: Socket): void {
+  endOutgoing(socket)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), moment)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Milliseconds. */
+const moment = 500
+
 /** Connections that are being ended: every byte that still comes in is refused anew, and nobody is to hear of it. */
 const ending = new WeakSet<Duplex>()
 

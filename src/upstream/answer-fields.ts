@@ -11,17 +11,27 @@ export interface AnswerRules {
 /**
  * @param raw names and values in turn, as undici gives them
  * @param requestId added where the upstream names none
+ * @param mayTrail the client can be sent trailers: node:http refuses their announcement anywhere else
  */
-export function answerFields(raw: readonly Buffer[], requestId: string, rules?: AnswerRules): string[] {
+export function answerFields(
+  raw: readonly Buffer[],
+  requestId: string,
+  rules?: AnswerRules,
+  mayTrail = false,
+): string[] {
   const fields: string[] = []
   let named: Set<string> | undefined
   let via = ''
   let identified = false
+  let isChunked = false
+  let announced: string[] | undefined
   for (let i = 0; i < raw.length; i += 2) {
     const name = text(raw[i])
     const lower = name.toLowerCase()
     if (isDropped(lower)) {
       if (lower === 'connection') named = options(text(raw[i + 1]), named)
+      else if (lower === 'transfer-encoding') isChunked = true
+      else if (lower === 'trailer') announced = [...(announced ?? []), name, text(raw[i + 1])]
       continue
     }
     const value = text(raw[i + 1])
@@ -30,8 +40,9 @@ export function answerFields(raw: readonly Buffer[], requestId: string, rules?: 
     if (lower === 'x-request-id') identified = true
   }
   const kept = named === undefined ? fields : withoutNamed(fields, named)
+  if (announced !== undefined && isChunked && mayTrail) kept.push(...announced)
   if (rules !== undefined) kept.push(...rules.set)
-  if (!identified) kept.push('x-request-id', requestId)
+  if (!identified || named?.has('x-request-id')) kept.push('x-request-id', requestId)
   kept.push('via', via === '' ? '1.1 peage' : `${via}, 1.1 peage`)
   return kept
 }
@@ -52,7 +63,15 @@ function isDropped(name: string): boolean {
   return dropped.has(name) || name.startsWith('proxy-')
 }
 
-const dropped = new Set(['connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade', 'x-peage-error'])
+const dropped = new Set([
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-peage-error',
+])
 
 /** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */
 function options(value: string, before: Set<string> | undefined): Set<string> | undefined {

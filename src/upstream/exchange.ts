@@ -14,29 +14,34 @@ import { isIdempotent } from './methods.ts'
 import type { Target, Try, Verdict } from './target.ts'
 import { openWebSocket } from './web-socket.ts'
 
+/** Sends it once more, where nothing of an answer came and that may mend it. */
+type Again = (forwarding: Forwarding, failed: Target, retries: number) => void
+
 /**
- * @param mayRepeat another try may follow
- * @returns true where nothing of an answer came and another try may mend it; else the answer is complete or broken off
- * @throws Refusal, ClientGone as `forward` does
+ * Tells the observer how it ended, or calls `again`; gives the target's slot back before.
+ * @param retries how often it may be sent again
  */
-export function exchange(forwarding: Forwarding, target: Target, mayRepeat: boolean): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
-    const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
-    fields[1] = forwarding.host ?? target.host
-    const options = {
-      origin: target.origin,
-      method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-      path: forwarding.path,
-      headers: fields,
-      body,
-      headersTimeout: forwarding.responseTimeout,
-      upgrade: forwarding.webSocket === undefined ? null : 'websocket',
-      // Else undici would take the Host field for it, whatever a route sets there.
-      servername: target.serverName,
-    }
-    target.pool.dispatch(options, new Exchange(forwarding, target, mayRepeat, body, resolve, reject))
-  })
+export function exchange(forwarding: Forwarding, target: Target, retries: number, again: Again): void {
+  const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
+  const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
+  fields[1] = forwarding.host ?? target.host
+  const handler = new Exchange(forwarding, target, retries, again, body)
+  const options = {
+    origin: target.origin,
+    method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
+    path: forwarding.path,
+    headers: fields,
+    body,
+    headersTimeout: forwarding.responseTimeout,
+    upgrade: forwarding.webSocket === undefined ? null : 'websocket',
+    // Else undici would take the Host field for it, whatever a route sets there.
+    servername: target.serverName,
+  }
+  try {
+    target.pool.dispatch(options, handler)
+  } catch (error) {
+    handler.onError(error as Error)
+  }
 }
 
 /**
@@ -45,15 +50,14 @@ export function exchange(forwarding: Forwarding, target: Target, mayRepeat: bool
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #forwarding: Forwarding
-  readonly #mayRepeat: boolean
+  readonly #target: Target
+  readonly #retries: number
+  readonly #again: Again
   readonly #body: RequestBody | null
-  readonly #resolve: (isUnanswered: boolean) => void
-  readonly #reject: (reason: unknown) => void
   #try: Try | undefined
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
   #forget: (() => void) | undefined
-  #unread: NodeJS.Timeout | undefined
   #begun = false
   #answered = false
   #isOver = false
@@ -61,16 +65,15 @@ class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     forwarding: Forwarding,
     target: Target,
-    mayRepeat: boolean,
+    retries: number,
+    again: Again,
     body: RequestBody | null,
-    resolve: (isUnanswered: boolean) => void,
-    reject: (reason: unknown) => void,
   ) {
     this.#forwarding = forwarding
-    this.#mayRepeat = mayRepeat
+    this.#target = target
+    this.#retries = retries
+    this.#again = again
     this.#body = body
-    this.#resolve = resolve
-    this.#reject = reject
     this.#try = target.begin?.()
     forwarding.response.on('close', this.#onClientClose)
   }
@@ -92,8 +95,9 @@ class Exchange implements Dispatcher.DispatchHandler {
       return true
     }
     this.#settle('answered')
-    const { response, requestId, answerRules, onAnswer, onEventStream } = this.#forwarding
-    const fields = answerFields(raw, requestId, answerRules)
+    const { request, response, requestId, answerRules, onEventStream } = this.#forwarding
+    const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304
+    const fields = answerFields(raw, requestId, answerRules, hasBody && response.useChunkedEncodingByDefault)
     try {
       response.writeHead(status, reasonOf(status, statusText), fields)
     } catch (error) {
@@ -101,7 +105,6 @@ class Exchange implements Dispatcher.DispatchHandler {
       response.statusMessage = ''
       throw error
     }
-    onAnswer()
     this.#answered = true
     this.#resume = resume
     if (isEventStream(fields)) this.#forget = onEventStream(() => this.#cutShort())
@@ -136,21 +139,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    const { response, bodyIdle } = this.#forwarding
+    const { response } = this.#forwarding
     if (response.write(chunk)) return true
-    if (this.#unread === undefined) response.once('drain', this.#onDrain)
-    // A client that reads nothing must not hold the upstream's connection for ever.
-    clearTimeout(this.#unread)
-    this.#unread = setTimeout(() => response.destroy(), bodyIdle)
+    response.once('drain', () => this.#resume?.())
     return false
-  }
-
-  // A field, as the other listener is: a function that is assigned to a property anywhere else is made in V8's old
-  // space, and keeps what it holds, here the whole exchange, until the next full collection.
-  readonly #onDrain = (): void => {
-    clearTimeout(this.#unread)
-    this.#unread = undefined
-    this.#resume?.()
   }
 
   onComplete(trailers: string[] | null): void {
@@ -214,7 +206,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** Nothing was answered, sending it twice does no harm, and another try may fare better (CONTRACT §2, `retries`). */
   #isRepeatable(error: Error, failure: Failure): boolean {
     const { request, upstream } = this.#forwarding
-    if (!this.#mayRepeat || this.#begun || !isIdempotent(request.method ?? '')) return false
+    if (this.#retries === 0 || this.#begun || !isIdempotent(request.method ?? '')) return false
     if (this.#body !== null && !this.#body.isUntouched) return false
     // Who waited so long for nothing is told so; who could not be connected to has to have another to go to.
     return failure === 'unreachable' ? upstream.targets.length > 1 : !isTimeout(error)
@@ -222,28 +214,17 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #end(how: Outcome | 'open' | 'unanswered' | Refusal | ClientGone): void {
     this.#isOver = true
-    clearTimeout(this.#unread)
     this.#forget?.()
-    const { request, response, onEnd } = this.#forwarding
+    const { request, response, observer } = this.#forwarding
     response.off('close', this.#onClientClose)
-    if (this.#unread !== undefined) response.off('drain', this.#onDrain)
     this.#body?.destroy()
-    if (how instanceof Error) {
-      if (how instanceof ClientGone) onEnd('client_gone')
-      this.#reject(how)
-      return
+    this.#target.slots.release()
+    if (how instanceof Error) observer.onRefused(how)
+    else if (how === 'unanswered') this.#again(this.#forwarding, this.#target, this.#retries)
+    else if (how !== 'open') {
+      // Answered before the body's end: the rest of it stands between the client and its next request.
+      if (how === 'complete') linger(request, response)
+      observer.onEnd(how)
     }
-    if (how === 'unanswered') {
-      this.#resolve(true)
-      return
-    }
-    if (how === 'open') {
-      this.#resolve(false)
-      return
-    }
-    // Answered before the body's end: the rest of it stands between the client and its next request.
-    if (how === 'complete') linger(request, response)
-    onEnd(how)
-    this.#resolve(false)
   }
 }

@@ -34,40 +34,50 @@ export interface Forwarding {
   readonly expectsContinue: boolean
   /** Where the client asks for a WebSocket: the upstream is asked for one too. */
   readonly webSocket?: WebSocketAsked | undefined
-  /** Called as the head is written: from then on nobody else may answer. */
-  onAnswer(): void
-  /** Called when the exchange is over, before the client's connection knows: the log is written then. */
+  readonly observer: Observer
+}
+
+/** Who is told how it ended: one of the two, once. */
+export interface Observer {
+  /** The exchange is over, and the client's connection is about to know. */
   onEnd(outcome: Outcome): void
+  /**
+   * Nothing has been answered, and it is somebody else's to do.
+   * @param thrown Refusal 502, 503, 504 or 413; ClientGone where nobody waits for an answer any more; or a fault
+   */
+  onRefused(thrown: unknown): void
 }
 
 /** How an exchange ended: whole, broken off by the upstream, or left by the client. */
 export type Outcome = 'complete' | 'broken' | 'client_gone'
 
-/**
- * Resolves when the answer is complete or broken off.
- * @throws Refusal 502, 503, 504 or 413 where nothing has been answered yet; later the client's connection is
- *   broken instead, so that half an answer never looks like a whole one
- * @throws ClientGone where nothing has been answered and nobody waits for it any more
- */
-export function forward(forwarding: Forwarding): Promise<void> {
-  const { upstream } = forwarding
-  return send(forwarding, upstream.choose(), upstream.retries)
+/** Once something has been answered a failure breaks the client's connection: half an answer never looks whole. */
+export function forward(forwarding: Forwarding): void {
+  attempt(forwarding, forwarding.upstream.choose(), forwarding.upstream.retries)
 }
 
 /** @param retries how often it may still be sent again, where nothing of an answer has come */
-async function send(forwarding: Forwarding, target: Target, retries: number): Promise<void> {
-  const { upstream, response } = forwarding
-  const { slots } = target
-  if (!slots.tryTake()) await waitForSlot(slots, response)
-  let isUnanswered: boolean
-  try {
-    // A response that has closed closes no second time: what were dispatched now would never end.
-    if (response.destroyed) throw new ClientGone()
-    isUnanswered = await exchange(forwarding, target, retries > 0)
-  } finally {
-    slots.release()
+function attempt(forwarding: Forwarding, target: Target, retries: number): void {
+  if (target.slots.tryTake()) send(forwarding, target, retries)
+  else {
+    waitForSlot(target.slots, forwarding.response).then(
+      () => send(forwarding, target, retries),
+      thrown => forwarding.observer.onRefused(thrown),
+    )
   }
-  if (isUnanswered) await send(forwarding, upstream.choose(target), retries - 1)
+}
+
+/** With a slot, which is given back here or when the exchange has ended. */
+function send(forwarding: Forwarding, target: Target, retries: number): void {
+  // A response that has closed closes no second time: what were dispatched now would never end.
+  if (forwarding.response.destroyed) {
+    target.slots.release()
+    forwarding.observer.onRefused(new ClientGone())
+  } else exchange(forwarding, target, retries, again)
+}
+
+function again(forwarding: Forwarding, failed: Target, retries: number): void {
+  attempt(forwarding, forwarding.upstream.choose(failed), retries - 1)
 }
 
 async function waitForSlot(slots: Slots, response: ServerResponse): Promise<void> {

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { Refusal } from '../refusals/refusal.ts'
 import { takeOver } from '../wire/upgrades.ts'
 import { type AnswerRules, answerFields } from './answer-fields.ts'
-import type { Outcome } from './forward.ts'
+import type { Observer } from './forward.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 /** What a client asked for with its handshake. */
@@ -29,16 +29,13 @@ interface Parts {
   readonly answerRules?: AnswerRules | undefined
   /** Milliseconds. */
   readonly idle: number
-  /** Called before the 101 is written: from then on nobody else may answer. */
-  onAnswer(): void
-  onEnd(outcome: Outcome): void
+  readonly observer: Pick<Observer, 'onEnd'>
 }
 
 /** @throws Refusal 502 where the upstream accepted something else than what it was asked */
 export function openWebSocket(parts: Parts): void {
   const { response, asked, upstream, idle } = parts
   const fields = switchingFields(parts)
-  parts.onAnswer()
   response.writeHead(101, fields)
   response.flushHeaders()
   let forget = () => {}
@@ -48,7 +45,7 @@ export function openWebSocket(parts: Parts): void {
     idle,
     onEnd(outcome) {
       forget()
-      parts.onEnd(outcome)
+      parts.observer.onEnd(outcome)
     },
   })
   forget = asked.onOpen(tunnel)

@@ -2,6 +2,8 @@
 import * as http from 'node:http'
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { afterAnswers, attend } from '../refusals/earlier-answers.ts'
+import { hangUp } from '../refusals/linger.ts'
 
 /**
  * With a listener for `upgrade` Node gives every such request away with its connection, HTTP/2's `h2c` too. What may
@@ -11,10 +13,9 @@ import type { Socket } from 'node:net'
 export function routeUpgrades(server: Server, mayUpgrade: (request: IncomingMessage) => boolean): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroyThis)
-    afterAnswers(socket, () => {
-      if (socket.destroyed) return
-      if (mayUpgrade(request)) ask(server, request, socket, head)
-      else readAgain(server, request, socket, head)
+    afterAnswers(socket, head, early => {
+      if (mayUpgrade(request)) ask(server, request, socket, early)
+      else readAgain(server, request, socket, early)
     })
   })
 }
@@ -24,23 +25,19 @@ export function routeUpgrades(server: Server, mayUpgrade: (request: IncomingMess
  * closes when it closes. For requests that came through `routeUpgrades` alone.
  */
 export function takeOver(response: ServerResponse): Socket {
+  const { socket } = response
   const letGo = holds.get(response)
-  if (letGo === undefined || response.socket === null) throw new Error('a connection that was not upgrading')
-  letGo()
-  return response.socket
+  if (letGo === undefined || socket === null) throw new Error('a connection that was not upgrading')
+  holds.delete(response)
+  socket.setTimeout(0)
+  socket.unshift(letGo())
+  return socket
 }
 
-const holds = new WeakMap<ServerResponse, () => void>()
+const holds = new WeakMap<ServerResponse, () => Buffer>()
 
 function destroyThis(this: Socket): void {
   this.destroy()
-}
-
-/** Requests before it on the same connection are answered first. */
-function afterAnswers(socket: Socket, go: () => void): void {
-  const { _httpMessage: pending } = socket as Socket & { _httpMessage?: ServerResponse | null }
-  if (pending) pending.once('close', () => afterAnswers(socket, go))
-  else go()
 }
 
 /** What Node does for a plain request's response, as far as the last one of a connection needs it. */
@@ -48,35 +45,19 @@ function ask(server: Server, request: IncomingMessage, socket: Socket, head: Buf
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  socket.setTimeout(0)
-  // What the client sent too early waits there until somebody takes the connection over.
-  if (head.length > 0) socket.unshift(head)
-  const onReadable = () => {
-    // To be told of the end; reading none leaves the bytes where they are.
-    if (socket.readableLength === 0) socket.read(0)
-  }
-  const onEnd = () => socket.destroy()
-  const onDrain = () => response.emit('drain')
-  const letGo = () => {
-    holds.delete(response)
-    socket.off('readable', onReadable).off('end', onEnd).off('drain', onDrain)
-  }
+  socket.setTimeout(server.timeout)
+  // No client has anything to say before its 101 (RFC 6455 §4.1); what it says all the same goes to who takes over.
+  const letGo = attend(socket, head, () => {
+    if (response.headersSent) socket.pause()
+    else socket.destroy()
+  })
   holds.set(response, letGo)
-  socket.on('readable', onReadable).on('end', onEnd).on('drain', onDrain)
   response.once('finish', () => {
+    holds.delete(response)
     letGo()
-    endAfterAnswer(socket)
+    hangUp(socket)
   })
   server.emit('request', request, response)
-}
-
-/** Half-closes and reads on for a moment, so that a reset does not overtake the answer. */
-function endAfterAnswer(socket: Socket): void {
-  socket.end()
-  socket.resume()
-  socket.once('end', () => socket.destroySoon())
-  const timer = setTimeout(() => socket.destroy(), 500)
-  socket.once('close', () => clearTimeout(timer))
 }
 
 /** What node:http does to every connection that it accepts. Its name has been the same since Node 0.5. */
@@ -94,4 +75,5 @@ function readAgain(server: Server, request: IncomingMessage, socket: Socket, hea
   socket.off('error', destroyThis)
   socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
   readRequests.call(server, socket)
+  socket.resume()
 }

@@ -37,6 +37,8 @@ const DEFAULTS = {
     },
   },
   limits: { free_daily: 1 },
+  subscription: { upgrade_url: '' },
+  webhooks: { allow_private_networks: false, timeout: 10 * SECOND, retention: 30 * DAY },
   upstreams: {},
   routes: [],
 }
@@ -110,6 +112,8 @@ auth:
   hashing: { concurrency: 1 }
   rate_limits: { register: 0, refresh: "0", bad_keys: 5/2h }
 limits: { free_daily: 3 }
+subscription: { upgrade_url: "https://pay.example.com/to/{plan}?user={user_id}" }
+webhooks: { allow_private_networks: true, timeout: 500ms, retention: 2d }
 upstreams: { a: { targets: [https://a:8443], timeouts: { idle: 1h } } }
 routes:
   - path: /x/:id/*
@@ -145,6 +149,8 @@ routes:
     rate_limits: { register: null, refresh: null, bad_keys: { limit: 5, window: 7_200_000 } },
   })
   expect(config.limits.free_daily).toBe(3)
+  expect(config.subscription.upgrade_url).toBe('https://pay.example.com/to/{plan}?user={user_id}')
+  expect(config.webhooks).toEqual({ allow_private_networks: true, timeout: 500, retention: 2 * DAY })
   expect(config.upstreams.a).toMatchObject({ targets: ['https://a:8443'], timeouts: { idle: 3_600_000 } })
   expect(config.routes).toEqual([
     {

@@ -78,12 +78,14 @@ describe('the sample', () => {
       PEAGE_DATA_DIR: '/var/lib/peage',
       PEAGE_KEY_SECRET: 'k',
       UPSTREAM_URL: 'https://courses.internal',
+      UPGRADE_URL: 'https://pay.example.com/{plan}?user={user_id}',
     })
     expect(config).toMatchObject({
       server: { listen: { host: '127.0.0.1', port: 0 } },
       admin: { token: 'a-token-long-enough' },
       storage: { postgres: 'postgres://db/x', redis: 'redis://r', data_dir: '/var/lib/peage' },
       auth: { key_secret: 'k' },
+      subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' },
       upstreams: { courses: { targets: ['https://courses.internal'] } },
     })
   })

@@ -1,10 +1,11 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createUserStore } from '../../src/accounts/user-store.ts'
 import type { Database } from '../../src/backing/database.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-token-store.ts'
-import { hashKey } from '../../src/identity/api-tokens.ts'
+import { hashKey, makeApiToken } from '../../src/identity/api-tokens.ts'
+import { crc32 } from '../../src/identity/crc32.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
@@ -36,6 +37,50 @@ describe('the hash of a key', () => {
     const begun = performance.now()
     for (let i = 0; i < 100; i += 1) hashKey(`a${' '.repeat(16_000)}b`)
     expect(performance.now() - begun).toBeLessThan(1000)
+  })
+})
+
+describe('a new key', () => {
+  const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
+
+  // Computed with zlib.crc32 of Python 3 over the 30 characters, and base62 there.
+  it.each([
+    ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
+    ['000000000000000000000000000000', '2C8GjS'],
+    ['Zm9vYmFyQmF6MTIzNDU2Nzg5MFhZWj', '1lsVNX'],
+    ['ibqMmr7UXV4Cg0wwlzIduSXdCObPIR', '000LOc'],
+  ])('of %s ends in the checksum %s of these 30 characters alone', (random, checksum) => {
+    expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
+  })
+
+  it('is of the form that scanners look for, and no two are the same', () => {
+    const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
+    expect(keys.size).toBe(2000)
+    for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
+  })
+
+  it('favours no character: bytes that would are drawn again', () => {
+    const drawn: number[] = []
+    const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+    const key = makeApiToken(size => {
+      drawn.push(size)
+      // Only the first ten of these leave a fair remainder: 62 fits four times into 248.
+      return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
+    })
+    expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))
+    expect(drawn).toEqual([30, 20])
+  })
+
+  it('is found by the hash that it is stored under', () => {
+    const key = makeApiToken(randomBytes)
+    expect(hashKey(` ${key}\t`)).toBe(sha256(key))
+  })
+
+  it('the checksum is the CRC-32 of zlib', () => {
+    expect(crc32(Buffer.from('123456789'))).toBe(0xcbf43926)
+    expect(crc32(new Uint8Array())).toBe(0)
+    expect(crc32(Buffer.from('The quick brown fox jumps over the lazy dog'))).toBe(0x414fa339)
   })
 })
 

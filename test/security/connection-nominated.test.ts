@@ -7,7 +7,9 @@ import { ask, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
 
 describe('fields that Connection names', () => {
-  const at = stage(alone)
+  const at = stage(alone, {
+    more: '  - { name: forwarding, path: /forwarding/*, upstream: app, forward_credentials: true }\n',
+  })
   const ours = [
     ...['x-user-id', 'x-user-plan', 'host', 'via', 'x-request-id'],
     ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'],
@@ -65,6 +67,27 @@ describe('fields that Connection names', () => {
     )
     expectRefusal(wrong, 'token_invalid')
   })
+
+  it.each(['/forwarding/x', '/public/x'])(
+    'credentials and sub-protocols that it names go no further: %s',
+    async path => {
+      const token = path === '/public/x' ? 'of-the-upstream' : at.user.access
+      const fields = [`Authorization: Bearer ${token}`, 'X-API-Key: theirs', 'Sec-WebSocket-Protocol: chat']
+      for (const named of [
+        [],
+        ['Connection: authorization, X-API-KEY', 'Connection: sec-websocket-protocol'],
+      ]) {
+        const answer = await ask(at.gateway.url, requestBytes('GET', path, [...fields, ...named]))
+        expect(answer?.status).toBe(200)
+      }
+      const credentials = /^(?:authorization|x-api-key|sec-websocket-protocol)$/i
+      const received = at.upstream.seen.map(
+        seen => seen.fields.filter(([name]) => credentials.test(name)).length,
+      )
+      expect(received).toEqual([3, 0])
+      await at.holds([])
+    },
+  )
 
   it.each(['content-length', 'transfer-encoding'])('%s goes on framing the body', async name => {
     const isChunked = name === 'transfer-encoding'

@@ -49,11 +49,21 @@ export interface RawAttack {
   note: string
 }
 
+export interface WebhookAttack {
+  id: string
+  url: unknown
+  expect: 'accept' | 'reject'
+  /** Where it is refused: when it is registered, or when something is sent to it. */
+  stage: 'save' | 'delivery'
+  why: string
+}
+
 interface Corpus {
   protected_prefix: string
   paths: PathAttack[]
   headers: HeaderAttack[]
   bodies: BodyAttack[]
+  webhook_urls: WebhookAttack[]
   raw_requests: RawAttack[]
 }
 

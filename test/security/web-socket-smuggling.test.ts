@@ -159,6 +159,13 @@ routes:
     expect(answers.map(answer => answer.status)).toEqual([200, 200, 101])
   })
 
+  it.each(['Trailer: X-Checksum', 'Content-Length: 5'])('is accepted by a 101 that says %s', async field => {
+    upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
+    const { answers } = await send(requestBytes('GET', '/open', handshake))
+    expect(answers.map(answer => answer.status)).toEqual([101])
+    expect(answers[0]?.fields.map(([name]) => name)).not.toContain(field.split(':')[0]?.toLowerCase())
+  })
+
   it('an upstream’s 101 that nobody asked for is no way out of HTTP', async () => {
     upstream.script = socket => socket.write(switching)
     const { answers } = await send(requestBytes('GET', '/plain'))

@@ -1,4 +1,4 @@
-// The certificates of tests: self-signed, valid from 2020 to 2120, trusted by nobody.
+// The certificates of tests: self-signed, valid from 2020 to 2120 but for one, trusted by nobody.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -14,6 +14,10 @@ export const first = testCertificate('first')
 export const second = testCertificate('second')
 /** For `courses.internal` alone. */
 export const courses = testCertificate('courses')
+/** For webhooks' receivers: `hooks.test`, `redir.test`, `slow.test` and `big.test`. */
+export const receivers = testCertificate('receivers')
+/** For `badcert.test`, until 2021. */
+export const expired = testCertificate('expired')
 
 function testCertificate(name: string): TestCertificate {
   const file = (half: string) =>

@@ -95,6 +95,12 @@ routes:
     ])
     const own = await answerTo('HTTP/1.1 200 OK\r\nX-Request-Id: theirs\r\nContent-Length: 0\r\n\r\n')
     expect(values(own, 'x-request-id')).toEqual(['theirs'])
+    const named = await answerTo(
+      'HTTP/1.1 200 OK\r\nConnection: X-Request-Id\r\nX-Request-Id: theirs\r\nContent-Length: 0\r\n\r\n',
+      'GET',
+      ['X-Request-Id: abc-123'],
+    )
+    expect(values(named, 'x-request-id')).toEqual(['abc-123'])
   })
 
   it.each([
@@ -201,6 +207,32 @@ routes:
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\nX-Peage-Error: internal\r\nConnection: close\r\n\r\n',
     )
     expect([answer.body.toString(), answer.trailers]).toEqual(['ok', [['x-checksum', 'abc']]])
+  })
+
+  const chunks = 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Checksum: abc\r\n\r\n'
+  it.each([
+    ['to HEAD', 'HEAD', '200 OK', 'Transfer-Encoding: chunked\r\n\r\n', ''],
+    ['to HEAD, with a length', 'HEAD', '200 OK', 'Content-Length: 2\r\n\r\n', ''],
+    ['with a length', 'GET', '200 OK', 'Content-Length: 2\r\n\r\nok', 'ok'],
+    ['204', 'GET', '204 No Content', '\r\n', ''],
+    ['304', 'GET', '304 Not Modified', '\r\n', ''],
+    ['chunked', 'GET', '200 OK', chunks, 'ok'],
+  ])('an answer that announces trailers passes: %s', async (_, method, status, rest, body) => {
+    const answer = await answerTo(`HTTP/1.1 ${status}\r\nTrailer: X-Checksum\r\nX-A: 1\r\n${rest}`, method)
+    expect([answer.status, value(answer, 'x-a'), String(answer.body)]).toEqual([
+      Number(status.slice(0, 3)),
+      '1',
+      body,
+    ])
+    expect([value(answer, 'trailer'), answer.trailers]).toEqual(
+      rest === chunks ? ['X-Checksum', [['x-checksum', 'abc']]] : [undefined, []],
+    )
+  })
+
+  it('an answer that announces trailers passes: to an HTTP/1.0 client', async () => {
+    upstream.script = socket => socket.write(`HTTP/1.1 200 OK\r\nTrailer: X-Checksum\r\n${chunks}`)
+    const answer = await ask(gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
+    expect([answer?.status, String(answer?.body)]).toEqual([200, 'ok'])
   })
 
   it('an answer that ends with its connection is whole', async () => {

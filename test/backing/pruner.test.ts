@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { createPruner } from '../../src/accounts/pruner.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { type Database, StorageError } from '../../src/backing/database.ts'
+import { createPruner } from '../../src/backing/pruner.ts'
+import { type MovableClock, movableClock } from '../accounts/setup.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
-import { type MovableClock, movableClock } from './setup.ts'
 
 describeOverDatabases('pruning', open => {
   let database: Database

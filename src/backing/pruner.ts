@@ -1,10 +1,9 @@
-// Deletes refresh tokens that have expired, now and then, in batches that hold up nobody.
+// Deletes what has had its time, now and then, in batches that hold up nobody.
 import type { Clock } from '../clock.ts'
-import type { SessionStore } from './session-store.ts'
 
 export interface Pruner {
   /**
-   * Deletes every record past its `expires_at`, never one before it; says how many.
+   * Deletes all that there is to delete now; says how much.
    * @throws StorageError
    */
   prune(): Promise<number>
@@ -12,7 +11,10 @@ export interface Pruner {
 }
 
 interface Parts {
-  store: Pick<SessionStore, 'prune'>
+  store: {
+    /** Deletes up to `limit` records, and says how many there were. */
+    prune(now: Date, limit: number): Promise<number>
+  }
   clock: Clock
   /** Told when a round failed; the next one comes at its time. */
   onError: (error: unknown) => void

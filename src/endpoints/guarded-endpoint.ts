@@ -1,0 +1,38 @@
+// The gateway's own endpoints that sit behind guards: what one is, what it is given, and how it answers.
+import type { Plan, User } from '../accounts/user.ts'
+import type { JsonObject } from '../wire/json-body.ts'
+import type { OwnPath } from './own-paths.ts'
+
+export interface GuardedEndpoint {
+  /** A GET answers HEAD too. */
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  /** Whom the plan guard lets through; undefined: every plan. */
+  readonly plans: readonly Plan[] | undefined
+  answer(call: GuardedCall): Promise<GuardedReply>
+}
+
+/** Made when the guards have let it through. */
+export interface GuardedCall {
+  /** As the record says now. */
+  readonly user: User
+  readonly body: JsonObject
+}
+
+export interface GuardedReply {
+  readonly status: number
+  /** Lower-case names, beside those that every answer carries. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON; absent: an answer without content. */
+  readonly body?: object
+}
+
+/** Their paths, each once with all of its methods. */
+export function pathsOf(endpoints: readonly GuardedEndpoint[]): OwnPath[] {
+  const methods = new Map<string, string[]>()
+  for (const { path, method } of endpoints) {
+    const own = methods.get(path) ?? []
+    methods.set(path, [...own, ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+  }
+  return [...methods].map(([path, allowed]) => ({ path, methods: allowed }))
+}

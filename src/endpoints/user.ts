@@ -1,0 +1,71 @@
+// The endpoints under /api/v1/user: a pro user's personal API token and alert webhook (spec §4, CONTRACT §5).
+import type { Plan } from '../accounts/user.ts'
+import type { Clock } from '../clock.ts'
+import type { ApiTokenStore } from '../identity/api-token-store.ts'
+import { hashKey, makeApiToken, type RandomBytes } from '../identity/api-tokens.ts'
+import { messages } from '../refusals/catalog.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { Webhooks } from '../webhooks/webhooks.ts'
+import type { GuardedEndpoint } from './guarded-endpoint.ts'
+
+export const apiTokenPath = '/api/v1/user/api-token'
+export const webhookPath = '/api/v1/user/webhook'
+
+interface Parts {
+  apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>
+  webhooks: Webhooks
+  randomBytes: RandomBytes
+  clock: Clock
+}
+
+/**
+ * Each throws StorageError where the store fails; the POSTs Refusal `user_not_found` where the user was deleted or
+ * deactivated after the guards, and that of the webhook `webhook_url_invalid`.
+ */
+export function createUserEndpoints({ apiTokens, webhooks, randomBytes, clock }: Parts): GuardedEndpoint[] {
+  return [
+    {
+      method: 'POST',
+      path: apiTokenPath,
+      plans,
+      async answer({ user }) {
+        const token = makeApiToken(randomBytes)
+        const stored = await apiTokens.replace(user.id, hashKey(token), new Date(clock.now()))
+        if (stored === 'user_gone') throw new Refusal('user_not_found')
+        return {
+          status: 201,
+          body: { api_token: token, created_at: stored.created_at.toISOString() },
+        }
+      },
+    },
+    {
+      method: 'DELETE',
+      path: apiTokenPath,
+      plans,
+      async answer({ user }) {
+        await apiTokens.revoke(user.id)
+        return { status: 200, body: { message: messages.apiTokenRevoked } }
+      },
+    },
+    {
+      method: 'POST',
+      path: webhookPath,
+      plans,
+      async answer({ user, body }) {
+        const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'))
+        return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
+      },
+    },
+    {
+      method: 'DELETE',
+      path: webhookPath,
+      plans,
+      async answer({ user }) {
+        await webhooks.remove(user.id)
+        return { status: 200, body: { message: messages.webhookRemoved } }
+      },
+    },
+  ]
+}
+
+const plans: readonly Plan[] = ['pro']

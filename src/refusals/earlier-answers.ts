@@ -1,0 +1,61 @@
+// Answers that are under way on a connection when Node hands it over: they go first, and are attended to meanwhile.
+import type { Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** Node has no public name for it. */
+export function answerUnderWay(socket: Duplex): ServerResponse | undefined {
+  return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
+}
+
+/**
+ * For the listeners of `upgrade` and `connect`: calls back when the requests before have been answered, with what has
+ * come meanwhile; not at all where the connection ends with them.
+ * @param head what stood behind the request
+ */
+export function afterAnswers(socket: Socket, head: Buffer, go: (early: Buffer) => void): void {
+  const pending = answerUnderWay(socket)
+  if (!socket.writable) socket.resume()
+  else if (pending === undefined) go(head)
+  else {
+    // A body may be as long as it likes, and waits at the client's.
+    const letGo = attend(socket, head, () => socket.pause())
+    pending.once('close', () => afterAnswers(socket, letGo(), go))
+  }
+}
+
+/**
+ * Before `upgrade` and `connect` Node takes its own listeners off the connection. Without them an answer is never told
+ * that there is room for more, and nobody that the client has left or reads nothing.
+ * @param head what has come already @param onFull called when more than 64 KiB have come
+ * @returns lets go, and gives back what has come
+ */
+export function attend(socket: Socket, head: Buffer, onFull: () => void): () => Buffer {
+  const early = [head]
+  let length = head.length
+  const onData = (chunk: Buffer) => {
+    early.push(chunk)
+    length += chunk.length
+    if (length > mostEarly) onFull()
+  }
+  const onEnd = () => socket.end()
+  const onDrain = () => answerUnderWay(socket)?.emit('drain')
+  const onTimeout = () => {
+    if (!serverOf(socket).emit('timeout', socket)) socket.destroy()
+  }
+  socket.on('data', onData).on('end', onEnd).on('drain', onDrain).on('timeout', onTimeout)
+  // Bytes that nobody reads would hide the end behind them.
+  socket.resume()
+  return () => {
+    socket.off('data', onData).off('end', onEnd).off('drain', onDrain).off('timeout', onTimeout)
+    socket.pause()
+    return Buffer.concat(early)
+  }
+}
+
+/** Bytes. */
+const mostEarly = 65_536
+
+function serverOf(socket: Socket): Server {
+  return (socket as Socket & { server: Server }).server
+}

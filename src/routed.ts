@@ -1,0 +1,94 @@
+// A request to a route: guarded, then sent on or refused. No framework stands between the socket and the upstream.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Arrival, Door } from './gate/arrival.ts'
+import type { Counted } from './gate/count-daily-use.ts'
+import type { Asking, Guards } from './gate/guards.ts'
+import type { Pass } from './gate/pass.ts'
+import type { Route } from './gate/route.ts'
+import type { Identity } from './identity/identity.ts'
+import type { Passage } from './passage.ts'
+import { type OnRefusal, sayNo } from './refusals/doors.ts'
+import type { Observer, Outcome } from './upstream/forward.ts'
+
+interface Parts {
+  guards: Guards
+  pass: Pass
+  onRefusal: OnRefusal
+}
+
+type ToRoute = Extract<Door, { kind: 'route' }>
+
+export type ServeRoute = (passage: Passage, door: ToRoute, response: ServerResponse) => void
+
+export function createServeRoute(parts: Parts): ServeRoute {
+  return (passage, door, response) => new Routed(parts, passage, door, response).run()
+}
+
+/** An object of its own and no closures: one is made for every request. */
+class Routed implements Asking, Observer {
+  readonly #parts: Parts
+  readonly #passage: Passage
+  readonly #door: ToRoute
+  readonly #response: ServerResponse
+
+  constructor(parts: Parts, passage: Passage, door: ToRoute, response: ServerResponse) {
+    this.#parts = parts
+    this.#passage = passage
+    this.#door = door
+    this.#response = response
+  }
+
+  get arrival(): Arrival {
+    return this.#passage.arrival
+  }
+
+  get route(): Route {
+    return this.#door.route
+  }
+
+  run(): void {
+    try {
+      const counted = this.#parts.guards(this)
+      if (counted instanceof Promise) {
+        counted.then(identity => this.#pass(identity)).catch(thrown => this.onRefused(thrown))
+      } else this.#pass(counted)
+    } catch (thrown) {
+      this.onRefused(thrown)
+    }
+  }
+
+  #pass(identity: Counted): void {
+    this.#passage.decision = 'forwarded'
+    const response = this.#response
+    this.#parts.pass({
+      request: response.req as IncomingMessage,
+      response,
+      arrival: this.#passage.arrival,
+      route: this.#door.route,
+      target: this.#door.target,
+      identity,
+      answer: this.#passage.fields,
+      observer: this,
+    })
+  }
+
+  onIdentity(identity: Identity): void {
+    this.#passage.identity = identity
+  }
+
+  onRate(fields: Readonly<Record<string, string>>): void {
+    this.#passage.fields = { ...this.#passage.fields, ...fields }
+  }
+
+  isGone(): boolean {
+    return this.#response.destroyed
+  }
+
+  onEnd(outcome: Outcome): void {
+    this.#passage.outcome = outcome
+  }
+
+  onRefused(thrown: unknown): void {
+    sayNo(this.#response, thrown, this.#parts.onRefusal)
+  }
+}

@@ -1,0 +1,33 @@
+// Pipelined requests of one connection: each waits until those before it have been answered (RFC 9112 §9.3.2).
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+const unanswered = Symbol('unanswered')
+type Connection = Socket & { [unanswered]?: number }
+
+/** Requests that may wait: no client needs as many, and a connection is read no faster than it is answered. */
+const mostWaiting = 100
+
+/**
+ * Until its turn nobody would hear that its client has left, so nothing is done for it before. Node holds the reading
+ * of a connection back by the answers that pile up; where the requests pile up instead it reads on for ever.
+ */
+export function inTurn(request: IncomingMessage, response: ServerResponse, go: () => void): void {
+  const connection = request.socket as Connection
+  const before = connection[unanswered] ?? 0
+  connection[unanswered] = before + 1
+  response.on('close', answered)
+  if (response.socket !== null) go()
+  else if (before > mostWaiting) connection.destroy()
+  else response.once('socket', go)
+}
+
+function answered(this: ServerResponse): void {
+  const connection = this.req.socket as Connection
+  connection[unanswered] = (connection[unanswered] ?? 1) - 1
+}
+
+/** Whether all requests of the connection have been answered, and there was one. */
+export function isIdle(connection: Socket): boolean {
+  return (connection as Connection)[unanswered] === 0
+}

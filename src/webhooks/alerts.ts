@@ -1,0 +1,39 @@
+// Alerts as downstream services emit them: stored with a delivery for each receiver, then sent behind the answer (CONTRACT §7).
+import type { Clock } from '../clock.ts'
+import type { AlertStore } from './alert-store.ts'
+
+export interface NewAlert {
+  type: string
+  /** Any JSON value. */
+  data: unknown
+  /** Nothing for every active pro user. */
+  userId: number | undefined
+}
+
+export interface Alerts {
+  /**
+   * @returns how many deliveries were queued; `user_unknown` where there is no such user
+   * @throws StorageError
+   */
+  emit(alert: NewAlert): Promise<number | 'user_unknown'>
+}
+
+interface Parts {
+  store: Pick<AlertStore, 'queue'>
+  clock: Clock
+  newId(): string
+  /** Told as soon as there is something to deliver. */
+  onQueued(): void
+}
+
+export function createAlerts({ store, clock, newId, onQueued }: Parts): Alerts {
+  return {
+    async emit({ type, data, userId }) {
+      const now = new Date(clock.now())
+      const body = JSON.stringify({ type, timestamp: now.toISOString(), data })
+      const queued = await store.queue({ id: newId(), type, body }, userId, now)
+      if (queued !== 'user_unknown' && queued > 0) onQueued()
+      return queued
+    },
+  }
+}

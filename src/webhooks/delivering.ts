@@ -1,0 +1,170 @@
+// Takes due deliveries and sends them, on every replica at once: each is taken by one of them, for as long as its lease.
+import type { Clock } from '../clock.ts'
+import type { Attempted, Claimed, DeliveryStore } from './delivery-store.ts'
+import { createLanes, type Lane, type LaneSizes } from './lanes.ts'
+import { retryDelay } from './schedule.ts'
+import type { Secrets } from './secrets.ts'
+import type { Send, SendOutcome } from './send.ts'
+import { sign } from './signature.ts'
+import type { WebhookStore } from './webhook-store.ts'
+
+export interface Delivering {
+  /** There is something to deliver: it is looked for now, not at the next look. */
+  wake(): void
+  /** Takes no more, ends what is under way after `grace` milliseconds, and gives back what was not sent. */
+  stop(grace: number): Promise<void>
+}
+
+interface Parts {
+  deliveries: Pick<DeliveryStore, 'claim' | 'settle' | 'giveBack'>
+  webhooks: Pick<WebhookStore, 'removeRegistration'>
+  secrets: Secrets
+  send: Send
+  clock: Clock
+  /** 0 to 1. */
+  random(): number
+  /** `webhooks.timeout`, milliseconds. */
+  timeout: number
+  /** Told of a store that failed; what was taken is taken again when its lease has ended. */
+  onError(error: unknown): void
+  sizes?: LaneSizes
+}
+
+/** Sockets that wait for an answer cost little; those that are answered at once never need many. */
+const usualSizes: LaneSizes = { usual: 32, slow: 128, perReceiver: 4 }
+
+/** Milliseconds between two looks for what is due. */
+const interval = 1_000
+
+/** Milliseconds without an answer after which a receiver is slow. */
+const quick = 1_000
+
+/** Milliseconds for which a lease outlasts the attempt: what a dead replica had is sent after that (CONTRACT §5). */
+const leaseMargin = 15_000
+
+export function createDelivering(parts: Parts): Delivering {
+  const { deliveries, webhooks, secrets, send, clock, timeout, onError } = parts
+  const lanes = createLanes(parts.sizes ?? usualSizes)
+  const stopping = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let timer: NodeJS.Timeout | undefined = setTimeout(look, interval).unref()
+  let isLooking = false
+  let isWoken = false
+  /** The last look found some: there may be more as soon as a place is free. */
+  let mayBeMore = false
+  let isFailing = false
+  let isStopped = false
+
+  async function look(): Promise<void> {
+    isWoken = true
+    if (isLooking || isStopped) return
+    isLooking = true
+    clearTimeout(timer)
+    while (isWoken && !isStopped) {
+      isWoken = false
+      try {
+        mayBeMore = (await take('usual')) + (await take('slow')) > 0
+        if (mayBeMore && lanes.free('usual') > 0) isWoken = true
+        isFailing = false
+      } catch (error) {
+        if (!isFailing) onError(error)
+        isFailing = true
+      }
+    }
+    isLooking = false
+    if (!isStopped) timer = setTimeout(look, interval).unref()
+  }
+
+  /** @returns how many were taken */
+  async function take(lane: Lane): Promise<number> {
+    const slow = lanes.slow()
+    const limit = lanes.free(lane)
+    if (limit <= 0 || (lane === 'slow' && slow.length === 0)) return 0
+    const now = clock.now()
+    const claimed = await deliveries.claim({
+      limit,
+      perReceiver: lanes.perReceiver,
+      busy: lanes.busy(),
+      slow,
+      lane,
+      now: new Date(now),
+      until: new Date(now + timeout + leaseMargin),
+    })
+    for (const one of claimed) {
+      const attempt = deliver(one, lane)
+        .catch(onError)
+        .finally(() => {
+          underWay.delete(attempt)
+          if (mayBeMore) void look()
+        })
+      underWay.add(attempt)
+    }
+    return claimed.length
+  }
+
+  async function deliver(claimed: Claimed, lane: Lane): Promise<void> {
+    const place = lanes.begin(claimed.receiver, lane)
+    const late = setTimeout(place.moveAside, quick)
+    const begun = performance.now()
+    const outcome = await attempt(claimed)
+    clearTimeout(late)
+    place.end(performance.now() - begun >= quick)
+    if (outcome.kind === 'failed' && outcome.reason === 'aborted') {
+      await deliveries.giveBack(claimed, new Date(clock.now()))
+      return
+    }
+    await deliveries.settle(claimed, attempted(claimed, outcome), new Date(clock.now()))
+    if (outcome.kind === 'answered' && outcome.status === 410) {
+      await webhooks.removeRegistration(claimed.user_id, claimed.registration, new Date(clock.now()))
+    }
+  }
+
+  async function attempt(claimed: Claimed): Promise<SendOutcome> {
+    const { url, body } = claimed
+    const secret = secrets.read(claimed.secret, claimed.user_id)
+    if (secret === undefined) {
+      return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
+    }
+    const headers = fieldsOf(claimed, secret, Math.floor(clock.now() / 1000))
+    return send({ url, headers, body, signal: stopping.signal })
+  }
+
+  function attempted({ attempts }: Claimed, outcome: SendOutcome): Attempted {
+    const responseStatus = outcome.kind === 'answered' ? outcome.status : null
+    const error = outcome.kind === 'failed' ? `${outcome.reason}: ${outcome.message}` : null
+    if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
+      return { responseStatus, error, result: 'delivered' }
+    }
+    const delay = responseStatus === 410 ? undefined : retryDelay(attempts, parts.random())
+    const result = delay === undefined ? 'failed' : { retryAt: new Date(clock.now() + delay) }
+    return { responseStatus, error, result }
+  }
+
+  return {
+    wake: () => void look(),
+    async stop(grace) {
+      isStopped = true
+      clearTimeout(timer)
+      const cut = setTimeout(() => stopping.abort(), grace)
+      await Promise.all(underWay)
+      clearTimeout(cut)
+    },
+  }
+}
+
+/** As Standard Webhooks has them. The id is the same for every attempt. */
+function fieldsOf({ alert_id, user_id, body }: Claimed, secret: string, timestamp: number) {
+  const id = messageId(alert_id, user_id)
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'peage',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign(secret, id, timestamp, body),
+  }
+}
+
+/** The `webhook-id` of an alert to a user, by which its receiver tells a repetition. */
+export function messageId(alertId: string, userId: number): string {
+  return `msg_${alertId.replaceAll('-', '')}_${userId}`
+}

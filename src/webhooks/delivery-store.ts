@@ -1,0 +1,170 @@
+// The deliveries: who takes one, how it ended, and the log of them. Which replica gets one is decided by these statements.
+import type { Database } from '../backing/database.ts'
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
+
+/** A delivery in the hands of this process, until its lease ends. */
+export interface Claimed {
+  id: number
+  alert_id: string
+  user_id: number
+  /** Which attempt this is, from 1 on; with the id it names the lease. */
+  attempts: number
+  body: string
+  url: string
+  receiver: string
+  /** As it is kept. */
+  secret: string
+  registration: number
+}
+
+export interface Claim {
+  /** How many at most, and how many of them to one receiver. */
+  limit: number
+  perReceiver: number
+  /** Receivers that have some under way already, and how many more each may have. */
+  busy: ReadonlyMap<string, number>
+  /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
+  slow: readonly string[]
+  lane: 'usual' | 'slow'
+  now: Date
+  /** When the lease ends. */
+  until: Date
+}
+
+/** How an attempt ended; `retryAt` where another is to follow. */
+export interface Attempted {
+  responseStatus: number | null
+  error: string | null
+  result: 'delivered' | 'failed' | { retryAt: Date }
+}
+
+/** As operators see it. */
+export interface Delivery {
+  id: number
+  alert_id: string
+  user_id: number
+  type: string | null
+  status: DeliveryStatus
+  attempts: number
+  response_status: number | null
+  error: string | null
+  created_at: Date
+  /** While it is pending. */
+  next_attempt_at: Date | null
+  finished_at: Date | null
+}
+
+export interface DeliveryFilter {
+  userId?: number | undefined
+  status?: DeliveryStatus | undefined
+  /** Only what is older than the delivery with this id. */
+  before?: number | undefined
+  limit: number
+}
+
+export interface DeliveryStore {
+  /** Takes due deliveries, the longest due first. Whoever is not pro, active, or without webhook by now gets nothing. */
+  claim(claim: Claim): Promise<Claimed[]>
+  /** Changes nothing where the lease has ended and another has it, or where it was dropped. */
+  settle(claimed: Pick<Claimed, 'id' | 'attempts'>, attempted: Attempted, now: Date): Promise<void>
+  /** Gives one back that was not sent, as if it had never been taken. */
+  giveBack(claimed: Pick<Claimed, 'id' | 'attempts'>, now: Date): Promise<void>
+  /** The newest first. */
+  list(filter: DeliveryFilter): Promise<Delivery[]>
+  /** Deletes up to `limit` of before `before` that have ended, and says how many there were. */
+  prune(before: Date, limit: number): Promise<number>
+}
+
+/** Every method throws StorageError where the store fails. */
+export function createDeliveryStore(database: Database): DeliveryStore {
+  return {
+    claim: ({ limit, perReceiver, busy, slow, lane, now, until }) =>
+      database.query<Claimed>(claiming, [
+        now,
+        until,
+        limit,
+        perReceiver,
+        [...busy.keys()],
+        [...busy.values()],
+        slow,
+        lane === 'slow',
+      ]),
+
+    async settle({ id, attempts }, { responseStatus, error, result }, now) {
+      const retryAt = typeof result === 'object' ? result.retryAt : null
+      await database.query(
+        `update webhook_deliveries
+            set status = $3, response_status = $4, error = $5, due_at = coalesce($6::timestamptz, due_at),
+                finished_at = case when $6::timestamptz is null then $7::timestamptz end
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, typeof result === 'object' ? 'pending' : result, responseStatus, error, retryAt, now],
+      )
+    },
+
+    async giveBack({ id, attempts }, now) {
+      await database.query(
+        `update webhook_deliveries set attempts = attempts - 1, due_at = $3::timestamptz
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, now],
+      )
+    },
+
+    list: ({ userId, status, before, limit }) =>
+      database.query<Delivery>(
+        `select d.id, d.alert_id, d.user_id, a.type, d.status, d.attempts, d.response_status, d.error,
+                d.created_at, case when d.status = 'pending' then d.due_at end as next_attempt_at, d.finished_at
+           from webhook_deliveries d left join alerts a on a.id = d.alert_id
+          where ($1::bigint is null or d.user_id = $1)
+            and ($2::text is null or d.status = $2)
+            and ($3::bigint is null or d.id < $3)
+          order by d.id desc
+          limit $4`,
+        [userId ?? null, status ?? null, before ?? null, limit],
+      ),
+
+    async prune(before, limit) {
+      const rows = await database.query(
+        `delete from webhook_deliveries where id in (
+           select id from webhook_deliveries
+            where created_at < $1 and status <> 'pending'
+            order by created_at limit $2 for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+  }
+}
+
+// `due` locks what it looks at, and what others have locked it does not see; of that, what is over a receiver's bound
+// is left as it is. Rows are locked before they are ranked, since the one rules the other out in one query.
+const claiming = `
+  with due as (
+    select d.id, d.alert_id, d.due_at, w.receiver, w.url, w.secret, w.registration, b.free,
+           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted
+      from webhook_deliveries d
+      left join users u on u.id = d.user_id
+      left join webhooks w on w.user_id = d.user_id
+      left join unnest($5::text[], $6::integer[]) as b (receiver, free) on b.receiver = w.receiver
+     where d.status = 'pending' and d.due_at <= $1::timestamptz
+       and coalesce(b.free, 1) > 0
+       and (w.receiver is null and not $8::boolean or (w.receiver = any($7::text[])) = $8::boolean)
+     order by d.due_at, d.id
+     limit $3::integer * 2
+       for update of d skip locked
+  ), dropped as (
+    update webhook_deliveries d set status = 'dropped', finished_at = $1::timestamptz
+      from due where d.id = due.id and not due.is_wanted
+  ), ranked as (
+    select *, row_number() over (partition by receiver order by due_at, id) as place
+      from due where is_wanted
+  ), chosen as (
+    select * from ranked where place <= coalesce(free, $4::integer) order by due_at, id limit $3::integer
+  )
+  update webhook_deliveries d
+     set attempts = d.attempts + 1, due_at = $2::timestamptz
+    from chosen c join alerts a on a.id = c.alert_id
+   where d.id = c.id
+  returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.registration`

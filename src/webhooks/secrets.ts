@@ -1,0 +1,21 @@
+// A webhook's secret as it is kept: sealed, where `auth.key_secret` is set, for its user alone.
+import { isSealed, type Sealer } from '../identity/sealed.ts'
+
+export interface Secrets {
+  /** As it is to be stored. */
+  keep(secret: string, userId: number): string
+  /** As it is signed with; nothing where it was sealed under another `auth.key_secret`. */
+  read(kept: string, userId: number): string | undefined
+}
+
+/** @param sealer nothing where `auth.key_secret` is not set */
+export function createSecrets(sealer: Sealer | undefined): Secrets {
+  return {
+    keep: (secret, userId) => sealer?.seal(secret, contextOf(userId)) ?? secret,
+    read: (kept, userId) => (isSealed(kept) ? sealer?.open(kept, contextOf(userId)) : kept),
+  }
+}
+
+function contextOf(userId: number): string {
+  return `webhook of ${userId}`
+}

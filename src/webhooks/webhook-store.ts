@@ -1,0 +1,55 @@
+// The records of webhooks: one for each user at most.
+import type { Database } from '../backing/database.ts'
+
+export interface NewWebhook {
+  /** As written. */
+  url: string
+  /** `host:port`. */
+  receiver: string
+  /** As it is kept: sealed, where `auth.key_secret` is set. */
+  secret: string
+}
+
+export interface WebhookStore {
+  /** Takes the place of the user's webhook. @returns when; `user_gone` where no active user has the id any more */
+  put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
+  /** Removes the user's webhook, and drops what is pending for it. */
+  remove(userId: number, now: Date): Promise<void>
+  /** As `remove`, unless another one was registered since. */
+  removeRegistration(userId: number, registration: number, now: Date): Promise<void>
+}
+
+/** Every method throws StorageError where the store fails. */
+export function createWebhookStore(database: Database): WebhookStore {
+  return {
+    async put(userId, { url, receiver, secret }, now) {
+      const [row] = await database.query<{ created_at: Date }>(
+        `insert into webhooks (user_id, url, receiver, secret, created_at)
+         select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
+         on conflict (user_id) do update
+            set registration = default, url = excluded.url, receiver = excluded.receiver,
+                secret = excluded.secret, created_at = excluded.created_at
+         returning created_at`,
+        [userId, url, receiver, secret, now],
+      )
+      return row?.created_at ?? 'user_gone'
+    },
+
+    async remove(userId, now) {
+      await database.query(removal, [userId, null, now])
+    },
+
+    async removeRegistration(userId, registration, now) {
+      await database.query(removal, [userId, registration, now])
+    },
+  }
+}
+
+const removal = `
+  with removed as (
+    delete from webhooks where user_id = $1 and ($2::bigint is null or registration = $2) returning user_id
+  )
+  update webhook_deliveries d
+     set status = 'dropped', finished_at = $3::timestamptz
+    from removed r
+   where d.user_id = r.user_id and d.status = 'pending'`

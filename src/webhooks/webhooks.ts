@@ -1,0 +1,64 @@
+// A user's webhook, as its owner's endpoints see it: one per user, replaced as a whole (CONTRACT §5).
+import type { Clock } from '../clock.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import { type DestinationRules, findDestination } from './destination.ts'
+import type { Secrets } from './secrets.ts'
+import { makeSecret } from './signature.ts'
+import { hostOf, readWebhookUrl } from './url.ts'
+import type { WebhookStore } from './webhook-store.ts'
+
+export interface RegisteredWebhook {
+  /** As written. */
+  url: string
+  /** `whsec_…`; shown only here. */
+  secret: string
+  created_at: Date
+}
+
+export interface Webhooks {
+  /**
+   * Takes the place of the user's webhook, with a new secret.
+   * @param url as it stood in the body, of any type
+   * @throws Refusal `webhook_url_invalid`; `user_not_found` where the user was deleted or deactivated in the meantime
+   * @throws StorageError
+   */
+  register(userId: number, url: unknown): Promise<RegisteredWebhook>
+  /**
+   * Removes the user's webhook and what is pending for it; nothing where there is none.
+   * @throws StorageError
+   */
+  remove(userId: number): Promise<void>
+}
+
+interface Parts extends DestinationRules {
+  store: Pick<WebhookStore, 'put' | 'remove'>
+  secrets: Secrets
+  randomBytes(size: number): Buffer
+  clock: Clock
+}
+
+export function createWebhooks(parts: Parts): Webhooks {
+  const { store, secrets, randomBytes, clock } = parts
+  return {
+    async register(userId, written) {
+      const url = readWebhookUrl(written, parts)
+      if (url === 'invalid') throw new Refusal('webhook_url_invalid')
+      if ((await findDestination(url, parts)).kind === 'forbidden') throw new Refusal('webhook_url_invalid')
+      const secret = makeSecret(randomBytes)
+      const stored = await store.put(
+        userId,
+        { url: written as string, receiver: receiverOf(url), secret: secrets.keep(secret, userId) },
+        new Date(clock.now()),
+      )
+      if (stored === 'user_gone') throw new Refusal('user_not_found')
+      return { url: written as string, secret, created_at: stored }
+    },
+
+    remove: userId => store.remove(userId, new Date(clock.now())),
+  }
+}
+
+/** `host:port`, the same for all URLs of one server. */
+function receiverOf(url: URL): string {
+  return `${hostOf(url)}:${url.port || '443'}`
+}

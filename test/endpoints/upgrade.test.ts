@@ -1,0 +1,112 @@
+// The upgrade path: which plan comes next, where it is paid for, and what is no upgrade.
+import { describe, expect, it } from 'vitest'
+import type { Plan, User } from '../../src/accounts/user.ts'
+import { type GuardedReply, pathsOf } from '../../src/endpoints/guarded-endpoint.ts'
+import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
+import { JsonObject } from '../../src/wire/json-body.ts'
+
+const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'
+
+function ask(
+  method: 'GET' | 'POST',
+  plan: Plan,
+  body: object = {},
+  upgradeUrl = address,
+): Promise<GuardedReply> {
+  const user: User = {
+    id: 9007199254740991,
+    email: 'a@b.c',
+    plan,
+    is_active: 1,
+    daily_usage: 0,
+    last_usage_date: null,
+    created_at: new Date(0),
+  }
+  const found = createUpgradeEndpoints(upgradeUrl).find(one => one.method === method)
+  return found?.answer({ user, body: new JsonObject(body) }) as Promise<GuardedReply>
+}
+
+const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
+
+it('is one path, for every plan, and its GET answers HEAD', () => {
+  const endpoints = createUpgradeEndpoints(address)
+  expect(pathsOf(endpoints)).toEqual([
+    { path: '/api/v1/subscription/upgrade', methods: ['GET', 'HEAD', 'POST'] },
+  ])
+  expect(endpoints.map(({ plans }) => plans)).toEqual([undefined, undefined])
+})
+
+describe('GET', () => {
+  const plans = ['free', 'premium', 'pro']
+  it.each([
+    ['free', checkout('premium')],
+    ['premium', checkout('pro')],
+    ['pro', null],
+  ] as const)('tells a user of plan %s where the next one is paid for: %s', async (plan, url) => {
+    expect(await ask('GET', plan)).toEqual({
+      status: 200,
+      body: { current_plan: plan, plans, checkout_url: url },
+    })
+  })
+
+  it('has no such address where none is configured', async () => {
+    expect((await ask('GET', 'free', {}, '')).body).toEqual({
+      current_plan: 'free',
+      plans,
+      checkout_url: null,
+    })
+  })
+})
+
+describe('POST', () => {
+  it.each([
+    ['free', {}, 'premium'],
+    ['premium', {}, 'pro'],
+    ['free', { plan: 'premium' }, 'premium'],
+    ['free', { plan: 'pro' }, 'pro'],
+    ['premium', { plan: 'pro' }, 'pro'],
+    ['free', { plan: '' }, 'premium'],
+    ['free', { plan: null }, 'premium'],
+  ] as const)('from %s with %j leads to %s', async (plan, body, wanted) => {
+    expect(await ask('POST', plan, body)).toEqual({ status: 303, headers: { location: checkout(wanted) } })
+  })
+
+  const refused = [
+    ['pro', {}],
+    ['pro', { plan: 'pro' }],
+    ['pro', { plan: 'premium' }],
+    ['premium', { plan: 'premium' }],
+    ['premium', { plan: 'free' }],
+    ['free', { plan: 'free' }],
+    ['free', { plan: 'gold' }],
+    ['free', { plan: 'Pro' }],
+    ['free', { plan: ' pro' }],
+    ['free', { plan: '__proto__' }],
+    ['free', { plan: 0 }],
+    ['free', { plan: false }],
+    ['free', { plan: ['pro'] }],
+    ['free', { plan: {} }],
+  ] as const
+  it.each(refused)('from %s with %j is 400 plan_invalid', async (plan, body) => {
+    await expect(ask('POST', plan, body)).rejects.toMatchObject({
+      code: 'plan_invalid',
+      status: 400,
+      body: { error: 'Plan invalide' },
+    })
+  })
+
+  it('without an address is 501; but what is no upgrade is told so first', async () => {
+    await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
+      code: 'payment_not_configured',
+      status: 501,
+      body: { error: 'Paiement non configuré' },
+    })
+    await expect(ask('POST', 'pro', {}, '')).rejects.toMatchObject({ code: 'plan_invalid' })
+    await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })
+  })
+
+  it('sends to an address without placeholders as it is written', async () => {
+    const { headers } = await ask('POST', 'free', {}, 'https://pay.example.com')
+    expect(headers).toEqual({ location: 'https://pay.example.com' })
+  })
+})

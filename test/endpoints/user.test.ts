@@ -1,0 +1,142 @@
+// What a pro user's endpoints answer, and what is then in the store.
+import { createHash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { User } from '../../src/accounts/user.ts'
+import { createUserStore } from '../../src/accounts/user-store.ts'
+import type { Database } from '../../src/backing/database.ts'
+import { type GuardedReply, pathsOf } from '../../src/endpoints/guarded-endpoint.ts'
+import { createUserEndpoints } from '../../src/endpoints/user.ts'
+import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-token-store.ts'
+import { Refusal } from '../../src/refusals/refusal.ts'
+import type { Webhooks } from '../../src/webhooks/webhooks.ts'
+import { JsonObject } from '../../src/wire/json-body.ts'
+import { embeddedDatabase } from '../support/databases.ts'
+
+const at = Date.parse('2026-02-03T04:05:06.789Z')
+
+let database: Database
+let apiTokens: ApiTokenStore
+let user: User
+let made = 0
+
+beforeAll(async () => {
+  database = await embeddedDatabase()
+  apiTokens = createApiTokenStore(database)
+})
+beforeEach(async () => {
+  made += 1
+  const users = createUserStore(database)
+  const created = await users.create(`endpoint${made}@example.com`, 'a hash')
+  if (created.outcome !== 'created') throw new Error('not created')
+  user = (await users.update(created.id, { plan: 'pro' })) as User
+})
+afterAll(() => database.close())
+
+/** Notes what it is asked, and answers as one that takes every text for an address. */
+function noting(): Webhooks & { calls: unknown[][] } {
+  const calls: unknown[][] = []
+  return {
+    calls,
+    async register(...args) {
+      calls.push(['register', ...args])
+      if (typeof args[1] !== 'string') throw new Refusal('webhook_url_invalid')
+      return { url: args[1], secret: 'whsec_c2VjcmV0', created_at: new Date(at) }
+    },
+    async remove(...args) {
+      calls.push(['remove', ...args])
+    },
+  }
+}
+
+function endpoints(webhooks: Webhooks = noting()) {
+  return createUserEndpoints({ apiTokens, webhooks, randomBytes, clock: { now: () => at } })
+}
+
+function ask(method: string, path: string, body: object = {}, webhooks?: Webhooks): Promise<GuardedReply> {
+  const found = endpoints(webhooks).find(one => one.method === method && one.path === path)
+  if (found === undefined) throw new Error(`no ${method} ${path}`)
+  return found.answer({ user, body: new JsonObject(body) })
+}
+
+const apiToken = '/api/v1/user/api-token'
+const webhook = '/api/v1/user/webhook'
+
+it('all four are for pro users alone, under the paths of the spec', () => {
+  expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
+  expect(pathsOf(endpoints())).toEqual([
+    { path: apiToken, methods: ['POST', 'DELETE'] },
+    { path: webhook, methods: ['POST', 'DELETE'] },
+  ])
+})
+
+describe('POST api-token', () => {
+  it('answers 201 with a key that the guard knows from then on, and stores its hash alone', async () => {
+    const { status, body } = await ask('POST', apiToken)
+    expect(status).toBe(201)
+    expect(body).toEqual({
+      api_token: expect.stringMatching(/^peage_[0-9A-Za-z]{36}$/),
+      created_at: '2026-02-03T04:05:06.789Z',
+    })
+    const key = (body as { api_token: string }).api_token
+    const hash = createHash('sha256').update(key).digest('hex')
+    expect((await apiTokens.findOwner(hash))?.user).toEqual(user)
+    expect(JSON.stringify(await database.query('select * from api_tokens'))).not.toContain(key)
+  })
+
+  it('a second one ends the first', async () => {
+    const keyOf = (reply: GuardedReply) => (reply.body as { api_token: string }).api_token
+    const [first, second] = [keyOf(await ask('POST', apiToken)), keyOf(await ask('POST', apiToken))]
+    const owner = (key: string) => apiTokens.findOwner(createHash('sha256').update(key).digest('hex'))
+    expect(second).not.toBe(first)
+    expect(await owner(first)).toBeUndefined()
+    expect((await owner(second))?.user.id).toBe(user.id)
+  })
+
+  it('of a user who was deactivated after the guards is 401 user_not_found', async () => {
+    await createUserStore(database).update(user.id, { is_active: 0 })
+    await expect(ask('POST', apiToken)).rejects.toMatchObject({ code: 'user_not_found', status: 401 })
+    expect(await database.query('select 1 from api_tokens where user_id = $1', [user.id])).toEqual([])
+  })
+})
+
+it('DELETE api-token answers 200 whether there was a key or not, and there is none afterwards', async () => {
+  await ask('POST', apiToken)
+  for (let i = 0; i < 2; i += 1) {
+    expect(await ask('DELETE', apiToken)).toEqual({ status: 200, body: { message: 'Token révoqué' } })
+  }
+  expect(await database.query('select revoked from api_tokens where user_id = $1', [user.id])).toEqual([
+    { revoked: 1 },
+  ])
+})
+
+describe('the webhook', () => {
+  it('POST answers 201 with what was registered, for this user, the address untouched', async () => {
+    const webhooks = noting()
+    const url = 'HTTPS://Example.com:8443/Hook?x=1'
+    expect(await ask('POST', webhook, { url, secret: 'mine' }, webhooks)).toEqual({
+      status: 201,
+      body: { url, secret: 'whsec_c2VjcmV0', created_at: '2026-02-03T04:05:06.789Z' },
+    })
+    expect(webhooks.calls).toEqual([['register', user.id, url]])
+  })
+
+  it.each([[{}], [{ url: 7 }], [{ url: null }], [{ url: ['https://a'] }]])(
+    'POST %j is 400 webhook_url_invalid',
+    async body => {
+      await expect(ask('POST', webhook, body)).rejects.toMatchObject({
+        code: 'webhook_url_invalid',
+        status: 400,
+        body: { error: 'URL de webhook invalide (HTTPS requis)' },
+      })
+    },
+  )
+
+  it('DELETE answers 200 and removes this user’s', async () => {
+    const webhooks = noting()
+    expect(await ask('DELETE', webhook, {}, webhooks)).toEqual({
+      status: 200,
+      body: { message: 'Webhook supprimé' },
+    })
+    expect(webhooks.calls).toEqual([['remove', user.id]])
+  })
+})

@@ -1,0 +1,268 @@
+// Upgrades and CONNECT behind other requests: Node hands the connection over while earlier answers are under way on it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { first, tlsSettings } from '../support/certificates.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { accepted, handshake } from '../support/web-sockets.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from '../upstream/scripted-upstream.ts'
+import { RawConnection, requestBytes, value } from './raw-client.ts'
+
+/** More than is written at once, or may wait. */
+const large = Buffer.alloc(4 * 1024 * 1024, 'x')
+/** More than the sockets in between take in. */
+const huge = Buffer.alloc(32 * 1024 * 1024, 'x')
+
+const behind: [string, Buffer, number][] = [
+  ['an upgrade to h2c', requestBytes('GET', '/public/2', ['Connection: Upgrade', 'Upgrade: h2c']), 200],
+  ['a WebSocket handshake', requestBytes('GET', '/socket', handshake), 101],
+  ['a CONNECT', Buffer.from('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'), 400],
+]
+
+describe.each([
+  ['HTTP', ''],
+  ['TLS', tlsSettings(first.files)],
+])('over %s', (_, tls) => {
+  let upstream: Upstream
+  let sockets: ScriptedUpstream
+  let gateway: TestGateway
+  let left: number
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    sockets = await startScriptedUpstream()
+    gateway = await startGateway(
+      `upstreams:
+  app: { targets: ['${upstream.url}'] }
+  sockets: { targets: ['${sockets.url}'] }
+routes:
+  - { path: /public/*, upstream: app, auth: none }
+  - { path: /socket, upstream: sockets, websocket: true, auth: none }
+  - { path: /guarded, upstream: sockets, websocket: true }
+`,
+      undefined,
+      { server: `, timeouts: { body_idle: 1s }${tls}` },
+    )
+  })
+  beforeEach(() => {
+    left = 0
+    upstream.answer = undefined
+    sockets.script = socket => {
+      socket.write(
+        `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+      )
+    }
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+    await sockets?.close()
+  })
+
+  /** The upstream begins to answer the first request, and goes on when it is told to. */
+  function begun(): Promise<() => void> {
+    return new Promise(resolve => {
+      upstream.answer = (_request, response) => {
+        upstream.answer = undefined
+        response.on('close', () => {
+          if (!response.writableFinished) left += 1
+        })
+        response.writeHead(200, { 'content-length': 5 }).write('fi')
+        resolve(() => response.end('rst'))
+      }
+    })
+  }
+
+  describe.each(behind)('%s behind another request', (_, bytes, status) => {
+    it('comes after a large answer, which comes whole', async () => {
+      upstream.answer = (_request, response) => {
+        upstream.answer = undefined
+        response.end(large)
+      }
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes]))
+      const answer = await connection.answer('GET', 10_000)
+      expect(answer?.body.length).toBe(large.length)
+      expect((await connection.answer())?.status).toBe(status)
+      connection.close()
+    })
+
+    it('comes after an answer that is half said', async () => {
+      const going = begun()
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes]))
+      const goOn = await going
+      await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+      goOn()
+      const answers = [await connection.answer(), await connection.answer()]
+      expect(answers.map(answer => answer?.status)).toEqual([200, status])
+      expect(answers[0]?.body.toString()).toBe('first')
+      connection.close()
+    })
+
+    it.each([
+      ['ends', (connection: RawConnection) => connection.socket.end()],
+      ['breaks', (connection: RawConnection) => connection.close()],
+    ])('that waits: a client that %s its connection leaves the upstream at once', async (_, leave) => {
+      const going = begun()
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([requestBytes('GET', '/public/1'), bytes, Buffer.from('early')]))
+      await going
+      await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+      leave(connection)
+      await expect.poll(() => left, { timeout: 700 }).toBe(1)
+      connection.close()
+    })
+  })
+
+  it('a client that reads nothing is cut off, with an upgrade behind its request too', async () => {
+    upstream.answer = (_request, response) => {
+      upstream.answer = undefined
+      // It cannot be whole: there is no room for it on the way.
+      response.on('close', () => {
+        left += 1
+      })
+      response.end(huge)
+    }
+    const connection = new RawConnection(gateway.url)
+    connection.socket.pause()
+    connection.write(Buffer.concat([requestBytes('GET', '/public/1'), behind[0]?.[1] as Buffer]))
+    await expect.poll(() => left, { timeout: 4_000 }).toBe(1)
+    connection.close()
+  })
+
+  it('a body behind an upgrade that waits comes whole, however long it is', async () => {
+    const going = begun()
+    const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${large.length}`]
+    const connection = new RawConnection(gateway.url)
+    connection.write(
+      Buffer.concat([requestBytes('GET', '/public/1'), requestBytes('POST', '/public/2', lines)]),
+    )
+    const sent = connection.writeAll(large)
+    const goOn = await going
+    await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+    let received = 0
+    upstream.answer = (request, response) => {
+      upstream.answer = undefined
+      request.on('data', chunk => {
+        received += chunk.length
+      })
+      request.on('end', () => response.end('second'))
+    }
+    goOn()
+    const bodies = [await connection.answer(), await connection.answer()].map(answer => String(answer?.body))
+    expect([await sent, bodies, received]).toEqual([true, ['first', 'second'], large.length])
+    connection.close()
+  })
+
+  it('a CONNECT is refused where it stands alone, and nothing behind it is read', async () => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([behind[2]?.[1] as Buffer, requestBytes('GET', '/public/1')]))
+    const answers = await connection.answers()
+    expect(answers.map(answer => [answer.status, value(answer, 'x-peage-error')])).toEqual([
+      [400, 'request_invalid'],
+    ])
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+  })
+
+  describe('bytes behind a handshake', () => {
+    it('do not hide that their sender leaves while the upstream is dialled', async () => {
+      let ended = false
+      sockets.script = socket =>
+        socket.on('end', () => {
+          ended = true
+        })
+      const heads = sockets.heads
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/socket', handshake, 'early'))
+      await expect.poll(() => sockets.heads).toBe(heads + 1)
+      connection.socket.end()
+      await expect.poll(() => ended, { timeout: 700 }).toBe(true)
+      connection.close()
+    })
+
+    it('arrive in order with those that come later', async () => {
+      let heard = ''
+      let goOn = () => {}
+      sockets.script = socket => {
+        socket.removeAllListeners('data')
+        socket.on('data', chunk => {
+          heard += chunk
+        })
+        goOn = () =>
+          socket.write(
+            `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+          )
+      }
+      const heads = sockets.heads
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/socket', handshake, 'one'))
+      await expect.poll(() => sockets.heads).toBe(heads + 1)
+      connection.write('two')
+      await new Promise(resolve => setTimeout(resolve, 50))
+      expect(heard).toBe('')
+      goOn()
+      expect((await connection.answer())?.status).toBe(101)
+      connection.write('three')
+      await expect.poll(() => heard).toBe('onetwothree')
+      connection.close()
+    })
+
+    it('are no more than 64 KiB before its 101', async () => {
+      sockets.script = () => {}
+      const heads = sockets.heads
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/socket', handshake))
+      await expect.poll(() => sockets.heads).toBe(heads + 1)
+      await connection.writeAll(Buffer.alloc(128 * 1024))
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      connection.close()
+    })
+
+    it('do not keep a refusal from their sender, however many they are', async () => {
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/guarded', handshake, large.subarray(0, 1024 * 1024)))
+      const sent = connection.writeAll(large)
+      const answer = await connection.answer()
+      expect([answer?.status, answer?.complete]).toEqual([401, true])
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      await sent
+      connection.close()
+    })
+
+    it('do not keep a refusal from who goes on sending them', async () => {
+      const body = 'x'.repeat(3_000_000)
+      sockets.script = socket =>
+        socket.write(`HTTP/1.1 418 Teapot\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/socket', handshake, 'early'))
+      let sent = 0
+      const drip = setInterval(() => sent++ < 8 && connection.write('later'), 10)
+      const answer = await connection.answer()
+      expect([answer?.status, answer?.complete, answer?.body.length]).toEqual([418, true, body.length])
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      clearInterval(drip)
+      connection.close()
+    })
+  })
+})
+
+describe('a drain', () => {
+  it.each(behind)('cuts %s off that still waits when its time is over', async (_, bytes) => {
+    const upstream = await startUpstream()
+    upstream.answer = (_request, response) => response.writeHead(200).write('without end')
+    const gateway = await startGateway(
+      `upstreams: { app: { targets: ['${upstream.url}'] } }
+routes: [{ path: /*, upstream: app, auth: none }]
+`,
+      undefined,
+      { drainTimeout: '500ms' },
+    )
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([requestBytes('GET', '/1'), bytes]))
+    await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+    await gateway.stop()
+    expect(await connection.endsWithin(500)).toBe(true)
+    connection.close()
+    await upstream.close()
+  })
+})

@@ -1,0 +1,37 @@
+// Requests that pile up behind each other on one connection (RFC 9112 §9.3.2), to fill the memory or stop the clock.
+import { connect } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { alone } from '../support/setups.ts'
+import { ask, RawConnection, requestBytes } from './raw-client.ts'
+import { stage } from './stage.ts'
+
+describe('pipelined requests', () => {
+  const at = stage(alone)
+
+  it('ninety of them are answered, in order', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    const paths = Array.from({ length: 90 }, (_, index) => `/public/${index}`)
+    connection.write(Buffer.concat(paths.map(path => requestBytes('GET', path))))
+    for (const _ of paths) expect((await connection.answer('GET'))?.status).toBe(200)
+    expect(at.upstream.seen.map(seen => seen.url)).toEqual(paths)
+    connection.close()
+  })
+
+  it('thousands of them end the connection, and nobody else waits meanwhile or as it ends', async () => {
+    const { port } = new URL(at.gateway.url)
+    const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
+    socket.pause()
+    const closed = new Promise(resolve => socket.once('close', resolve))
+    const request = requestBytes('GET', '/%2e')
+    let longest = 0
+    socket.write(Buffer.concat(Array.from({ length: 100_000 }, () => request)), () => socket.end())
+    for (let count = 0; count < 20; count += 1) {
+      const begun = performance.now()
+      expect((await ask(at.gateway.url, requestBytes('GET', '/public/x'), 'GET'))?.status).toBe(200)
+      longest = Math.max(longest, performance.now() - begun)
+    }
+    socket.resume()
+    await closed
+    expect(longest).toBeLessThan(1_000)
+  })
+})

@@ -1,0 +1,65 @@
+// A name server on loopback, over UDP, that answers A and AAAA questions as a test wants them answered.
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import ipaddr from 'ipaddr.js'
+
+export type RecordType = 'A' | 'AAAA'
+
+/** Addresses of the type asked for; of the other type they are left out. `silent` is no answer at all. */
+export type DnsAnswer = readonly string[] | 'nxdomain' | 'silent'
+
+export interface DnsStub {
+  /** For `servers` of a resolver. */
+  readonly address: string
+  /** In the order they came. */
+  readonly asked: { readonly name: string; readonly type: RecordType }[]
+  close(): Promise<void>
+}
+
+const types: Record<number, RecordType> = { 1: 'A', 28: 'AAAA' }
+
+/** What it is asked twice it answers anew: its answers may not be kept (their time to live is 0). */
+export async function startDnsStub(answer: (name: string, type: RecordType) => DnsAnswer): Promise<DnsStub> {
+  const socket = createSocket('udp4')
+  const asked: { name: string; type: RecordType }[] = []
+  socket.on('message', (query, peer) => {
+    const { name, type, end } = readQuestion(query)
+    if (type === undefined) return
+    asked.push({ name, type })
+    const found = answer(name, type)
+    if (found !== 'silent') socket.send(reply(query.subarray(0, end), type, found), peer.port, peer.address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    asked,
+    close: () => new Promise(resolve => socket.close(() => resolve())),
+  }
+}
+
+/** RFC 1035 §4.1.2: twelve bytes of header, the labels, the type, the class. */
+function readQuestion(query: Buffer): { name: string; type: RecordType | undefined; end: number } {
+  const labels: string[] = []
+  let at = 12
+  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length))
+    at += 1 + length
+  }
+  return { name: labels.join('.').toLowerCase(), type: types[query.readUInt16BE(at + 1)], end: at + 5 }
+}
+
+function reply(question: Buffer, type: RecordType, found: readonly string[] | 'nxdomain'): Buffer {
+  const addresses = found === 'nxdomain' ? [] : found.map(address => ipaddr.parse(address))
+  const wanted = addresses.filter(address => address.kind() === (type === 'A' ? 'ipv4' : 'ipv6'))
+  const head = Buffer.from(question)
+  head.writeUInt16BE(found === 'nxdomain' ? 0x8183 : 0x8180, 2)
+  for (const [index, count] of [1, wanted.length, 0, 0].entries()) head.writeUInt16BE(count, 4 + 2 * index)
+  return Buffer.concat([head, ...wanted.map(address => record(type, address.toByteArray()))])
+}
+
+/** Its name is a pointer to the question's. */
+function record(type: RecordType, bytes: number[]): Buffer {
+  const code = type === 'A' ? 1 : 28
+  return Buffer.from([0xc0, 12, 0, code, 0, 1, 0, 0, 0, 0, 0, bytes.length, ...bytes])
+}

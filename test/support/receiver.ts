@@ -1,0 +1,47 @@
+// A webhook's receiver: a TLS server on loopback that counts what comes to it.
+
+import type { RequestListener } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+export interface Receiver {
+  readonly port: number
+  /** TCP connections that were ever made to it. */
+  readonly connections: number
+  /** Of those, the ones that are still open. */
+  readonly open: number
+  readonly server: Server
+  close(): Promise<void>
+}
+
+/** @param host where it listens; all addresses of the machine without one */
+export async function startReceiver(
+  certificate: { cert: string; key: string },
+  answer: RequestListener,
+  host?: string,
+): Promise<Receiver> {
+  const server = createServer({ cert: certificate.cert, key: certificate.key }, answer)
+  const sockets = new Set<Duplex>()
+  let connections = 0
+  server.on('connection', socket => {
+    connections += 1
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen({ port: 0, host }, resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return connections
+    },
+    get open() {
+      return sockets.size
+    },
+    server,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,54 @@
+// Signatures as receivers check them: with the Standard Webhooks library.
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { Webhook, WebhookVerificationError } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { makeSecret, sign } from '../../src/webhooks/signature.ts'
+
+const now = () => Math.floor(Date.now() / 1000)
+
+function verify(secret: string, id: string, timestamp: number, signature: string, body: string) {
+  const headers = { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signature }
+  return new Webhook(secret).verify(body, headers)
+}
+
+describe('a secret', () => {
+  it('is whsec_ and 24 random bytes in base64', () => {
+    expect(makeSecret(size => Buffer.alloc(size, 0xfb))).toBe(`whsec_${'+/v7'.repeat(8)}`)
+    expect(makeSecret(randomBytes)).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/)
+    expect(makeSecret(randomBytes)).not.toBe(makeSecret(randomBytes))
+  })
+})
+
+describe('a signature', () => {
+  it('is the one of the specification’s own example', () => {
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    expect(sign(secret, 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330, '{"test": 2432232314}')).toBe(
+      'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    )
+  })
+
+  it('is taken by receivers, whatever the body', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 24, maxLength: 24 }), fc.uuid(), fc.json(), (key, id, body) => {
+        const secret = makeSecret(() => Buffer.from(key))
+        const timestamp = now()
+        const signature = sign(secret, id, timestamp, body)
+        expect(verify(secret, id, timestamp, signature, body)).toEqual(JSON.parse(body))
+        expect(signature).toBe(new Webhook(secret).sign(id, new Date(timestamp * 1000), body))
+      }),
+    )
+  })
+
+  it('is refused by receivers for another secret, id, time or body', () => {
+    const secret = makeSecret(randomBytes)
+    const timestamp = now()
+    const signature = sign(secret, 'id', timestamp, '{}')
+    expect(() => verify(makeSecret(randomBytes), 'id', timestamp, signature, '{}')).toThrow(
+      WebhookVerificationError,
+    )
+    expect(() => verify(secret, 'other', timestamp, signature, '{}')).toThrow(WebhookVerificationError)
+    expect(() => verify(secret, 'id', timestamp - 1, signature, '{}')).toThrow(WebhookVerificationError)
+    expect(() => verify(secret, 'id', timestamp, signature, '{ }')).toThrow(WebhookVerificationError)
+  })
+})
