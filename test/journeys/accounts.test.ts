@@ -242,7 +242,7 @@ describeOverSetups('accounts and sessions', setup => {
     for (const path of [
       '/api/v1/auth',
       '/api/v1/auth/nothing',
-      '/api/v1/user/api-token',
+      '/api/v1/user/api-token/x',
       '/api/v1/user/webhook/x',
     ]) {
       const answer = await call(at.gateway.url, 'POST', path)
