@@ -23,7 +23,7 @@ import {
 } from './refusals/doors.ts'
 import { linger } from './refusals/linger.ts'
 import { createServeRoute } from './routed.ts'
-import { inTurn, isIdle } from './turns.ts'
+import { endTurn, inTurn, isIdle } from './turns.ts'
 import { readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
 
@@ -56,6 +56,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   }
   const serveRoute = createServeRoute({ guards: parts.guards, pass: parts.pass, onRefusal })
   const onClose = function (this: ServerResponse) {
+    endTurn(this)
     const { decision, outcome } = passageOf(this.req)
     // The exchange hears of the same event, and has still to say how it ended.
     if (decision === 'forwarded' && outcome === undefined) process.nextTick(parts.logRequest, this)

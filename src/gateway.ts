@@ -1,5 +1,5 @@
 // The composition root: every object of a running gateway is made here and handed down.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createAccessLog } from './access-log.ts'
@@ -31,6 +31,7 @@ import { createGuards, createOwnGuards } from './gate/guards.ts'
 import { createLimitRate } from './gate/limit-rate.ts'
 import { createOpenStreams } from './gate/open-streams.ts'
 import { createPass } from './gate/pass.ts'
+import { createRequestIds } from './gate/request-ids.ts'
 import { compileRoute } from './gate/route.ts'
 import { createRouteTable } from './gate/route-table.ts'
 import { createApiTokenStore } from './identity/api-token-store.ts'
@@ -179,7 +180,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     cors: createCorsPolicies(config.server.cors, routes),
     proxies: createTrustedProxies(config.server.trusted_proxies),
     onUntrustedForwarder: warnOnce(logger),
-    newRequestId: randomUUID,
+    newRequestId: createRequestIds(randomBytes),
   })
   const openStreams = createOpenStreams({
     store: createStandingStore(database),

@@ -16,14 +16,14 @@ export function inTurn(request: IncomingMessage, response: ServerResponse, go: (
   const connection = request.socket as Connection
   const before = connection[unanswered] ?? 0
   connection[unanswered] = before + 1
-  response.on('close', answered)
   if (response.socket !== null) go()
   else if (before > mostWaiting) connection.destroy()
   else response.once('socket', go)
 }
 
-function answered(this: ServerResponse): void {
-  const connection = this.req.socket as Connection
+/** To be called as the response closes. */
+export function endTurn(response: ServerResponse): void {
+  const connection = response.req.socket as Connection
   connection[unanswered] = (connection[unanswered] ?? 1) - 1
 }
 

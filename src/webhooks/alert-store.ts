@@ -40,12 +40,15 @@ export function createAlertStore(database: Database): AlertStore {
       return row?.is_known ? row.deliveries : 'user_unknown'
     },
 
+    // An alert's deliveries are of its own age, and by that the index finds them.
     async prune(before, limit) {
       const rows = await database.query(
         `delete from alerts where id in (
            select id from alerts a
             where created_at < $1
-              and not exists (select from webhook_deliveries d where d.alert_id = a.id)
+              and not exists (
+                select from webhook_deliveries d where d.created_at = a.created_at and d.alert_id = a.id
+              )
             order by created_at limit $2 for update skip locked
          )
          returning id`,
@@ -58,11 +61,11 @@ export function createAlertStore(database: Database): AlertStore {
 
 const queueing = `
   with receiving as (
-    select u.id from users u join webhooks w on w.user_id = u.id
+    select u.id, w.receiver from users u join webhooks w on w.user_id = u.id
      where u.plan = 'pro' and u.is_active = 1 and ($4::bigint is null or u.id = $4)
   ), queued as (
-    insert into webhook_deliveries (alert_id, user_id, due_at, created_at)
-    select $1::uuid, id, $5::timestamptz, $5::timestamptz from receiving
+    insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
+    select $1::uuid, id, receiver, $5::timestamptz, $5::timestamptz from receiving
     returning 1
   ), stored as (
     insert into alerts (id, type, body, created_at)

@@ -1,4 +1,5 @@
 // Takes due deliveries and sends them, on every replica at once: each is taken by one of them, for as long as its lease.
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../clock.ts'
 import type { Attempted, Claimed, DeliveryStore } from './delivery-store.ts'
 import { createLanes, type Lane, type LaneSizes } from './lanes.ts'
@@ -46,20 +47,25 @@ export function createDelivering(parts: Parts): Delivering {
   const { deliveries, webhooks, secrets, send, clock, timeout, onError } = parts
   const lanes = createLanes(parts.sizes ?? usualSizes)
   const stopping = new AbortController()
+  // Everything that is under way listens; Node takes more than ten for a leak, and says so.
+  setMaxListeners(0, stopping.signal)
   const underWay = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined = setTimeout(look, interval).unref()
-  let isLooking = false
+  let looking: Promise<void> | undefined
   let isWoken = false
   /** The last look found some: there may be more as soon as a place is free. */
   let mayBeMore = false
   let isFailing = false
   let isStopped = false
 
-  async function look(): Promise<void> {
+  function look(): void {
     isWoken = true
-    if (isLooking || isStopped) return
-    isLooking = true
+    if (looking !== undefined || isStopped) return
     clearTimeout(timer)
+    looking = takeWhileWoken()
+  }
+
+  async function takeWhileWoken(): Promise<void> {
     while (isWoken && !isStopped) {
       isWoken = false
       try {
@@ -67,19 +73,24 @@ export function createDelivering(parts: Parts): Delivering {
         if (mayBeMore && lanes.free('usual') > 0) isWoken = true
         isFailing = false
       } catch (error) {
-        if (!isFailing) onError(error)
-        isFailing = true
+        failed(error)
       }
     }
-    isLooking = false
+    looking = undefined
     if (!isStopped) timer = setTimeout(look, interval).unref()
+  }
+
+  /** Once: a store that is away fails for every delivery that is under way. */
+  function failed(error: unknown): void {
+    if (!isFailing) onError(error)
+    isFailing = true
   }
 
   /** @returns how many were taken */
   async function take(lane: Lane): Promise<number> {
     const slow = lanes.slow()
     const limit = lanes.free(lane)
-    if (limit <= 0 || (lane === 'slow' && slow.length === 0)) return 0
+    if (isStopped || limit <= 0 || (lane === 'slow' && slow.length === 0)) return 0
     const now = clock.now()
     const claimed = await deliveries.claim({
       limit,
@@ -92,10 +103,10 @@ export function createDelivering(parts: Parts): Delivering {
     })
     for (const one of claimed) {
       const attempt = deliver(one, lane)
-        .catch(onError)
+        .catch(failed)
         .finally(() => {
           underWay.delete(attempt)
-          if (mayBeMore) void look()
+          if (mayBeMore) look()
         })
       underWay.add(attempt)
     }
@@ -104,11 +115,11 @@ export function createDelivering(parts: Parts): Delivering {
 
   async function deliver(claimed: Claimed, lane: Lane): Promise<void> {
     const place = lanes.begin(claimed.receiver, lane)
-    const late = setTimeout(place.moveAside, quick)
+    const late = setTimeout(() => lookIf(place.moveAside()), quick)
     const begun = performance.now()
     const outcome = await attempt(claimed)
     clearTimeout(late)
-    place.end(performance.now() - begun >= quick)
+    lookIf(place.end(performance.now() - begun >= quick))
     if (outcome.kind === 'failed' && outcome.reason === 'aborted') {
       await deliveries.giveBack(claimed, new Date(clock.now()))
       return
@@ -117,6 +128,11 @@ export function createDelivering(parts: Parts): Delivering {
     if (outcome.kind === 'answered' && outcome.status === 410) {
       await webhooks.removeRegistration(claimed.user_id, claimed.registration, new Date(clock.now()))
     }
+  }
+
+  /** A look passes over what has no free place, and is told of none that comes free: only of what it took. */
+  function lookIf(isAwaited: boolean): void {
+    if (isAwaited) void look()
   }
 
   async function attempt(claimed: Claimed): Promise<SendOutcome> {
@@ -141,11 +157,13 @@ export function createDelivering(parts: Parts): Delivering {
   }
 
   return {
-    wake: () => void look(),
+    wake: look,
     async stop(grace) {
       isStopped = true
       clearTimeout(timer)
       const cut = setTimeout(() => stopping.abort(), grace)
+      // What a look is about to take is under way too.
+      await looking
       await Promise.all(underWay)
       clearTimeout(cut)
     },

@@ -1,5 +1,7 @@
 // The deliveries: who takes one, how it ended, and the log of them. Which replica gets one is decided by these statements.
 import type { Database } from '../backing/database.ts'
+import { createTakeDue } from './claiming.ts'
+import type { Lane } from './lanes.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
 
@@ -26,7 +28,7 @@ export interface Claim {
   busy: ReadonlyMap<string, number>
   /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
   slow: readonly string[]
-  lane: 'usual' | 'slow'
+  lane: Lane
   now: Date
   /** When the lease ends. */
   until: Date
@@ -79,17 +81,7 @@ export interface DeliveryStore {
 /** Every method throws StorageError where the store fails. */
 export function createDeliveryStore(database: Database): DeliveryStore {
   return {
-    claim: ({ limit, perReceiver, busy, slow, lane, now, until }) =>
-      database.query<Claimed>(claiming, [
-        now,
-        until,
-        limit,
-        perReceiver,
-        [...busy.keys()],
-        [...busy.values()],
-        slow,
-        lane === 'slow',
-      ]),
+    claim: createTakeDue(database),
 
     async settle({ id, attempts }, { responseStatus, error, result }, now) {
       const retryAt = typeof result === 'object' ? result.retryAt : null
@@ -137,34 +129,3 @@ export function createDeliveryStore(database: Database): DeliveryStore {
     },
   }
 }
-
-// `due` locks what it looks at, and what others have locked it does not see; of that, what is over a receiver's bound
-// is left as it is. Rows are locked before they are ranked, since the one rules the other out in one query.
-const claiming = `
-  with due as (
-    select d.id, d.alert_id, d.due_at, w.receiver, w.url, w.secret, w.registration, b.free,
-           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted
-      from webhook_deliveries d
-      left join users u on u.id = d.user_id
-      left join webhooks w on w.user_id = d.user_id
-      left join unnest($5::text[], $6::integer[]) as b (receiver, free) on b.receiver = w.receiver
-     where d.status = 'pending' and d.due_at <= $1::timestamptz
-       and coalesce(b.free, 1) > 0
-       and (w.receiver is null and not $8::boolean or (w.receiver = any($7::text[])) = $8::boolean)
-     order by d.due_at, d.id
-     limit $3::integer * 2
-       for update of d skip locked
-  ), dropped as (
-    update webhook_deliveries d set status = 'dropped', finished_at = $1::timestamptz
-      from due where d.id = due.id and not due.is_wanted
-  ), ranked as (
-    select *, row_number() over (partition by receiver order by due_at, id) as place
-      from due where is_wanted
-  ), chosen as (
-    select * from ranked where place <= coalesce(free, $4::integer) order by due_at, id limit $3::integer
-  )
-  update webhook_deliveries d
-     set attempts = d.attempts + 1, due_at = $2::timestamptz
-    from chosen c join alerts a on a.id = c.alert_id
-   where d.id = c.id
-  returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.registration`

@@ -3,10 +3,16 @@
 export type Lane = 'usual' | 'slow'
 
 export interface Place {
-  /** The receiver has not answered for a while: it goes on in the slow lane, if there is room. */
-  moveAside(): void
-  /** @param isSlow whether the receiver answered too late or not at all */
-  end(isSlow: boolean): void
+  /**
+   * The receiver has not answered for a while: it goes on in the slow lane, if there is room.
+   * @returns whether others may have waited for the place that it leaves
+   */
+  moveAside(): boolean
+  /**
+   * @param isSlow whether the receiver answered too late or not at all
+   * @returns whether others may have waited for the place that it leaves
+   */
+  end(isSlow: boolean): boolean
 }
 
 export interface Lanes {
@@ -52,18 +58,23 @@ export function createLanes(sizes: LaneSizes): Lanes {
       return {
         moveAside() {
           remember(receiver)
-          if (lane === 'slow' || taken.slow >= sizes.slow) return
+          if (lane === 'slow' || taken.slow >= sizes.slow) return false
+          const wasFull = taken.usual >= sizes.usual
           taken.usual -= 1
           taken.slow += 1
           lane = 'slow'
+          return wasFull
         },
         end(isSlow) {
+          const count = underWay.get(receiver) ?? 1
+          const wasFull = taken[lane] >= sizes[lane] || count >= sizes.perReceiver
           taken[lane] -= 1
-          const left = (underWay.get(receiver) ?? 1) - 1
+          const left = count - 1
           if (left === 0) underWay.delete(receiver)
           else underWay.set(receiver, left)
           if (isSlow) remember(receiver)
           else slow.delete(receiver)
+          return wasFull
         },
       }
     },

@@ -11,7 +11,10 @@ export interface NewWebhook {
 }
 
 export interface WebhookStore {
-  /** Takes the place of the user's webhook. @returns when; `user_gone` where no active user has the id any more */
+  /**
+   * Takes the place of the user's webhook, and gets what is pending for it.
+   * @returns when; `user_gone` where no active user has the id any more
+   */
   put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
   /** Removes the user's webhook, and drops what is pending for it. */
   remove(userId: number, now: Date): Promise<void>
@@ -24,12 +27,19 @@ export function createWebhookStore(database: Database): WebhookStore {
   return {
     async put(userId, { url, receiver, secret }, now) {
       const [row] = await database.query<{ created_at: Date }>(
-        `insert into webhooks (user_id, url, receiver, secret, created_at)
-         select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
-         on conflict (user_id) do update
-            set registration = default, url = excluded.url, receiver = excluded.receiver,
-                secret = excluded.secret, created_at = excluded.created_at
-         returning created_at`,
+        `with stored as (
+           insert into webhooks (user_id, url, receiver, secret, created_at)
+           select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
+           on conflict (user_id) do update
+              set registration = default, url = excluded.url, receiver = excluded.receiver,
+                  secret = excluded.secret, created_at = excluded.created_at
+           returning user_id, receiver, created_at
+         ), moved as (
+           update webhook_deliveries d set receiver = s.receiver
+             from stored s
+            where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
+         )
+         select created_at from stored`,
         [userId, url, receiver, secret, now],
       )
       return row?.created_at ?? 'user_gone'
