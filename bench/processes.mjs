@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 /**
  * @typedef {object} Running
  * @property {number} port on 127.0.0.1
+ * @property {number[]} ports with the other addresses that it listens on
  * @property {number[]} pids every process whose CPU counts
  * @property {() => Promise<void>} stop
  */
@@ -22,15 +23,17 @@ export function temporaryFolder() {
  * Starts a program whose standard output goes to a file, as an operator's log does, and waits for its address there.
  * @param {string} program a path from bench/, or absolute
  * @param {string[]} words
+ * @param {Record<string, string>} env beside what this process has
  * @returns {Promise<Running>}
  */
-export async function startProgram(program, words = []) {
+export async function startProgram(program, words = [], env = {}) {
   const folder = temporaryFolder()
   const log = join(folder.path, 'stdout')
   const output = openSync(log, 'a')
   const path = fileURLToPath(new URL(program, import.meta.url))
   const child = spawn(process.execPath, [...nodeOptions(), path, ...words], {
     stdio: ['ignore', output, 'inherit'],
+    env: { ...process.env, ...env },
   })
   closeSync(output)
   const ended = new Promise(resolve => child.once('exit', resolve))
@@ -39,8 +42,8 @@ export async function startProgram(program, words = []) {
     await ended
     folder.remove()
   }
-  const port = await portIn(log, child)
-  return { port, pids: [/** @type {number} */ (child.pid)], stop }
+  const ports = await portsIn(log, child)
+  return { port: ports[0] ?? 0, ports, pids: [/** @type {number} */ (child.pid)], stop }
 }
 
 /** `BENCH_NODE_OPTIONS`, for a profile: `--cpu-prof --cpu-prof-dir=/tmp/profiles`. */
@@ -52,10 +55,13 @@ function nodeOptions() {
  * @param {string} log
  * @param {import('node:child_process').ChildProcess} child
  */
-async function portIn(log, child) {
+async function portsIn(log, child) {
   for (let waited = 0; waited < 30_000 && child.exitCode === null; waited += 50) {
-    const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(log, 'utf8'))
-    if (match !== null) return Number(match[1])
+    const [line] = /^.*http:\/\/127\.0\.0\.1:\d+.*$/m.exec(readFileSync(log, 'utf8')) ?? []
+    if (line !== undefined) {
+      const addresses = line.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)
+      return [...new Set([...addresses].map(([, port]) => Number(port)))]
+    }
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   child.kill('SIGKILL')

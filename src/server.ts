@@ -131,8 +131,9 @@ function operatorTokens({ token, tokens }: NonNullable<Config['admin']>): Map<st
 
 /** What works but should not stay so in production. */
 function warningsOf({ auth }: Config): string[] {
-  if (auth.keys.length > 0 || auth.key_secret !== '') return []
-  return ['auth.key_secret is not set: signing keys stand unencrypted in the database']
+  if (auth.key_secret !== '') return []
+  const bare = auth.keys.length > 0 ? 'webhook secrets stand' : 'signing keys and webhook secrets stand'
+  return [`auth.key_secret is not set: ${bare} unencrypted in the database`]
 }
 
 function addressOf(app: FastifyInstance): string {

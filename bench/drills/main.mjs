@@ -4,6 +4,7 @@ import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { transfer } from './transfer.mjs'
+import { webhooks } from './webhooks.mjs'
 
 /**
  * @typedef {object} Watch
@@ -13,7 +14,7 @@ import { transfer } from './transfer.mjs'
  */
 
 /** @type {Record<string, Drill>} */
-const drills = { transfer, 'slow-reader': slowReader, events, crowd, failover }
+const drills = { transfer, 'slow-reader': slowReader, events, crowd, failover, webhooks }
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in drills))

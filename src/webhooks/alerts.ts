@@ -1,5 +1,6 @@
 // Alerts as downstream services emit them: stored with a delivery for each receiver, then sent behind the answer (CONTRACT §7).
 import type { Clock } from '../clock.ts'
+import { Refusal } from '../refusals/refusal.ts'
 import type { AlertStore } from './alert-store.ts'
 
 export interface NewAlert {
@@ -13,7 +14,7 @@ export interface NewAlert {
 export interface Alerts {
   /**
    * @returns how many deliveries were queued; `user_unknown` where there is no such user
-   * @throws StorageError
+   * @throws Refusal `request_invalid` where the data is nested too deep to be written; StorageError
    */
   emit(alert: NewAlert): Promise<number | 'user_unknown'>
 }
@@ -30,10 +31,19 @@ export function createAlerts({ store, clock, newId, onQueued }: Parts): Alerts {
   return {
     async emit({ type, data, userId }) {
       const now = new Date(clock.now())
-      const body = JSON.stringify({ type, timestamp: now.toISOString(), data })
+      const body = write({ type, timestamp: now.toISOString(), data })
       const queued = await store.queue({ id: newId(), type, body }, userId, now)
       if (queued !== 'user_unknown' && queued > 0) onQueued()
       return queued
     },
+  }
+}
+
+/** What was parsed may still be too deep: `JSON.stringify` runs out of stack long before `JSON.parse`. */
+function write(body: object): string {
+  try {
+    return JSON.stringify(body)
+  } catch (cause) {
+    throw new Refusal('request_invalid', { cause })
   }
 }

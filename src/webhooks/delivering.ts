@@ -1,5 +1,6 @@
 // Takes due deliveries and sends them, on every replica at once: each is taken by one of them, for as long as its lease.
 import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { Attempted, Claimed, DeliveryStore } from './delivery-store.ts'
 import { createLanes, type Lane, type LaneSizes } from './lanes.ts'
@@ -34,8 +35,9 @@ interface Parts {
 /** Sockets that wait for an answer cost little; those that are answered at once never need many. */
 const usualSizes: LaneSizes = { usual: 32, slow: 128, perReceiver: 4 }
 
-/** Milliseconds between two looks for what is due. */
+/** Milliseconds between two looks for what is due, and between two that were asked for: what ends together is one look. */
 const interval = 1_000
+const pause = 50
 
 /** Milliseconds without an answer after which a receiver is slow. */
 const quick = 1_000
@@ -47,7 +49,7 @@ export function createDelivering(parts: Parts): Delivering {
   const { deliveries, webhooks, secrets, send, clock, timeout, onError } = parts
   const lanes = createLanes(parts.sizes ?? usualSizes)
   const stopping = new AbortController()
-  // Everything that is under way listens; Node takes more than ten for a leak, and says so.
+  // One for each that is under way, and none of them stays.
   setMaxListeners(0, stopping.signal)
   const underWay = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined = setTimeout(look, interval).unref()
@@ -75,6 +77,7 @@ export function createDelivering(parts: Parts): Delivering {
       } catch (error) {
         failed(error)
       }
+      await sleep(pause)
     }
     looking = undefined
     if (!isStopped) timer = setTimeout(look, interval).unref()
@@ -132,7 +135,7 @@ export function createDelivering(parts: Parts): Delivering {
 
   /** A look passes over what has no free place, and is told of none that comes free: only of what it took. */
   function lookIf(isAwaited: boolean): void {
-    if (isAwaited) void look()
+    if (isAwaited) look()
   }
 
   async function attempt(claimed: Claimed): Promise<SendOutcome> {

@@ -1,6 +1,6 @@
-// The deliveries: who takes one, how it ended, and the log of them. Which replica gets one is decided by these statements.
+// The deliveries: how each attempt ended, and the log of them.
 import type { Database } from '../backing/database.ts'
-import { createTakeDue } from './claiming.ts'
+import { type ClaimStore, createClaimStore } from './claim-store.ts'
 import type { Lane } from './lanes.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
@@ -65,23 +65,21 @@ export interface DeliveryFilter {
   limit: number
 }
 
-export interface DeliveryStore {
-  /** Takes due deliveries, the longest due first. Whoever is not pro, active, or without webhook by now gets nothing. */
-  claim(claim: Claim): Promise<Claimed[]>
+export interface DeliveryStore extends ClaimStore {
   /** Changes nothing where the lease has ended and another has it, or where it was dropped. */
   settle(claimed: Pick<Claimed, 'id' | 'attempts'>, attempted: Attempted, now: Date): Promise<void>
   /** Gives one back that was not sent, as if it had never been taken. */
   giveBack(claimed: Pick<Claimed, 'id' | 'attempts'>, now: Date): Promise<void>
   /** The newest first. */
   list(filter: DeliveryFilter): Promise<Delivery[]>
-  /** Deletes up to `limit` of before `before` that have ended, and says how many there were. */
+  /** Deletes, of the oldest `limit` that have ended, those of before `before`, and says how many there were. */
   prune(before: Date, limit: number): Promise<number>
 }
 
 /** Every method throws StorageError where the store fails. */
 export function createDeliveryStore(database: Database): DeliveryStore {
   return {
-    claim: createTakeDue(database),
+    ...createClaimStore(database),
 
     async settle({ id, attempts }, { responseStatus, error, result }, now) {
       const retryAt = typeof result === 'object' ? result.retryAt : null
@@ -115,12 +113,14 @@ export function createDeliveryStore(database: Database): DeliveryStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
+    // By id, which rises with the age: an index on the age would only be one more to fill for each delivery.
     async prune(before, limit) {
       const rows = await database.query(
         `delete from webhook_deliveries where id in (
            select id from webhook_deliveries
-            where created_at < $1 and status <> 'pending'
-            order by created_at limit $2 for update skip locked
+            where id = any(array(select id from webhook_deliveries where status <> 'pending' order by id limit $2))
+              and created_at < $1
+              for update skip locked
          )
          returning id`,
         [before, limit],

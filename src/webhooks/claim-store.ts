@@ -2,41 +2,49 @@
 import type { Queryable } from '../backing/database.ts'
 import type { Claim, Claimed } from './delivery-store.ts'
 
-/** Takes due deliveries; of several callers each gets others. @throws StorageError */
-export type TakeDue = (claim: Claim) => Promise<Claimed[]>
+export interface ClaimStore {
+  /**
+   * Takes due deliveries, the longest due first, and drops those of whoever is not pro, active, or without webhook by
+   * now. Of several callers each gets others.
+   * @throws StorageError
+   */
+  claim(claim: Claim): Promise<Claimed[]>
+}
 
 /** Deliveries that are looked at from the longest due on, and receivers that are looked at where these are not enough. */
-const headSize = 128
+const headSize = 64
 const walkSize = 500
 
-export function createTakeDue(database: Queryable): TakeDue {
+export function createClaimStore(database: Queryable): ClaimStore {
   /** The receiver behind which the next walk begins: each one's turn comes, however many there are. */
   let walkedTo = ''
-  return async ({ limit, perReceiver, busy, slow, lane, now, until }) => {
-    const full = [...busy].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
-    const rows = await database.query<
-      (Claimed | { id: null }) & { walked: number; walked_to: string | null }
-    >(claiming, [
-      now,
-      until,
-      limit,
-      perReceiver,
-      [...busy.keys()],
-      [...busy.values()],
-      // The usual lane passes these over; the slow one has no others.
-      lane === 'slow' ? slow.filter(receiver => !full.includes(receiver)) : [...slow, ...full],
-      lane === 'slow',
-      walkedTo,
-      headSize,
-      walkSize,
-    ])
-    const [first] = rows
-    if (lane === 'usual') walkedTo = first?.walked === walkSize ? (first.walked_to ?? '') : ''
-    return rows.filter(row => row.id !== null).map(({ walked: _, walked_to: __, ...claimed }) => claimed)
+  return {
+    async claim({ limit, perReceiver, busy, slow, lane, now, until }) {
+      const full = [...busy].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
+      const rows = await database.query<
+        (Claimed | { id: null }) & { walked: number; walked_to: string | null }
+      >(claiming, [
+        now,
+        until,
+        limit,
+        perReceiver,
+        [...busy.keys()],
+        [...busy.values()],
+        // The usual lane passes these over; the slow one has no others.
+        lane === 'slow' ? slow.filter(receiver => !full.includes(receiver)) : [...slow, ...full],
+        lane === 'slow',
+        walkedTo,
+        headSize,
+        walkSize,
+      ])
+      const [first] = rows
+      if (lane === 'usual') walkedTo = first?.walked === walkSize ? (first.walked_to ?? '') : ''
+      return rows.filter(row => row.id !== null).map(({ walked: _, walked_to: __, ...claimed }) => claimed)
+    },
   }
 }
 
-// `head` and `walk` step from row to row and from receiver to receiver by themselves: a plan for «the first 128 in this
+// `head` and `walk` step from row to row and from receiver to receiver by themselves: a plan for «the first 64 in this
 // order» reads and sorts the whole backlog wherever statistics are from before it. The walk is only for when the head is
 // full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query.
 const claiming = `

@@ -1,0 +1,521 @@
+// Deliveries in the store, embedded and on Postgres: who gets which, for how long, and what ends them (CONTRACT §5, §7).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createUserStore } from '../../src/accounts/user-store.ts'
+import type { Database } from '../../src/backing/database.ts'
+import { createAlertStore } from '../../src/webhooks/alert-store.ts'
+import { type Claim, type Claimed, createDeliveryStore } from '../../src/webhooks/delivery-store.ts'
+import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { type Stored, storedIn } from '../webhooks/stored.ts'
+
+const start = Date.parse('2026-02-03T04:05:06.789Z')
+const lease = 25_000
+const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
+
+describeOverDatabases('deliveries', open => {
+  let database: Database
+  let stored: Stored
+  let time: number
+  beforeAll(async () => {
+    database = await open()
+    stored = storedIn(database, () => time)
+  })
+  beforeEach(async () => {
+    time = start
+    await stored.empty()
+  })
+  afterAll(() => database.close())
+
+  function claim(changed: Partial<Claim> = {}): Promise<Claimed[]> {
+    const usual = { limit: 32, perReceiver: 4, busy: new Map(), slow: [], lane: 'usual' as const }
+    return stored.deliveries.claim({
+      ...usual,
+      now: new Date(time),
+      until: new Date(time + lease),
+      ...changed,
+    })
+  }
+  const retried = (ms: number) =>
+    ({ responseStatus: 500, error: null, result: { retryAt: new Date(time + ms) } }) as const
+  const only = (claimed: Claimed[]) => {
+    expect(claimed).toHaveLength(1)
+    return claimed[0] as Claimed
+  }
+
+  describe('an alert', () => {
+    it('to one user is one delivery, due at once, with the body as it was stored', async () => {
+      const id = await stored.receiving('https://one.test:8443/hook')
+      await stored.receiving('https://other.test/')
+      expect(await stored.alert(id, 'done', { a: 'é' })).toBe(1)
+      expect(await claim()).toEqual([
+        {
+          id: expect.any(Number),
+          alert_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+          user_id: id,
+          attempts: 1,
+          body: '{"type":"done","timestamp":"2026-02-03T04:05:06.789Z","data":{"a":"é"}}',
+          url: 'https://one.test:8443/hook',
+          receiver: 'one.test:8443',
+          secret: expect.stringMatching(/^whsec_/),
+          registration: expect.any(Number),
+        },
+      ])
+    })
+
+    it('to everybody reaches active pro users with a webhook, and nobody else', async () => {
+      const wanted = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
+      await stored.user('pro')
+      for (const [plan, isActive] of [
+        ['free', 1],
+        ['premium', 1],
+        ['pro', 0],
+      ] as const) {
+        const id = await stored.receiving('https://c.test/')
+        await createUserStore(database).update(id, { plan, is_active: isActive })
+      }
+      expect(await stored.alert()).toBe(2)
+      expect((await claim()).map(({ user_id }) => user_id).sort()).toEqual(wanted.sort())
+    })
+
+    it.each(['without webhook', 'inactive', 'not pro'])(
+      'to a user %s is none, and leaves nothing',
+      async how => {
+        const id = await (how === 'without webhook' ? stored.user() : stored.receiving('https://a.test/'))
+        if (how === 'inactive') await createUserStore(database).update(id, { is_active: 0 })
+        if (how === 'not pro') await createUserStore(database).update(id, { plan: 'premium' })
+        expect(await stored.alert(id)).toBe(0)
+        expect(await stored.rows()).toEqual([])
+        expect(await database.query('select 1 from alerts')).toEqual([])
+      },
+    )
+
+    it('to nobody at all is told apart from one to a user without webhook', async () => {
+      expect(await stored.alert(9007199254740991)).toBe('user_unknown')
+      expect(await stored.alert(0)).toBe('user_unknown')
+      expect(await stored.alert()).toBe(0)
+    })
+
+    it('to everybody is one statement, however many they are', async () => {
+      await database.query(
+        `insert into users (email, password_hash, plan) select 'all' || n || '@example.com', 'x', 'pro' from generate_series(1, 1000) n`,
+      )
+      await database.query(
+        `insert into webhooks (user_id, url, receiver, secret) select id, 'https://a.test/', 'a.test:443', 'whsec_x' from users`,
+      )
+      let statements = 0
+      const counting: Database = {
+        ...database,
+        transaction: (work, options) =>
+          database.transaction(
+            tx =>
+              work({
+                query(sql, values) {
+                  statements += 1
+                  return tx.query(sql, values)
+                },
+              }),
+            options,
+          ),
+      }
+      const alert = { id: '7b0f5a3e-2f9e-4c43-9c0c-0a4a4a8f0001', type: 'x', body: '{}' }
+      expect(await createAlertStore(counting).queue(alert, undefined, new Date(time))).toBe(1000)
+      expect(statements).toBe(1)
+      expect(await database.query('select id from alerts')).toHaveLength(1)
+    })
+  })
+
+  describe('a claim', () => {
+    it('takes what has been due for longest first, and nothing that is not due', async () => {
+      const ids: number[] = []
+      for (const at of [3_000, 1_000, 2_000, 9_000]) {
+        time = start + at
+        const id = await stored.receiving(`https://r${at}.test/`)
+        await stored.alert(id)
+        ids.push(id)
+      }
+      time = start + 3_000
+      const taken = await claim({ limit: 2 })
+      expect(taken.map(({ user_id }) => user_id).sort()).toEqual([ids[1], ids[2]].sort())
+      expect(only(await claim()).user_id).toBe(ids[0])
+      expect(await claim()).toEqual([])
+      time = start + 9_000
+      expect(only(await claim()).user_id).toBe(ids[3])
+    })
+
+    it('of four at once gives each of 200 deliveries to one of them', async () => {
+      for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
+      await stored.alert()
+      // As of four replicas.
+      const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
+      const taken: Claimed[] = []
+      await Promise.all(
+        stores.map(async store => {
+          const now = new Date(time)
+          const until = new Date(time + lease)
+          const usual = {
+            limit: 8,
+            perReceiver: 4,
+            busy: new Map(),
+            slow: [],
+            lane: 'usual' as const,
+            now,
+            until,
+          }
+          for (let misses = 0; misses < 3; ) {
+            const some = await store.claim(usual)
+            taken.push(...some)
+            misses = some.length === 0 ? misses + 1 : 0
+          }
+        }),
+      )
+      expect(taken).toHaveLength(200)
+      expect(new Set(taken.map(({ id }) => id)).size).toBe(200)
+      expect(taken.every(({ attempts }) => attempts === 1)).toBe(true)
+    })
+
+    it('holds until its lease ends; then another takes it, as the next attempt', async () => {
+      await stored.receiving('https://a.test/')
+      await stored.alert()
+      const first = only(await claim())
+      time += lease - 1
+      expect(await claim()).toEqual([])
+      time += 1
+      const second = only(await claim())
+      expect([first.attempts, second.attempts]).toEqual([1, 2])
+      expect(second.id).toBe(first.id)
+    })
+
+    it('takes no more for one receiver than its bound, less what it has under way', async () => {
+      for (let i = 0; i < 10; i += 1) await stored.receiving('https://same.test:444/')
+      const other = await stored.receiving('https://same.test/')
+      await stored.alert()
+      const taken = await claim()
+      expect(taken.map(({ receiver }) => receiver).sort()).toEqual([
+        'same.test:443',
+        ...Array(4).fill('same.test:444'),
+      ])
+      expect(taken.some(({ user_id }) => user_id === other)).toBe(true)
+      expect(await claim({ busy: new Map([['same.test:444', 0]]) })).toEqual([])
+      expect(await claim({ busy: new Map([['same.test:444', 1]]) })).toHaveLength(1)
+      expect(await claim({ busy: new Map([['other.test:443', 0]]) })).toHaveLength(4)
+    })
+
+    it('is not filled by one receiver with many that are due longer: the others come with the next at the latest', async () => {
+      const many = await stored.receiving('https://many.test/')
+      for (let i = 0; i < 200; i += 1) await stored.alert(many)
+      time += 1_000
+      const late = await stored.receiving('https://late.test/')
+      await stored.alert(late)
+      const taken = [...(await claim()), ...(await claim({ busy: new Map([['many.test:443', 0]]) }))]
+      expect(taken.map(({ user_id }) => user_id)).toEqual([many, many, many, many, late])
+    })
+
+    it('in the usual lane passes slow receivers by, in the slow one takes them alone', async () => {
+      const [slow, quick] = [
+        await stored.receiving('https://slow.test/'),
+        await stored.receiving('https://quick.test/'),
+      ]
+      await stored.alert()
+      const known = { slow: ['slow.test:443', 'never.test:443'] }
+      expect(only(await claim(known)).user_id).toBe(quick)
+      expect(await claim(known)).toEqual([])
+      const busy = new Map([['slow.test:443', 0]])
+      expect(await claim({ ...known, busy, lane: 'slow' })).toEqual([])
+      expect(only(await claim({ ...known, lane: 'slow' })).user_id).toBe(slow)
+      expect(await claim({ ...known, lane: 'slow' })).toEqual([])
+    })
+
+    it.each(['usual', 'slow'] as const)(
+      'in the %s lane keeps to its limit and bounds each receiver',
+      async lane => {
+        for (const name of ['a', 'b', 'c']) {
+          for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
+        }
+        await stored.alert()
+        const slow = lane === 'slow' ? ['a.test:443', 'b.test:443', 'c.test:443'] : []
+        expect(await claim({ lane, slow, limit: 3 })).toHaveLength(3)
+        const rest = await claim({ lane, slow, limit: 100, perReceiver: 2 })
+        expect(rest).toHaveLength(6)
+        expect(new Set(rest.map(({ receiver }) => receiver)).size).toBe(3)
+      },
+    )
+
+    it.each(['not pro', 'inactive', 'without webhook'])(
+      'drops what is for a user who is %s by now',
+      async how => {
+        const ids = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
+        await stored.alert()
+        const [id = 0, other] = ids
+        const users = createUserStore(database)
+        if (how === 'not pro') await users.update(id, { plan: 'free' })
+        if (how === 'inactive') await users.update(id, { is_active: 0 })
+        // Behind the store's back, as a race with a registration may leave it.
+        if (how === 'without webhook') await database.query('delete from webhooks where user_id = $1', [id])
+        expect(only(await claim()).user_id).toBe(other)
+        expect(await stored.rows(id)).toMatchObject([
+          { status: 'dropped', attempts: 0, finished_at: new Date(time) },
+        ])
+      },
+    )
+
+    it('in the slow lane drops too', async () => {
+      const id = await stored.receiving('https://slow.test/')
+      await stored.alert()
+      await createUserStore(database).update(id, { plan: 'free' })
+      expect(await claim({ slow: ['slow.test:443'], lane: 'slow' })).toEqual([])
+      expect(await stored.rows(id)).toMatchObject([{ status: 'dropped' }])
+    })
+  })
+
+  describe('what came of an attempt', () => {
+    it('is noted, with when it ended', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      await stored.deliveries.settle(only(await claim()), delivered, new Date(time + 70))
+      expect(await stored.rows(id)).toMatchObject([
+        {
+          status: 'delivered',
+          attempts: 1,
+          response_status: 204,
+          error: null,
+          finished_at: new Date(time + 70),
+        },
+      ])
+      time += 10 * lease
+      expect(await claim()).toEqual([])
+    })
+
+    it('may be another attempt, at its time and not before', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      await stored.deliveries.settle(only(await claim()), retried(5_000), new Date(time))
+      expect(await stored.rows(id)).toMatchObject([
+        { status: 'pending', attempts: 1, response_status: 500, finished_at: null },
+      ])
+      time += 4_999
+      expect(await claim()).toEqual([])
+      time += 1
+      expect(only(await claim()).attempts).toBe(2)
+    })
+
+    it('changes nothing where the lease has ended and another has it', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      const late = only(await claim())
+      time += lease
+      const current = only(await claim())
+      const before = await stored.rows(id)
+      await stored.deliveries.settle(late, delivered, new Date(time))
+      await stored.deliveries.settle(late, retried(1), new Date(time))
+      await stored.deliveries.giveBack(late, new Date(time))
+      expect(await stored.rows(id)).toEqual(before)
+      await stored.deliveries.settle(current, delivered, new Date(time))
+      await stored.deliveries.settle(current, retried(1), new Date(time))
+      expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
+    })
+
+    it('that was none, given back, leaves it due as if it had never been taken', async () => {
+      await stored.receiving('https://a.test/')
+      await stored.alert()
+      const taken = only(await claim())
+      await stored.deliveries.giveBack(taken, new Date(time))
+      const again = only(await claim())
+      expect([again.id, again.attempts]).toEqual([taken.id, 1])
+    })
+  })
+
+  describe('a webhook', () => {
+    it('that is removed drops what is pending, also what is under way', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      await stored.alert(id)
+      const [taken] = await claim({ limit: 1 })
+      const other = await stored.receiving('https://b.test/')
+      await stored.alert(other)
+      await stored.webhooks.remove(id, new Date(time + 5))
+      expect(await stored.rows(id)).toMatchObject([
+        { status: 'dropped', finished_at: new Date(time + 5) },
+        { status: 'dropped' },
+      ])
+      await stored.deliveries.settle(taken as Claimed, delivered, new Date(time))
+      expect(await stored.rows(id)).toMatchObject([{ status: 'dropped' }, { status: 'dropped' }])
+      expect(await stored.rows(other)).toMatchObject([{ status: 'pending' }])
+      await stored.webhooks.remove(id, new Date(time))
+    })
+
+    it('that is removed leaves the log of what has ended', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      await stored.webhooks.remove(id, new Date(time))
+      expect(await stored.rows(id)).toMatchObject([{ status: 'delivered' }])
+    })
+
+    it('registered after a delivery was taken is not removed by that delivery’s 410', async () => {
+      const id = await stored.receiving('https://old.test/')
+      await stored.alert()
+      const taken = only(await claim())
+      await stored.webhook(id, 'https://new.test/')
+      await stored.alert(id)
+      await stored.webhooks.removeRegistration(id, taken.registration, new Date(time))
+      const left = only(await claim())
+      expect(left).toMatchObject({ url: 'https://new.test/', user_id: id })
+      expect(left.registration).not.toBe(taken.registration)
+      await stored.webhooks.removeRegistration(id, left.registration, new Date(time))
+      expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
+      expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['dropped', 'dropped'])
+    })
+
+    it('that takes the place of another gets what is still to be tried', async () => {
+      const id = await stored.receiving('https://old.test/')
+      await stored.alert()
+      await stored.deliveries.settle(only(await claim()), retried(5_000), new Date(time))
+      expect(await stored.webhook(id, 'https://new.test:8443/')).toEqual(new Date(time))
+      time += 5_000
+      expect(only(await claim())).toMatchObject({
+        url: 'https://new.test:8443/',
+        receiver: 'new.test:8443',
+        attempts: 2,
+      })
+      expect(await database.query('select 1 from webhooks')).toHaveLength(1)
+    })
+
+    it('is not made for a user who is gone or inactive, nor changed', async () => {
+      expect(await stored.webhook(9007199254740991, 'https://a.test/')).toBe('user_gone')
+      const id = await stored.receiving('https://a.test/')
+      await createUserStore(database).update(id, { is_active: 0 })
+      expect(await stored.webhook(id, 'https://b.test/')).toBe('user_gone')
+      expect(await database.query('select url from webhooks')).toEqual([{ url: 'https://a.test/' }])
+    })
+
+    it('of 20 registrations at once is one', async () => {
+      const id = await stored.user()
+      await Promise.all(Array.from({ length: 20 }, (_, i) => stored.webhook(id, `https://r${i}.test/`)))
+      expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toHaveLength(1)
+    })
+
+    it('goes with its user, and so do the deliveries', async () => {
+      const [id, other] = [
+        await stored.receiving('https://a.test/'),
+        await stored.receiving('https://b.test/'),
+      ]
+      await stored.alert()
+      expect(await createUserStore(database).delete(id)).toBe(true)
+      expect((await stored.rows()).map(({ user_id }) => user_id)).toEqual([other])
+      expect(await database.query('select user_id from webhooks')).toEqual([{ user_id: other }])
+    })
+  })
+
+  describe('the log', () => {
+    it('lists the newest first, by user, by status and from a cursor on', async () => {
+      const [a, b] = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
+      await stored.alert(a, 'first')
+      await stored.deliveries.settle(only(await claim()), delivered, new Date(time + 9))
+      time += 1_000
+      await stored.alert(b, 'second')
+      await stored.alert(a, 'third')
+      const list = (filter = {}) => stored.deliveries.list({ limit: 10, ...filter })
+      const types = async (filter = {}) => (await list(filter)).map(({ type }) => type)
+      expect(await types()).toEqual(['third', 'second', 'first'])
+      expect(await types({ limit: 2 })).toEqual(['third', 'second'])
+      expect(await types({ userId: a })).toEqual(['third', 'first'])
+      expect(await types({ status: 'pending' })).toEqual(['third', 'second'])
+      expect(await types({ userId: a, status: 'delivered' })).toEqual(['first'])
+      expect(await types({ status: 'failed' })).toEqual([])
+      const [newest] = await list()
+      expect(await types({ before: newest?.id })).toEqual(['second', 'first'])
+      expect((await list())[2]).toEqual({
+        id: expect.any(Number),
+        alert_id: expect.any(String),
+        user_id: a,
+        type: 'first',
+        status: 'delivered',
+        attempts: 1,
+        response_status: 204,
+        error: null,
+        created_at: new Date(start),
+        next_attempt_at: null,
+        finished_at: new Date(start + 9),
+      })
+      expect(newest).toMatchObject({ status: 'pending', next_attempt_at: new Date(time), finished_at: null })
+    })
+
+    it('is pruned of what has ended, in batches; what is pending stays and holds up nothing', async () => {
+      const pending = await stored.receiving('https://a.test/')
+      await stored.alert(pending)
+      const [kept] = await claim()
+      for (const name of ['b', 'c', 'd']) await stored.alert(await stored.receiving(`https://${name}.test/`))
+      for (const one of await claim()) await stored.deliveries.settle(one, delivered, new Date(time))
+      const prune = (limit: number, of = time + 1) => stored.deliveries.prune(new Date(of), limit)
+      expect(await prune(10, time)).toBe(0)
+      expect([await prune(2), await prune(2), await prune(2)]).toEqual([2, 1, 0])
+      expect((await stored.rows()).map(({ id }) => id)).toEqual([kept?.id])
+    })
+
+    it('is pruned of alerts too, but of none that a delivery may still speak of', async () => {
+      const hour = 3_600_000
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert(id, 'ended')
+      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      time += 2 * hour
+      await stored.alert(id, 'pending')
+      time += 2 * hour
+      const before = new Date(time)
+      const types = async () =>
+        (await database.query<{ type: string }>('select type from alerts')).map(({ type }) => type).sort()
+      expect(await stored.alerts.prune(before, 10)).toBe(0)
+      expect(await stored.deliveries.prune(before, 10)).toBe(1)
+      expect(await stored.alerts.prune(new Date(start), 10)).toBe(0)
+      expect(await stored.alerts.prune(before, 10)).toBe(1)
+      expect(await types()).toEqual(['pending'])
+      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      expect(await stored.deliveries.prune(before, 10)).toBe(1)
+      expect(await stored.alerts.prune(before, 10)).toBe(1)
+      expect(await types()).toEqual([])
+    })
+  })
+})
+
+describeWithPostgres('deliveries by the hundred thousand', () => {
+  it('are taken as quickly as a few, in both lanes, though no statistics tell of them yet', async () => {
+    const database = await postgresDatabase()
+    try {
+      const insert = (sql: string) => database.transaction(tx => tx.query(sql), { patience: 20_000 })
+      await insert(
+        `insert into users (email, password_hash, plan)
+         select 'many' || n || '@example.com', 'x', 'pro' from generate_series(1, 100000) n`,
+      )
+      await insert(
+        `insert into webhooks (user_id, url, receiver, secret)
+         select id, 'https://r' || id || '.test/', 'r' || id || '.test:443', 'whsec_x' from users`,
+      )
+      const stored = storedIn(database, () => start)
+      expect(await stored.alert()).toBe(100_000)
+      for (const lane of ['usual', 'slow'] as const) {
+        const took: number[] = []
+        for (let i = 0; i < 5; i += 1) {
+          const begun = performance.now()
+          const now = new Date(start)
+          const slow = Array.from({ length: 30 }, (_, of) => `r${90_000 + of}.test:443`)
+          const until = new Date(start + lease)
+          const busy = new Map([['r1.test:443', 0]])
+          const some = await stored.deliveries.claim({
+            limit: 5,
+            perReceiver: 4,
+            busy,
+            slow,
+            lane,
+            now,
+            until,
+          })
+          took.push(performance.now() - begun)
+          expect(some).toHaveLength(5)
+        }
+        // Some 10 ms; reading all that waits would take more than 300.
+        expect(Math.min(...took)).toBeLessThan(100)
+      }
+    } finally {
+      await database.close()
+    }
+  })
+})

@@ -1,0 +1,206 @@
+// CONTRACT §7: alerts are emitted, and deliveries listed, over the admin listener.
+import { beforeAll, describe, expect, it } from 'vitest'
+import { call, newUser, type TestUser } from '../support/client.ts'
+import { journey } from '../support/journey.ts'
+import { expectAnswer, expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+interface Delivery {
+  id: number
+  user_id: number
+  status: string
+  webhook_id: string
+}
+
+// Names under .invalid have no address (RFC 6761 §6.4): what is queued here stays pending.
+const url = 'https://nobody.invalid/hook'
+
+describeOverSetups('the admin listener', setup => {
+  const at = journey(setup)
+  const ask = (method: string, path: string, body?: unknown, token = at.gateway.adminToken) =>
+    call(at.gateway.admin, method, path, { body, token })
+  const emit = (body: unknown) => ask('POST', '/admin/v1/alerts', body)
+  const list = (query = '') => ask('GET', `/admin/v1/deliveries${query}`)
+  const deliveries = async (query = '') => (await list(query)).body.deliveries as Delivery[]
+
+  let user: TestUser
+  let other: TestUser
+  async function receiving(): Promise<TestUser> {
+    const made = await newUser(at.gateway, 'pro')
+    await call(at.gateway.url, 'POST', '/api/v1/user/webhook', { token: made.access, body: { url } })
+    return made
+  }
+  beforeAll(async () => {
+    user = await receiving()
+    other = await receiving()
+  })
+
+  describe('takes an alert', () => {
+    it('for one user with 202, stored by then', async () => {
+      const answer = await emit({ type: 'course.done', data: { n: 1 }, user_id: user.id })
+      expectAnswer(answer, 202, { deliveries: 1 })
+      const [row] = await at.gateway.sql<{ type: string; body: string }>(
+        `select a.type, a.body from webhook_deliveries d join alerts a on a.id = d.alert_id where d.user_id = $1`,
+        [user.id],
+      )
+      const timestamp = new Date(at.gateway.clock.at).toISOString()
+      expect(row?.type).toBe('course.done')
+      expect(row?.body).toBe(`{"type":"course.done","timestamp":"${timestamp}","data":{"n":1}}`)
+    })
+
+    it('for every active pro user with a webhook', async () => {
+      const inactive = await receiving()
+      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+      await newUser(at.gateway, 'pro')
+      expectAnswer(await emit({ type: 'to.all', data: {} }), 202, { deliveries: 2 })
+      const to = await at.gateway.sql<{ user_id: number }>(
+        `select d.user_id from webhook_deliveries d join alerts a on a.id = d.alert_id where a.type = 'to.all'`,
+      )
+      expect(to.map(({ user_id }) => user_id).sort()).toEqual([user.id, other.id].sort())
+    })
+
+    it('for a user without webhook, inactive, or not pro, and delivers nothing', async () => {
+      const bare = await newUser(at.gateway, 'pro')
+      const inactive = await receiving()
+      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+      const fallen = await receiving()
+      await at.gateway.sql(`update users set plan = 'premium' where id = $1`, [fallen.id])
+      for (const { id } of [bare, inactive, fallen]) {
+        expectAnswer(await emit({ type: 'x', data: {}, user_id: id }), 202, { deliveries: 0 })
+        expect(await deliveries(`?user_id=${id}`)).toEqual([])
+      }
+    })
+
+    it.each([null, 0, '', 'text', [1, 'é', null], { deep: { __proto__: 1 } }, undefined])(
+      'whose data is %j',
+      async data => {
+        expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
+      },
+    )
+  })
+
+  describe('refuses an alert', () => {
+    it.each([9007199254740991, 999999999, 0])('to user %s, who is nobody, with 404', async id => {
+      expectRefusal(
+        await emit({ type: 'x', data: {}, user_id: id }),
+        404,
+        'user_not_found',
+        'Utilisateur introuvable',
+      )
+    })
+
+    it.each([
+      {},
+      { data: {} },
+      { type: '' },
+      { type: 7 },
+      { type: null },
+      { type: ['x'] },
+      { type: 'a\u0000b' },
+      { type: 'x'.repeat(256) },
+      { type: '\ud800' },
+      ...[null, '1', 1.5, -1, true, [1], {}, 1e300].map(user_id => ({ type: 'x', user_id })),
+    ])('that is %j with 400, and stores nothing', async body => {
+      const before = await at.gateway.sql('select count(*) as n from alerts')
+      expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', 'Requête invalide')
+      expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
+    })
+
+    it.each(['', 'no json', '[]', '"x"', '{"type":'])('in the body %j with 400', async body => {
+      expectRefusal(await emit(body), 400, 'request_invalid', 'Requête invalide')
+    })
+
+    it('over 64 KiB with 413, and one that is nested beyond reason not with 500', async () => {
+      const big = await emit({ type: 'x', data: 'x'.repeat(65_536) })
+      expectRefusal(big, 413, 'body_too_large', 'Requête trop volumineuse')
+      const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
+      expect([202, 400]).toContain((await emit(nested)).status)
+    })
+
+    it('of nobody in particular with 401', async () => {
+      for (const token of ['', 'wrong', user.access]) {
+        const answer = await ask('POST', '/admin/v1/alerts', { type: 'x', data: {} }, token)
+        expectRefusal(answer, 401, 'admin_unauthorized', 'Non autorisé')
+        const listing = await ask('GET', '/admin/v1/deliveries', undefined, token)
+        expectRefusal(listing, 401, 'admin_unauthorized', 'Non autorisé')
+      }
+      const outside = await call(at.gateway.url, 'POST', '/admin/v1/alerts', { token: at.gateway.adminToken })
+      expectRefusal(outside, 404, 'route_unknown', 'Route inconnue')
+    })
+  })
+
+  describe('lists deliveries', () => {
+    it('as they stand, the newest first, with what the receiver is told as their id', async () => {
+      const [first] = await deliveries(`?user_id=${user.id}`)
+      expect(first).toEqual({
+        id: expect.any(Number),
+        user_id: user.id,
+        type: 'any.data',
+        status: 'pending',
+        attempts: expect.any(Number),
+        response_status: null,
+        error: expect.toSatisfy(error => error === null || /^unresolved: /.test(String(error))),
+        created_at: new Date(at.gateway.clock.at).toISOString(),
+        next_attempt_at: expect.stringMatching(/^\d{4}-/),
+        finished_at: null,
+        webhook_id: expect.stringMatching(new RegExp(`^msg_[0-9a-f]{32}_${user.id}$`)),
+      })
+      const ids = (await deliveries()).map(({ id }) => id)
+      expect(ids).toEqual([...ids].sort((a, b) => b - a))
+    })
+
+    it('by user and by status', async () => {
+      const one = await receiving()
+      for (let i = 0; i < 3; i += 1) await emit({ type: 'x', data: {}, user_id: one.id })
+      await call(at.gateway.url, 'DELETE', '/api/v1/user/webhook', { token: one.access })
+      const dropped = await deliveries(`?user_id=${one.id}&status=dropped`)
+      expect(dropped.map(({ user_id, status }) => [user_id, status])).toEqual(
+        Array(3).fill([one.id, 'dropped']),
+      )
+      expect(await deliveries(`?user_id=${one.id}&status=pending`)).toEqual([])
+      expect(await deliveries('?user_id=9007199254740991')).toEqual([])
+      for (const status of ['pending', 'delivered', 'failed', 'dropped']) {
+        const { status: code, body } = await list(`?status=${status}`)
+        expect(code).toBe(200)
+        expect((body.deliveries as Delivery[]).every(each => each.status === status)).toBe(true)
+      }
+    })
+
+    it.each([
+      'status=gold',
+      'status=',
+      'status=pending&status=failed',
+      'user_id=x',
+      'user_id=0',
+      'user_id=-1',
+      'user_id=1.5',
+      'user_id=',
+      'user_id=9007199254740993',
+      'user_id=1&user_id=2',
+      'cursor=x',
+      'cursor=-1',
+    ])('not by %s', async query => {
+      expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
+    })
+
+    it('page by page, each of 250 once, with new ones coming in between', async () => {
+      const one = await receiving()
+      await at.gateway.sql(
+        `insert into webhook_deliveries (alert_id, user_id, receiver, status, due_at, created_at)
+         select gen_random_uuid(), $1, 'nobody.invalid:443', 'delivered', now(), now() from generate_series(1, 250)`,
+        [one.id],
+      )
+      const pages: Delivery[][] = []
+      for (let cursor: unknown = '', first = true; first || cursor !== null; first = false) {
+        const { body } = await list(`?user_id=${one.id}${cursor ? `&cursor=${cursor}` : ''}`)
+        pages.push(body.deliveries as Delivery[])
+        cursor = body.next_cursor
+        if (first) await emit({ type: 'between', data: {}, user_id: one.id })
+      }
+      expect(pages.map(page => page.length)).toEqual([100, 100, 50])
+      const ids = pages.flat().map(({ id }) => id)
+      expect(new Set(ids).size).toBe(250)
+      expect(ids).toEqual([...ids].sort((a, b) => b - a))
+    })
+  })
+})

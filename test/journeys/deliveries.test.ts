@@ -1,0 +1,172 @@
+// CONTRACT §5 and §7 with the real program: what is emitted arrives, waits for nobody, and outlives the process.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { first } from '../support/certificates.ts'
+import { call, login } from '../support/client.ts'
+import { makeDatabase } from '../support/embedded.ts'
+import type { Stores } from '../support/gateway.ts'
+import { type Program, startProgram } from '../support/program.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const adminToken = 'a-token-for-operators-0123456789'
+const password = 'correct horse battery'
+
+interface Seen {
+  headers: IncomingHttpHeaders
+  body: string
+}
+
+describeOverSetups('the program', setup => {
+  let stores: Stores
+  let folder: string
+  let file: string
+  let program: Program
+  const seen: Seen[] = []
+  const receivers: Receiver[] = []
+  beforeAll(async () => {
+    stores = await setup.open()
+    folder = await mkdtemp(join(tmpdir(), 'peage-deliveries-'))
+    const data = join(folder, 'data')
+    if (stores.postgres === '') await makeDatabase(data)
+    file = join(folder, 'gateway.yaml')
+    await writeFile(
+      file,
+      `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
+webhooks: { allow_private_networks: true, timeout: 8s }
+`,
+    )
+    program = await start()
+  })
+  beforeEach(() => {
+    seen.length = 0
+  })
+  afterAll(async () => {
+    program?.child.kill('SIGTERM')
+    await program?.ended
+    for (const each of receivers) await each.close()
+    await setup.drop(stores)
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** It trusts the receivers' certificate as an operator's own authority is trusted. */
+  const start = () => startProgram(file, { NODE_EXTRA_CA_CERTS: first.files.cert })
+  const admin = (method: string, path: string, body?: unknown) =>
+    call(program.admin, method, `/admin/v1${path}`, { token: adminToken, body })
+  const emit = (userId: number, data: unknown = {}) =>
+    admin('POST', '/alerts', { type: 'course.done', data, user_id: userId })
+
+  /** @param answers nothing to hang */
+  async function receiver(answers = true): Promise<Receiver> {
+    const made = await startReceiver(
+      first,
+      async (request, response) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of request) chunks.push(chunk as Buffer)
+        seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+        if (answers) response.end()
+      },
+      '127.0.0.1',
+    )
+    receivers.push(made)
+    return made
+  }
+
+  let made = 0
+  async function proUser(port: number): Promise<{ id: number; secret: string }> {
+    made += 1
+    const email = `delivery${made}@example.com`
+    const { body } = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
+    const id = Number(body.user_id)
+    await admin('PATCH', `/users/${id}`, { plan: 'pro' })
+    const { access: token } = await login(program.url, email, password)
+    const url = `https://127.0.0.1:${port}/hook`
+    const hook = await call(program.url, 'POST', '/api/v1/user/webhook', { token, body: { url } })
+    return { id, secret: String(hook.body.secret) }
+  }
+  const delivered = async (id: number) =>
+    (await admin('GET', `/deliveries?user_id=${id}`)).body.deliveries as Record<string, unknown>[]
+
+  it('delivers what was emitted, signed with the secret that was shown, and says so in the log', async () => {
+    const { id, secret } = await proUser((await receiver()).port)
+    const answer = await emit(id, { title: 'Émigré' })
+    expect([answer.status, answer.body]).toEqual([202, { deliveries: 1 }])
+    await expect.poll(() => seen.length, { timeout: 5_000 }).toBe(1)
+    const { headers, body } = seen[0] as Seen
+    const payload = new Webhook(secret).verify(body, headers as Record<string, string>)
+    expect(payload).toEqual({
+      type: 'course.done',
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      data: { title: 'Émigré' },
+    })
+    await expect
+      .poll(() => delivered(id))
+      .toMatchObject([
+        { status: 'delivered', attempts: 1, response_status: 200, webhook_id: headers['webhook-id'] },
+      ])
+  })
+
+  it('takes an alert in the same time whether its receiver is up, down or hanging', async () => {
+    const down = await receiver()
+    await down.close()
+    const users = {
+      up: await proUser((await receiver()).port),
+      down: await proUser(down.port),
+      hanging: await proUser((await receiver(false)).port),
+    }
+    const took: Record<string, number[]> = { up: [], down: [], hanging: [] }
+    for (let round = 0; round < 20; round += 1) {
+      for (const [name, { id }] of Object.entries(users)) {
+        const begun = performance.now()
+        const { status } = await emit(id)
+        took[name]?.push(performance.now() - begun)
+        expect(status).toBe(202)
+      }
+    }
+    const medians = Object.values(took).map(times => times.sort((a, b) => a - b)[10] ?? Infinity)
+    // Receivers that hang do so for 8 s: whoever waited for one would be seen from afar.
+    expect(Math.max(...medians) - Math.min(...medians)).toBeLessThan(20)
+    expect(Math.max(...Object.values(took).flat())).toBeLessThan(1_000)
+    await expect
+      .poll(
+        async () => (await delivered(users.up.id)).filter(({ status }) => status === 'delivered').length,
+        {
+          timeout: 10_000,
+        },
+      )
+      .toBe(20)
+  })
+
+  it('sends after a restart what was under way or waiting before it', async () => {
+    const hanging = await receiver(false)
+    const { id } = await proUser(hanging.port)
+    for (let i = 0; i < 6; i += 1) await emit(id, i)
+    const idsSeen = () => {
+      const ids = seen.map(({ headers }) => String(headers['webhook-id']))
+      return new Set(ids.filter(each => each.endsWith(`_${id}`)))
+    }
+    await expect.poll(() => idsSeen().size).toBe(4)
+    const cut = idsSeen()
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    await expect.poll(() => hanging.open).toBe(0)
+
+    seen.length = 0
+    hanging.server.on('request', (_, response) => response.end())
+    program = await start()
+    await expect
+      .poll(async () => (await delivered(id)).map(({ status, attempts }) => [status, attempts]), {
+        timeout: 10_000,
+      })
+      .toEqual(Array(6).fill(['delivered', 1]))
+    expect(idsSeen().size).toBe(6)
+    for (const each of cut) expect(idsSeen()).toContain(each)
+  })
+})
