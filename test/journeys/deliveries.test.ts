@@ -131,8 +131,9 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       }
     }
     const medians = Object.values(took).map(times => times.sort((a, b) => a - b)[10] ?? Infinity)
-    // Receivers that hang do so for 8 s: whoever waited for one would be seen from afar.
-    expect(Math.max(...medians) - Math.min(...medians)).toBeLessThan(20)
+    // Receivers that hang do so for 8 s: whoever waited for one would be seen from afar. `npm run drill -- webhooks`
+    // measures it more closely, where nothing else takes the machine.
+    expect(Math.max(...medians) - Math.min(...medians)).toBeLessThan(100)
     expect(Math.max(...Object.values(took).flat())).toBeLessThan(1_000)
     await expect
       .poll(
