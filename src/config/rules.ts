@@ -2,6 +2,7 @@
 import { parseTarget } from './addresses.ts'
 import { checkCors } from './cors-rules.ts'
 import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
+import { type DeclaredUpstream, declaredUpstreams } from './declared-upstreams.ts'
 import type { Sheet } from './document.ts'
 import { checkFields } from './field-rules.ts'
 import { nearest } from './nearest.ts'
@@ -17,10 +18,10 @@ import { checkTlsIsUsed } from './upstream-tls.ts'
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
 export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
-  const { upstreams } = sheet.value as { upstreams?: unknown }
-  const names = typeof upstreams === 'object' && upstreams !== null ? Object.keys(upstreams) : undefined
+  const upstreams = declaredUpstreams(sheet)
+  const names = upstreams?.map(({ name }) => name)
   const routes = declaredRoutes(sheet, shape)
-  const isSame = sameService(upstreams, shape)
+  const isSame = sameService(upstreams ?? [], shape)
   return [
     ...routes.flatMap(route => [
       ...checkUpstream(route, names),
@@ -38,15 +39,14 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
 }
 
 /** By the targets that are sound; of the others nothing is known but their names. */
-function sameService(upstreams: unknown, shape: Shape): SameService {
-  const entries = Object.entries((upstreams ?? {}) as Record<string, { targets?: unknown } | null>)
+function sameService(upstreams: readonly DeclaredUpstream[], shape: Shape): SameService {
   return sharedTargets(
     new Map(
-      entries.flatMap(([name, upstream]) => {
-        const pointer = pointTo(pointTo('/upstreams', name), 'targets')
-        if (!Array.isArray(upstream?.targets) || !shape.sound(pointer)) return []
-        return [[name, (upstream.targets as string[]).map(parseTarget)] as const]
-      }),
+      upstreams.flatMap(({ name, pointer, keys: { targets } }) =>
+        Array.isArray(targets) && shape.sound(pointTo(pointer, 'targets'))
+          ? [[name, (targets as string[]).map(parseTarget)] as const]
+          : [],
+      ),
     ),
   )
 }

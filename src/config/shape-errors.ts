@@ -55,8 +55,10 @@ function sentence({ keyword, params, data, parentSchema }: ErrorObject): string 
   if (keyword === 'format') return faultOf(params.format as FormatName, String(data)) ?? ''
   if (keyword === 'minimum') return `must be at least ${params.limit}`
   if (keyword === 'maximum') return `must be at most ${params.limit}`
-  if (keyword === 'enum')
-    return `must be ${list(params.allowedValues)}${didYouMean(String(data), params.allowedValues)}`
+  if (keyword === 'enum') {
+    const meant = typeof data === 'string' ? didYouMean(data, params.allowedValues) : ''
+    return `must be ${list(params.allowedValues)}${meant}`
+  }
   const bare = typeof data === 'number' || typeof data === 'boolean'
   const quotes = bare && params.type === 'string' && parentSchema?.format === undefined
   return `must be ${nounOf(parentSchema)}${quotes ? ', in quotes' : ''}`

@@ -1,5 +1,6 @@
 // Whether `tls` of an upstream can be what it was meant to be: it has an https target, and its file holds authorities.
 import { X509Certificate } from 'node:crypto'
+import { declaredUpstreams } from './declared-upstreams.ts'
 import { faultAt, type Sheet } from './document.ts'
 import { reasonOf } from './interpolate.ts'
 import { pointTo } from './pointer.ts'
@@ -31,12 +32,9 @@ interface WithTls {
 }
 
 function upstreamsWithTls(sheet: Sheet, shape: Shape): WithTls[] {
-  const { upstreams } = sheet.value as { upstreams?: unknown }
-  if (typeof upstreams !== 'object' || upstreams === null) return []
-  return Object.entries(upstreams).flatMap(([name, upstream]) => {
-    const pointer = pointTo('/upstreams', name)
+  return (declaredUpstreams(sheet) ?? []).flatMap(({ pointer, keys }) => {
     if (!shape.sound(pointer)) return []
-    const { targets, tls } = upstream as { targets: string[]; tls?: { ca?: string } }
+    const { targets, tls } = keys as { targets: string[]; tls?: { ca?: string } }
     return tls === undefined ? [] : [{ pointer: pointTo(pointer, 'tls'), targets, ca: tls.ca }]
   })
 }

@@ -104,7 +104,16 @@ describe('loading', () => {
   it('takes any YAML document', () => {
     fc.assert(
       fc.property(document, value => expectSound(stringify(value))),
-      { numRuns: 500 },
+      {
+        numRuns: 500,
+        // Found by longer runs.
+        examples: [
+          [{ upstreams: [null] }],
+          [{ upstreams: [{ targets: [[]] }] }],
+          [{ upstreams: { a: [null] } }],
+          [{ routes: [{ auth: {} }] }],
+        ],
+      },
     )
   })
 
