@@ -1,44 +1,45 @@
-// What a contender is, and what it must answer before its time is taken.
-import { request } from 'node:http'
+// What takes part: contenders, the rows that each stands for, and what they have to stand on.
+
+/**
+ * @typedef {object} Stage what contenders stand on
+ * @property {import('./processes.mjs').Running} upstream
+ * @property {import('./services.mjs').Services | undefined} services
+ * @property {import('./contenders/gateway.mjs').Gateway} gateway whose tokens the others take
+ */
 
 /**
  * @typedef {object} Contender
+ * @property {string[]} rows their names
+ * @property {(stage: Stage) => string | undefined} [absence] why it cannot take part here
+ * @property {(stage: Stage) => Promise<Row[]>} start
+ */
+
+/**
+ * @typedef {object} Question
+ * @property {string} path
+ * @property {Record<string, string>} headers
+ */
+
+/**
+ * @typedef {object} Row one kind of request to one contender
  * @property {string} name
- * @property {boolean} [carriesRequestId] whether its answers have `X-Request-Id`
- * @property {(upstream: import('./processes.mjs').Running) => Promise<import('./processes.mjs').Running>} start
+ * @property {import('./processes.mjs').Running} running
+ * @property {Question} question
+ * @property {number} status of the right answer
+ * @property {boolean} fillsItsCore whether a round counts only where it had its core to itself
+ * @property {import('./checks.mjs').Check[]} checks
+ * @property {string} [version]
  */
 
-/** The path that every contender is asked for. */
-export const path = '/public/courses/42?page=3'
+/** The host that everything is asked of, in checks as in the rounds: a proxy may decide by it. */
+export const host = 'service.example'
 
-/**
- * A contender that answers wrongly is not measured.
- * @param {Contender} contender
- * @param {number} port
- */
-export async function checkAnswer({ name, carriesRequestId }, port) {
-  const { status, body, requestId } = await get(port)
-  if (status !== 200) throw new Error(`${name} answers ${status}`)
-  if (body !== 'x'.repeat(1024)) throw new Error(`${name} answers with another body`)
-  if (carriesRequestId && !requestId) throw new Error(`${name} answers without X-Request-Id`)
-}
+/** Bytes of the upstream's answer. */
+export const bodyLength = 1024
 
-/**
- * @param {number} port
- * @returns {Promise<{ status: number | undefined, body: string, requestId: unknown }>}
- */
-function get(port) {
-  return new Promise((resolve, reject) => {
-    request({ host: '127.0.0.1', port, path }, response => {
-      let body = ''
-      response.on('data', chunk => {
-        body += chunk
-      })
-      response.on('end', () =>
-        resolve({ status: response.statusCode, body, requestId: response.headers['x-request-id'] }),
-      )
-    })
-      .on('error', reject)
-      .end()
-  })
-}
+/** What every contender is asked for, and the path at which the upstream says what it received. */
+export const coursePath = (/** @type {string} */ prefix) => `/${prefix}/courses/42?page=3`
+export const echoPath = (/** @type {string} */ prefix) => `/${prefix}/courses/echo`
+
+/** @param {string} token */
+export const bearer = token => ({ authorization: `Bearer ${token}` })

@@ -1,4 +1,4 @@
-// What the kernel says that a process has used.
+// What the kernel says that processes have used.
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
@@ -25,4 +25,24 @@ export function peakMemory(pids) {
     kilobytes += Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   }
   return kilobytes / 1024
+}
+
+/**
+ * A process and all below it.
+ * @param {number} pid
+ * @returns {number[]}
+ */
+export function processTree(pid) {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(processTree)]
+}
+
+/**
+ * How a process calls itself.
+ * @param {number} pid
+ */
+export function commandLine(pid) {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
 }

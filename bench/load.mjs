@@ -1,13 +1,16 @@
-// The load generator, a process of its own: raw sockets that ask again as soon as they are answered.
+// The load generator, a process of its own: raw sockets that ask as fast as they are answered, or at a fixed rate.
 import { connect } from 'node:net'
-import { path } from './contender.mjs'
+import { bodyLength, host } from './contender.mjs'
 import { cpuSeconds, peakMemory } from './costs.mjs'
 
 /**
  * @typedef {object} Slice one measurement
  * @property {number} port
  * @property {number[]} pids whose CPU is taken
+ * @property {import('./contender.mjs').Question} question
+ * @property {number} status of the right answer
  * @property {number} connections
+ * @property {number} [perSecond] requests; omitted: as many as are answered
  * @property {number} warmUp milliseconds before the count begins
  * @property {number} time milliseconds that are counted
  */
@@ -30,14 +33,19 @@ process.on('message', async slice => {
   process.send?.({ result, error })
 })
 process.once('disconnect', () => process.exit())
+// Who interrupts the run from a terminal interrupts this too; it ends when its parent is done with it.
+process.on('SIGINT', () => {})
 
 /**
  * @param {Slice} slice
  * @returns {Promise<Measured>}
  */
-async function run({ port, pids, connections, warmUp, time }) {
+async function run({ port, pids, question, status, connections, perSecond, warmUp, time }) {
   const state = { latencies: /** @type {number[]} */ ([]), failure: '' }
-  const sockets = Array.from({ length: connections }, () => ask(port, state))
+  const bytes = written(question)
+  const asks = { port, bytes, status: String(status), state }
+  const clients = Array.from({ length: connections }, () => openClient(asks))
+  const stopAsking = perSecond === undefined ? keepAsking(clients) : askAtRate(clients, perSecond)
   await after(warmUp)
   // Count and CPU are read in one go: nothing is served in between.
   state.latencies = []
@@ -47,7 +55,8 @@ async function run({ port, pids, connections, warmUp, time }) {
   const { latencies } = state
   const cpu = cpuSeconds(pids) - cpuBefore
   const seconds = (performance.now() - begun) / 1000
-  for (const socket of sockets) socket.destroy()
+  stopAsking()
+  for (const client of clients) client.close()
   if (state.failure !== '') throw new Error(`port ${port}: ${state.failure}`)
   if (latencies.length === 0) throw new Error(`port ${port}: nothing was answered in ${time} ms`)
   latencies.sort((a, b) => a - b)
@@ -62,52 +71,109 @@ async function run({ port, pids, connections, warmUp, time }) {
   }
 }
 
-const question = Buffer.from(
-  `GET ${path} HTTP/1.1\r\nHost: service.example\r\nUser-Agent: bench/1.0\r\n` +
-    'Accept: application/json\r\nAccept-Encoding: gzip, br\r\nConnection: keep-alive\r\n\r\n',
-)
+/** @param {import('./contender.mjs').Question} question */
+function written({ path, headers }) {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: bench/1.0\r\n` +
+      `Accept: application/json\r\nAccept-Encoding: gzip, br\r\n${fields.join('')}Connection: keep-alive\r\n\r\n`,
+  )
+}
+
+/** @typedef {ReturnType<typeof openClient>} Client */
+
+/** Each asks again once it is answered. @param {readonly Client[]} clients */
+function keepAsking(clients) {
+  for (const client of clients) {
+    client.onAnswer = () => client.ask(performance.now())
+    client.onAnswer()
+  }
+  return () => {}
+}
 
 /**
- * @param {number} port
- * @param {{ latencies: number[], failure: string }} state
+ * By the clock, whether or not answers come; what finds every connection taken waits, and its waiting counts.
+ * @param {readonly Client[]} clients
+ * @param {number} perSecond
  */
-function ask(port, state) {
+function askAtRate(clients, perSecond) {
+  const free = [...clients]
+  /** @type {number[]} */
+  const waiting = []
+  for (const client of clients) {
+    client.onAnswer = () => {
+      const due = waiting.shift()
+      if (due === undefined) free.push(client)
+      else client.ask(due)
+    }
+  }
+  const begun = performance.now()
+  let asked = 0
+  const timer = setInterval(() => {
+    const now = performance.now()
+    for (; asked < ((now - begun) / 1000) * perSecond; asked += 1) {
+      const client = free.shift()
+      if (client === undefined) waiting.push(now)
+      else client.ask(now)
+    }
+  }, 1)
+  return () => clearInterval(timer)
+}
+
+/**
+ * @param {{ port: number, bytes: Buffer, status: string, state: { latencies: number[], failure: string } }} asks
+ */
+function openClient({ port, bytes, status, state }) {
   const socket = connect(port, '127.0.0.1')
   socket.setNoDelay(true)
   let asked = 0
   let received = Buffer.alloc(0)
-  const next = () => {
-    asked = performance.now()
-    socket.write(question)
+  const client = {
+    onAnswer: () => {},
+    /** @param {number} at */
+    ask(at) {
+      asked = at
+      socket.write(bytes)
+    },
+    close() {
+      socket.removeAllListeners('close')
+      socket.destroy()
+    },
   }
-  socket.on('connect', next)
   socket.on('data', chunk => {
     received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
-    const length = answerLength(received)
-    if (length === 0 || received.length < length) return
-    if (received.length > length || received.toString('latin1', 9, 12) !== '200') {
+    const { head, body } = lengthsOf(received)
+    const length = head + body
+    if (head === 0 || received.length < length) return
+    // An empty 200 is what a proxy gives that does not know what it was asked for.
+    const isWhole = received.length === length && (status !== '200' || body === bodyLength)
+    if (!isWhole || received.toString('latin1', 9, 12) !== status) {
       state.failure = `not the answer: ${received.toString('latin1', 0, 200)}`
     }
     received = Buffer.alloc(0)
     state.latencies.push(performance.now() - asked)
-    next()
+    client.onAnswer()
   })
   socket.on('error', error => {
     state.failure = error.message
   })
-  return socket
+  // A connection that is closed would silently make the load smaller.
+  socket.on('close', () => {
+    state.failure ||= 'closed a connection'
+  })
+  return client
 }
 
 /**
- * Bytes of the whole answer, or 0 while its head is not there.
+ * Bytes of an answer's head, 0 while it is not there, and of the body that it announces.
  * @param {Buffer} received
  */
-function answerLength(received) {
+function lengthsOf(received) {
   const end = received.indexOf('\r\n\r\n')
-  if (end === -1) return 0
+  if (end === -1) return { head: 0, body: 0 }
   const length = /\r\ncontent-length: (\d+)/i.exec(received.toString('latin1', 0, end))?.[1]
   // Every contender keeps the length that the upstream declares; one that did not would never be done.
-  return end + 4 + Number(length ?? Number.NaN)
+  return { head: end + 4, body: Number(length ?? Number.NaN) }
 }
 
 /** @param {number} milliseconds */

@@ -1,95 +1,72 @@
-// What the rounds say: each contender's medians, and its CPU per request against another's in the same round.
+// What the rounds say: each row's medians, and its CPU per request against another's in the same round.
 
 /**
- * @typedef {object} Row
+ * @typedef {object} Reported
  * @property {string} name
- * @property {number} requestsPerSecond
- * @property {number} p50 milliseconds
- * @property {number} p99 milliseconds
+ * @property {number} requestsPerSecond as many as it answers
+ * @property {number} p50 milliseconds, at the fixed rate; NaN (`null` in JSON) where it did not keep up
+ * @property {number} p99 likewise
  * @property {number} cpuPerThousand seconds of CPU per 1,000 requests
- * @property {number} busy share of one core
+ * @property {number} cores that it had
  * @property {number} memory MiB, peak
- * @property {Ratio} ratio CPU per request against the base contender
+ * @property {Ratio} ratio CPU per request against the base row
  */
 
-/** @typedef {{ median: number, lowerQuartile: number, upperQuartile: number }} Ratio */
+/** @typedef {{ median: number, lowerQuartile: number, upperQuartile: number, pairs: number }} Ratio */
+/** @typedef {import('./rounds.mjs').Round} Round */
 
 /**
- * @param {readonly import('./rounds.mjs').Round[]} rounds
+ * @param {import('./rounds.mjs').Outcome} outcome
+ * @param {readonly string[]} names
  * @param {string} base
- * @returns {Row[]}
+ * @param {number} perSecond requests in the paced rounds
+ * @returns {Reported[]}
  */
-export function summarise(rounds, base) {
-  const names = [...(rounds[0]?.keys() ?? [])]
+export function summarise({ rounds, paced }, names, base, perSecond) {
+  // Behind the rate the latency is that of a queue which only grows.
+  const keptUp = (/** @type {import('./load.mjs').Measured} */ { requests, seconds }) =>
+    requests / seconds >= perSecond * 0.95
   return names.map(name => {
-    const of = (/** @type {(measured: import('./load.mjs').Measured) => number} */ read) =>
-      quantile(
-        rounds.map(round => read(measured(round, name))),
-        0.5,
-      )
-    const ratios = rounds.map(round => perRequest(measured(round, name)) / perRequest(measured(round, base)))
+    const medianOf = (
+      /** @type {readonly Round[]} */ of,
+      /** @type {(measured: import('./load.mjs').Measured) => number} */ read,
+    ) => quantile(of.flatMap(round => round.get(name) ?? []).map(read), 0.5)
     return {
       name,
-      requestsPerSecond: of(({ requests, seconds }) => requests / seconds),
-      p50: of(({ p50 }) => p50),
-      p99: of(({ p99 }) => p99),
-      cpuPerThousand: of(one => perRequest(one) * 1000),
-      busy: of(({ cpu, seconds }) => cpu / seconds),
-      memory: of(({ memory }) => memory),
-      ratio: {
-        median: quantile(ratios, 0.5),
-        lowerQuartile: quantile(ratios, 0.25),
-        upperQuartile: quantile(ratios, 0.75),
-      },
+      requestsPerSecond: medianOf(rounds, ({ requests, seconds }) => requests / seconds),
+      p50: medianOf(paced, one => (keptUp(one) ? one.p50 : Number.NaN)),
+      p99: medianOf(paced, one => (keptUp(one) ? one.p99 : Number.NaN)),
+      cpuPerThousand: medianOf(rounds, one => perRequest(one) * 1000),
+      cores: medianOf(rounds, ({ cpu, seconds }) => cpu / seconds),
+      memory: Math.max(...rounds.flatMap(round => round.get(name)?.memory ?? [])),
+      ratio: ratio(rounds, name, base),
     }
   })
 }
 
-/** @param {readonly Row[]} rows */
-export function table(rows) {
-  const lines = rows.map(row => [
-    row.name,
-    row.requestsPerSecond.toFixed(0),
-    row.p50.toFixed(2),
-    row.p99.toFixed(2),
-    row.cpuPerThousand.toFixed(4),
-    row.busy.toFixed(2),
-    row.memory.toFixed(0),
-    `${row.ratio.median.toFixed(2)} [${row.ratio.lowerQuartile.toFixed(2)}–${row.ratio.upperQuartile.toFixed(2)}]`,
-  ])
-  const head = [
-    'contender',
-    'req/s',
-    'p50 ms',
-    'p99 ms',
-    'CPU s/1,000',
-    'cores',
-    'MiB',
-    'CPU ratio [quartiles]',
-  ]
-  const all = [head, ...lines]
-  const widths = head.map((_, column) => Math.max(...all.map(line => line[column]?.length ?? 0)))
-  return all
-    .map(line =>
-      line
-        .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
-        .join('  '),
-    )
-    .join('\n')
-}
-
 /**
- * @param {import('./rounds.mjs').Round} round
+ * CPU per request, one against another, round by round.
+ * @param {readonly Round[]} rounds
  * @param {string} name
+ * @param {string} against
+ * @returns {Ratio}
  */
-function measured(round, name) {
-  const one = round.get(name)
-  if (one === undefined) throw new Error(`${name} has no slice in this round`)
-  return one
+export function ratio(rounds, name, against) {
+  const ratios = rounds.flatMap(round => {
+    const one = round.get(name)
+    const other = round.get(against)
+    return one === undefined || other === undefined ? [] : [perRequest(one) / perRequest(other)]
+  })
+  return {
+    median: quantile(ratios, 0.5),
+    lowerQuartile: quantile(ratios, 0.25),
+    upperQuartile: quantile(ratios, 0.75),
+    pairs: ratios.length,
+  }
 }
 
 /** @param {import('./load.mjs').Measured} one */
-function perRequest({ cpu, requests }) {
+export function perRequest({ cpu, requests }) {
   return cpu / requests
 }
 
@@ -100,7 +77,7 @@ function perRequest({ cpu, requests }) {
 function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (sorted.length - 1) * share
-  const low = /** @type {number} */ (sorted[Math.floor(at)])
-  const high = /** @type {number} */ (sorted[Math.ceil(at)])
+  const low = sorted[Math.floor(at)] ?? Number.NaN
+  const high = sorted[Math.ceil(at)] ?? Number.NaN
   return low + (high - low) * (at - Math.floor(at))
 }

@@ -1,50 +1,80 @@
-// The rounds: in each one every contender has its slice, in reversed order every other time.
+// The rounds: in each one every row has its slice, in reversed order every other time.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { atEnd, throwIfInterrupted } from './cleanup.mjs'
+
+/** @typedef {import('./contender.mjs').Row} Row */
+/** @typedef {Map<string, import('./load.mjs').Measured>} Round by the row's name */
 
 /**
- * @typedef {object} Ready
- * @property {string} name
- * @property {import('./processes.mjs').Running} running
+ * @typedef {object} Outcome
+ * @property {Round[]} rounds those that count; all of them where too few do
+ * @property {number} leftOut rounds in which the machine was not ours
+ * @property {Round[]} paced at a fixed rate, for the latencies
+ * @property {Map<string, string>} failures rows that broke on the way, and how; they are in no round
  */
 
-/** @typedef {Map<string, import('./load.mjs').Measured>} Round by the contender's name */
-
 /**
- * @param {readonly Ready[]} contenders
+ * @param {readonly Row[]} rows
  * @param {object} options
+ * @param {string} options.base the row without which the others say nothing
  * @param {number} options.rounds that count
  * @param {number} options.time milliseconds of a slice
  * @param {number} options.connections
- * @param {number} options.busy share of a core that every contender must have had for its round to count: where
- *   somebody else used the machine, what a request costs is anybody's guess. At most twice `rounds` are run.
+ * @param {number} options.busy share of a core that every row which can fill one must have had for its round to count:
+ *   where somebody else used the machine, what a request costs is anybody's guess. At most twice `rounds` are run.
+ * @param {number} options.pacedRounds
+ * @param {number} options.perSecond requests in the paced rounds
  * @param {(round: Round, isKept: boolean) => void} options.onRound
- * @returns {Promise<Round[]>} those that count; all of them where too few do
+ * @returns {Promise<Outcome>}
  */
-export async function runRounds(contenders, { rounds, time, connections, busy, onRound }) {
+export async function runRounds(rows, options) {
+  const { base, rounds, time, connections, busy, pacedRounds, perSecond, onRound } = options
   const load = startLoad()
-  try {
-    // Compiled code and open connections first: the slices of the rounds warm up for the rest.
-    for (const { running } of contenders)
-      await load.run({ ...running, connections, warmUp: 500, time: 1_500 })
-    const all = []
-    const kept = []
-    for (let index = 0; index < rounds * 2 && kept.length < rounds; index += 1) {
-      /** @type {Round} */
-      const round = new Map()
-      const order = index % 2 === 0 ? contenders : [...contenders].reverse()
-      for (const { name, running } of order) {
-        round.set(name, await load.run({ ...running, connections, warmUp: 300, time }))
+  /** @type {Map<string, string>} */
+  const failures = new Map()
+  /**
+   * @param {number} index
+   * @param {{ warmUp: number, time: number, perSecond?: number }} slice
+   */
+  const runRound = async (index, slice) => {
+    /** @type {Round} */
+    const round = new Map()
+    for (const row of index % 2 === 0 ? rows : [...rows].reverse()) {
+      if (failures.has(row.name)) continue
+      const { port, pids } = row.running
+      const { question, status } = row
+      try {
+        round.set(row.name, await load.run({ port, pids, question, status, connections, ...slice }))
+      } catch (error) {
+        throwIfInterrupted()
+        if (row.name === base) throw error
+        failures.set(row.name, error instanceof Error ? error.message : String(error))
       }
-      const isKept = [...round.values()].every(({ cpu, seconds }) => cpu / seconds >= busy)
-      onRound(round, isKept)
-      all.push(round)
-      if (isKept) kept.push(round)
     }
-    return kept.length < rounds ? all : kept
-  } finally {
-    load.stop()
+    return round
   }
+  // Compiled code and open connections first: the slices of the rounds warm up for the rest.
+  await runRound(0, { warmUp: 500, time: Math.min(1_500, time) })
+  const all = []
+  const kept = []
+  for (let index = 0; index < rounds * 2 && kept.length < rounds; index += 1) {
+    const round = await runRound(index, { warmUp: 300, time })
+    const isKept = rows.every(({ name, fillsItsCore }) => {
+      const one = round.get(name)
+      return one === undefined || !fillsItsCore || one.cpu / one.seconds >= busy
+    })
+    onRound(round, isKept)
+    all.push(round)
+    if (isKept) kept.push(round)
+  }
+  const paced = []
+  for (let index = 0; index < pacedRounds; index += 1) {
+    paced.push(await runRound(index, { warmUp: 300, time, perSecond }))
+  }
+  await load.stop()
+  const isWhole = kept.length >= rounds
+  return { rounds: isWhole ? kept : all, leftOut: all.length - kept.length, paced, failures }
 }
 
 function startLoad() {
@@ -54,17 +84,21 @@ function startLoad() {
      * @param {import('./load.mjs').Slice} slice
      * @returns {Promise<import('./load.mjs').Measured>}
      */
-    run({ port, pids, connections, warmUp, time }) {
+    run(slice) {
       return new Promise((resolve, reject) => {
+        const fail = () => reject(new Error('the load generator has ended'))
+        child.once('exit', fail)
         child.once('message', message => {
+          child.off('exit', fail)
           const { result, error } =
             /** @type {{ result?: import('./load.mjs').Measured, error?: string }} */ (message)
           if (result === undefined) reject(new Error(error))
           else resolve(result)
         })
-        child.send({ port, pids, connections, warmUp, time })
+        if (child.connected) child.send(slice)
+        else fail()
       })
     },
-    stop: () => child.disconnect(),
+    stop: atEnd(() => child.connected && child.disconnect()),
   }
 }

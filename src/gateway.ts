@@ -9,6 +9,7 @@ import { createPendingLogouts } from './accounts/pending-logouts.ts'
 import { createSessionStore, type SessionStore } from './accounts/session-store.ts'
 import { createSessions } from './accounts/sessions.ts'
 import { createUserStore, type UserStore } from './accounts/user-store.ts'
+import { createChangeFeed } from './backing/change-feed.ts'
 import type { Backing } from './backing/open.ts'
 import { createPruner } from './backing/pruner.ts'
 import { openCertificates } from './certificates.ts'
@@ -37,6 +38,8 @@ import { createRouteTable } from './gate/route-table.ts'
 import { createApiTokenStore } from './identity/api-token-store.ts'
 import { createAssertions } from './identity/assertions.ts'
 import { createKeyStore } from './identity/key-store.ts'
+import { createKnownTokens } from './identity/known-tokens.ts'
+import { createKnownUsers } from './identity/known-users.ts'
 import { createLastUsed } from './identity/last-used.ts'
 import { createSealer } from './identity/sealed.ts'
 import { openKeys } from './identity/signing-keys.ts'
@@ -46,6 +49,7 @@ import { showCertificate } from './listening.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { createDailyCounter } from './usage/daily-counter.ts'
 import { createFastCount } from './usage/fast-count.ts'
+import { createSpentUsers } from './usage/spent-users.ts'
 import { createUsageStore } from './usage/usage-store.ts'
 import type { Alerts } from './webhooks/alerts.ts'
 import type { DeliveryStore } from './webhooks/delivery-store.ts'
@@ -60,6 +64,8 @@ export interface Gateway {
   flush(): Promise<void>
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list'>
+  /** Resolves when what was changed in the database by now is in force here. */
+  inForce(): Promise<void>
   /**
    * The beginning of the end: WebSockets and event streams, which would not end by themselves, are ended, and what is
    * being delivered may finish.
@@ -127,29 +133,42 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
   const telling = openWebhooks({ config, backing, clock, logger }, sealer)
   const upstreams = createUpstreams(config.upstreams)
   const routes = config.routes.map(compileRoute)
+  const feed = createChangeFeed({
+    listen: backing.listen,
+    database,
+    now: () => performance.now(),
+    onState: state =>
+      state === 'lost'
+        ? logger.warn({}, 'changes are not heard: users and keys are read for every request')
+        : logger.info({}, 'changes are heard again'),
+  })
+  const { users: mostUsers, tokens: mostTokens } = config.auth.remember
+  const knownUsers = createKnownUsers({ users, apiTokens, feed, most: mostUsers })
   const authenticate = createAuthenticate({
-    tokens,
-    users,
-    apiTokens,
+    tokens: createKnownTokens({ tokens, keys, clock, most: mostTokens }),
+    users: knownUsers,
     lastUsed,
     badKeys: limiters.bad_keys,
     onKeyFault: error => logger.warn({ err: error }, 'a key could not be checked'),
   })
+  const counter = createDailyCounter({
+    store: createUsageStore(database),
+    fast: backing.keyValue && createFastCount(backing.keyValue),
+    clock,
+    limit: config.limits.free_daily,
+    onFallback: error => logger.debug({ err: error }, 'daily use counted without Redis'),
+  })
+  feed.subscribe(counter.onChange, counter.onChange)
   const guards = createGuards({
     upstreams,
     authenticate,
     limitRate: createLimitRate(routes, backing.createLimiter),
-    countDailyUse: createCountDailyUse(
-      createDailyCounter({
-        store: createUsageStore(database),
-        fast: backing.keyValue && createFastCount(backing.keyValue),
-        clock,
-        limit: config.limits.free_daily,
-        onFallback: error => logger.debug({ err: error }, 'daily use counted without Redis'),
-      }),
-      config.limits.free_daily,
+    countDailyUse: createCountDailyUse({
+      counter,
+      spent: createSpentUsers({ feed, most: mostUsers }),
+      limit: config.limits.free_daily,
       clock,
-    ),
+    }),
   })
 
   const pruner = createPruner({
@@ -158,7 +177,13 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
   })
   const endpoints = createAuthEndpoints({ accounts, sessions, limiters })
-  const guardedEndpoints = createUserEndpoints({ apiTokens, webhooks: telling.webhooks, randomBytes, clock })
+  const guardedEndpoints = createUserEndpoints({
+    apiTokens,
+    webhooks: telling.webhooks,
+    randomBytes,
+    clock,
+    inForce: feed.catchUp,
+  })
   const upgrade = createUpgradeEndpoints(config.subscription.upgrade_url)
   const own = createOwnPaths([
     ...Object.keys(endpoints).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
@@ -213,6 +238,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
     sessions: sessionStore,
     alerts: telling.alerts,
     deliveries: telling.deliveries,
+    inForce: feed.catchUp,
     async flush() {
       await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
     },
@@ -226,6 +252,7 @@ export async function createGateway({ config, backing, clock, logger }: Parts): 
       pruner.stop()
       await telling.stop(0)
       pendingLogouts.close()
+      await feed.close()
       await upstreams.close()
     },
   }

@@ -59,6 +59,7 @@ export async function startServer({
         sessions: gateway.sessions,
         alerts: gateway.alerts,
         deliveries: gateway.deliveries,
+        inForce: gateway.inForce,
         health: createHealth({ ...backing.checks, warnings }),
         clock,
         logger,

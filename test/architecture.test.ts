@@ -51,10 +51,11 @@ const sees: Record<string, readonly string[]> = {
 const doors: Record<string, readonly string[]> = {
   argon2: ['accounts/password.ts'],
   jose: ['identity/'],
-  pg: ['backing/postgres.ts'],
+  pg: ['backing/postgres.ts', 'backing/postgres-listener.ts'],
   '@electric-sql/pglite': ['backing/pglite.ts'],
   'node-pg-migrate': ['backing/migrate.ts'],
   ioredis: ['backing/redis.ts'],
+  'lru-cache': ['identity/', 'usage/'],
   undici: ['upstream/', 'webhooks/send.ts'],
   opossum: ['upstream/circuit.ts'],
   yaml: ['config/'],

@@ -1,37 +1,175 @@
-// The gateway as an operator starts it: embedded database, request log on and to a file.
+// The gateway as an operator starts it, request log on and to a file, and its rows by route kind.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { answersTheUpstreams, givesRequestIds, refuses, tellsWhoCalls, wantsToken } from '../checks.mjs'
+import { bearer, coursePath } from '../contender.mjs'
 import { startProgram, temporaryFolder } from '../processes.mjs'
+import { createCallers, readUser } from './callers.mjs'
 
 /**
- * @param {string} name of the row
- * @param {string} cli the built command line, from bench/ or absolute
- * @returns {import('../contender.mjs').Contender}
+ * @typedef {object} Gateway
+ * @property {import('../processes.mjs').Running} running
+ * @property {import('./callers.mjs').Callers} callers
+ * @property {string} database URL; empty where it is embedded
  */
-export function gateway(name, cli = '../dist/cli.js') {
-  return {
-    name,
-    carriesRequestId: true,
-    async start(upstream) {
-      const folder = temporaryFolder()
-      const file = join(folder.path, 'gateway.yaml')
-      writeFileSync(
-        file,
-        `server: { listen: '127.0.0.1:0' }
-storage: { data_dir: ${JSON.stringify(join(folder.path, 'data'))} }
+
+const builtHere = '../dist/cli.js'
+const adminToken = 'the-token-of-a-benchmark'
+
+/**
+ * @param {Pick<import('../contender.mjs').Stage, 'upstream' | 'services'>} stage
+ * @param {object} [options]
+ * @param {string} [options.cli] the built command line, from bench/ or absolute
+ * @param {number} [options.freeDaily] uses of a free user's day
+ * @returns {Promise<Gateway>}
+ */
+export async function startGateway({ upstream, services }, { cli = builtHere, freeDaily = 1 } = {}) {
+  const folder = temporaryFolder()
+  const database = (await services?.createDatabase()) ?? ''
+  const redis = (await services?.createRedis()) ?? ''
+  const file = join(folder.path, 'gateway.yaml')
+  writeFileSync(
+    file,
+    `server: { listen: '127.0.0.1:0' }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage:
+  postgres: ${JSON.stringify(database)}
+  redis: ${JSON.stringify(redis)}
+  data_dir: ${JSON.stringify(join(folder.path, 'data'))}
+# A run takes longer than a token lives by default.
+auth: { access_token_ttl: 1d }
+limits: { free_daily: ${freeDaily} }
 upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
 routes:
   - { path: /public/*, upstream: service, auth: none }
+  - { path: /guarded/*, upstream: service }
+  - { path: /premium/*, upstream: service, plans: [premium] }
+  - { path: /daily/*, upstream: service, free_daily: true }
 `,
-      )
-      const running = await startProgram(cli, ['start', '-c', file])
-      return {
-        ...running,
-        async stop() {
-          await running.stop()
-          folder.remove()
-        },
-      }
+  )
+  const running = await startProgram(cli, ['start', '-c', file])
+  const [port = 0, admin = 0] = running.ports
+  return { running, database, callers: await createCallers({ port, admin, adminToken }) }
+}
+
+/**
+ * The rows of one build, in order.
+ * @param {string} name of the build
+ * @param {typeof startGateway} start
+ * @param {string} [cli]
+ */
+export function gateway(name, start, cli = builtHere) {
+  const names = ['public', 'bearer', 'API key', 'plan', 'free-daily admitted', 'free-daily refused']
+  return /** @type {import('../contender.mjs').Contender} */ ({
+    rows: names.map(kind => rowName(name, kind)),
+    async start(stage) {
+      const usual = await start(stage, { cli })
+      // How much of a day is free is one number for all routes: admitted and refused need a gateway each.
+      const generous = await startGateway(stage, { cli, freeDaily: 1_000_000_000 })
+      return [...rowsOf(usual), admitted(generous), await refused(usual)].map(row => ({
+        ...row,
+        name: rowName(name, row.name),
+      }))
     },
+  })
+}
+
+/** @param {string} name @param {string} kind */
+export const rowName = (name, kind) => `${name}, ${kind}`
+
+/**
+ * @param {Gateway} gateway
+ * @returns {import('../contender.mjs').Row[]}
+ */
+function rowsOf({ running, callers: { premium, pro, free, inactive } }) {
+  const shared = { running, status: 200, fillsItsCore: true }
+  const proxies = [answersTheUpstreams, givesRequestIds]
+  const key = { 'x-api-key': pro.key }
+  const guarded = coursePath('guarded')
+  return [
+    { ...shared, name: 'public', question: { path: coursePath('public'), headers: {} }, checks: proxies },
+    {
+      ...shared,
+      name: 'bearer',
+      question: { path: guarded, headers: bearer(premium.token) },
+      checks: [
+        ...proxies,
+        ...wantsToken('guarded', premium.token),
+        refuses('an inactive user gets 401', { path: guarded, headers: bearer(inactive.token) }, 401),
+        tellsWhoCalls('guarded', bearer(premium.token), premium),
+      ],
+    },
+    {
+      ...shared,
+      name: 'API key',
+      question: { path: guarded, headers: key },
+      checks: [
+        ...proxies,
+        refuses('a bad key gets 401', { path: guarded, headers: { 'x-api-key': `${pro.key}x` } }, 401),
+        tellsWhoCalls('guarded', key, pro),
+      ],
+    },
+    {
+      ...shared,
+      name: 'plan',
+      question: { path: coursePath('premium'), headers: bearer(premium.token) },
+      checks: [
+        ...proxies,
+        ...wantsToken('premium', premium.token),
+        refuses('another plan gets 403', { path: coursePath('premium'), headers: bearer(free.token) }, 403),
+        tellsWhoCalls('premium', bearer(premium.token), premium),
+      ],
+    },
+  ]
+}
+
+/**
+ * @param {Gateway} gateway
+ * @returns {import('../contender.mjs').Row}
+ */
+function admitted({ running, callers: { admin, free } }) {
+  const question = { path: coursePath('daily'), headers: bearer(free.token) }
+  return {
+    name: 'free-daily admitted',
+    running,
+    question,
+    status: 200,
+    // It waits for Redis and Postgres, which want the cores too.
+    fillsItsCore: false,
+    checks: [
+      answersTheUpstreams,
+      ...wantsToken('daily', free.token),
+      tellsWhoCalls('daily', bearer(free.token), free),
+      {
+        title: 'every use is in the record',
+        async findFault(row) {
+          const before = (await readUser(admin, free.id)).daily_usage
+          await answersTheUpstreams.findFault(row)
+          const { daily_usage: after } = await readUser(admin, free.id)
+          return after === before + 1 ? undefined : `${before} uses before one, ${after} after it`
+        },
+      },
+    ],
+  }
+}
+
+/**
+ * @param {Gateway} gateway
+ * @returns {Promise<import('../contender.mjs').Row>}
+ */
+async function refused({ running, callers: { free } }) {
+  const question = { path: coursePath('daily'), headers: bearer(free.token) }
+  return {
+    name: 'free-daily refused',
+    running,
+    question,
+    status: 429,
+    // It is not the proxy but the load that is at its end here.
+    fillsItsCore: false,
+    checks: [
+      refuses('the first use passes', question, 200),
+      refuses('the second does not', question, 429),
+      ...wantsToken('daily', free.token),
+    ],
   }
 }

@@ -1,9 +1,13 @@
-// The service behind: 1 KB as fast as node:http gives it.
+// The service behind: 1 KB as fast as node:http gives it; at paths that end in /echo, the fields that it received.
 import { createServer } from 'node:http'
 
 const body = Buffer.alloc(1024, 'x')
 
-const server = createServer((_request, response) => {
+const server = createServer((request, response) => {
+  if (request.url?.endsWith('/echo')) {
+    response.end(JSON.stringify(request.rawHeaders))
+    return
+  }
   response.writeHead(200, { 'content-type': 'text/plain', 'content-length': body.length })
   response.end(body)
 })

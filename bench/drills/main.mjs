@@ -2,6 +2,7 @@
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
+import { revocation } from './revocation.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { transfer } from './transfer.mjs'
 import { webhooks } from './webhooks.mjs'
@@ -14,7 +15,7 @@ import { webhooks } from './webhooks.mjs'
  */
 
 /** @type {Record<string, Drill>} */
-const drills = { transfer, 'slow-reader': slowReader, events, crowd, failover, webhooks }
+const drills = { transfer, 'slow-reader': slowReader, events, crowd, failover, webhooks, revocation }
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in drills))

@@ -11,9 +11,15 @@ export const adminToken = 'the-token-of-a-drill'
 
 /**
  * @typedef {import('../processes.mjs').Running & { admin: number }} Replica
- * @param {{ settings?: string, env?: Record<string, string> }} options YAML that is added to the configuration
+ * @param {{ settings?: string, routing?: string, env?: Record<string, string>, listenThrough?: (url: string) => Promise<string> }} options
+ *   YAML that is added to the configuration, and that of upstreams and routes; the address to listen at, from the database's
  */
-export async function startReplicas({ settings = '', env = {} } = {}) {
+export async function startReplicas({
+  settings = '',
+  routing = 'upstreams: {}\nroutes: []',
+  env = {},
+  listenThrough = async () => '',
+} = {}) {
   const name = `peage_drill_${randomBytes(6).toString('hex')}`
   await onServer(`create database ${name}`)
   const folder = temporaryFolder()
@@ -29,13 +35,13 @@ export async function startReplicas({ settings = '', env = {} } = {}) {
   }
   try {
     const file = join(folder.path, 'gateway.yaml')
+    const listen = await listenThrough(urlOf(name))
     writeFileSync(
       file,
       `server: { listen: '127.0.0.1:0', log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: ${JSON.stringify(urlOf(name))}, redis: ${JSON.stringify(redis)} }
-upstreams: {}
-routes: []
+storage: { postgres: ${JSON.stringify(urlOf(name))}, postgres_listen: ${JSON.stringify(listen)}, redis: ${JSON.stringify(redis)} }
+${routing}
 ${settings}
 `,
     )

@@ -24,7 +24,6 @@ export interface UserStore {
     email: string,
     passwordHash: string,
   ): Promise<{ outcome: 'created'; id: number } | { outcome: 'email_in_use' }>
-  findActiveById(id: number): Promise<User | undefined>
   /** Of an active user or not. */
   findCredentials(email: string): Promise<Credentials | undefined>
   activeEmailExists(email: string): Promise<boolean>
@@ -35,7 +34,7 @@ export interface UserStore {
     cursor?: number | undefined
     limit: number
   }): Promise<UserPage>
-  /** For operators: active or not. */
+  /** Active or not. */
   findById(id: number): Promise<User | undefined>
   /** For operators: active or not. The email is a normalised one. */
   findByEmail(email: string): Promise<User | undefined>
@@ -71,7 +70,6 @@ export function createUserStore(database: Database): UserStore {
       return row === undefined ? { outcome: 'email_in_use' } : { outcome: 'created', id: row.id }
     },
 
-    findActiveById: id => findOne('u.id = $1 and u.is_active = 1', id),
     findById: id => findOne('u.id = $1', id),
     findByEmail: email => findOne('u.email = $1', email),
 

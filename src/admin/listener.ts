@@ -22,6 +22,7 @@ interface Parts {
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list'>
   health: Health
+  inForce(): Promise<void>
   clock: Clock
   logger: Logger
 }
@@ -33,6 +34,7 @@ export function createAdminListener({
   alerts,
   deliveries,
   health,
+  inForce,
   clock,
   logger,
 }: Parts): FastifyInstance {
@@ -72,7 +74,7 @@ export function createAdminListener({
         }
         logger.info({ operator, method: request.method, path: request.routeOptions.url }, 'admin')
       })
-      serveUsers(api, { users, sessions, clock })
+      serveUsers(api, { users, sessions, clock, inForce })
       serveAlerts(api, alerts)
       serveDeliveries(api, deliveries)
       api.all('/*', async () => {

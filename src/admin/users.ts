@@ -16,6 +16,8 @@ interface Parts {
   users: UserStore
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   clock: Clock
+  /** Resolves when what was changed is in force here. */
+  inForce(): Promise<void>
 }
 
 interface ById {
@@ -26,7 +28,7 @@ interface Listing {
   Querystring: { email?: Parameter; plan?: Parameter; cursor?: Parameter }
 }
 
-export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Parts): void {
+export function serveUsers(app: FastifyInstance, { users, sessions, clock, inForce }: Parts): void {
   app.get<Listing>('/users', async request => {
     const { email, plan, cursor } = request.query
     const page = await users.list({
@@ -42,7 +44,9 @@ export function serveUsers(app: FastifyInstance, { users, sessions, clock }: Par
 
   app.patch<ById>('/users/:id', async request => {
     const id = userId(request.params.id)
-    return found(await users.update(id, readChange(await readBody(request))))
+    const user = found(await users.update(id, readChange(await readBody(request))))
+    await inForce()
+    return user
   })
 
   app.get<ById>('/users/:id/sessions', async request => {

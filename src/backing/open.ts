@@ -11,8 +11,10 @@ import {
   type Limiters,
 } from './limiter.ts'
 import type { MigrationLog } from './migrate.ts'
+import type { Listen } from './notifications.ts'
 import { openEmbedded } from './pglite.ts'
 import { openPostgres } from './postgres.ts'
+import { postgresListener } from './postgres-listener.ts'
 import { openRedis, type RedisAddress } from './redis.ts'
 
 /** The parts of the configuration that are read here (CONTRACT §2: `storage`, `auth.rate_limits`). */
@@ -20,6 +22,8 @@ export interface BackingConfig {
   storage: {
     /** Null or empty: embedded. */
     postgres: string | null
+    /** Null or empty: as `postgres`. */
+    postgres_listen: string | null
     /** Connections at most, per process. */
     pool: number
     /** Null or empty: none. */
@@ -41,6 +45,8 @@ interface Logger {
 
 export interface Backing {
   readonly database: Database
+  /** Hears what the database's triggers say. */
+  readonly listen: Listen
   /** Redis, `undefined` where none is configured. */
   readonly keyValue: KeyValue | undefined
   readonly limiters: Limiters
@@ -69,13 +75,19 @@ export async function openBacking(
   { storage, rate_limits }: BackingConfig,
   { logger, clock }: { logger: Logger; clock: Clock },
 ): Promise<Backing> {
-  const database = storage.postgres
-    ? openPostgres({
-        url: storage.postgres,
-        pool: storage.pool,
-        onError: ({ message }) => logger.warn({ reason: message }, 'a database connection was lost'),
-      })
-    : await openEmbedded({ dir: storage.data_dir })
+  const { database, listen } = storage.postgres
+    ? {
+        database: openPostgres({
+          url: storage.postgres,
+          pool: storage.pool,
+          onError: ({ message }) => logger.warn({ reason: message }, 'a database connection was lost'),
+        }),
+        listen: postgresListener(storage.postgres_listen || storage.postgres),
+      }
+    : await openEmbedded({ dir: storage.data_dir }).then(embedded => ({
+        database: embedded,
+        listen: embedded.listen,
+      }))
   const keyValue = storage.redis
     ? openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
@@ -86,6 +98,7 @@ export async function openBacking(
   const log: MigrationLog = (level, line) => logger[level]({}, line)
   return {
     database,
+    listen,
     keyValue,
     limiters: createLimiters(byName(rate_limits), { clock, keyValue }),
     createLimiter: (name, limit) => createLimiter(name, limit, { clock, keyValue }),

@@ -7,6 +7,7 @@ import type { Database, Queryable } from './database.ts'
 import { storageError } from './driver-error.ts'
 import { lockFolder } from './folder-lock.ts'
 import { type MigrationLog, runMigrations } from './migrate.ts'
+import type { Listen } from './notifications.ts'
 
 export interface EmbeddedOptions {
   /** The data folder; the database lives in `postgres/` below it. Absent or `memory://`: kept in memory. */
@@ -19,6 +20,7 @@ export interface EmbeddedDatabase extends Database {
   readonly kind: 'embedded'
   /** Applies what is new in `migrations/`; returns the names applied. To be run before anything else queries. */
   migrate(log?: MigrationLog): Promise<string[]>
+  readonly listen: Listen
   /** The whole database as a tar, for `snapshot`. */
   dump(): Promise<Blob>
 }
@@ -88,6 +90,7 @@ function embeddedDatabase(pglite: PGlite, released: () => Promise<void>): Embedd
       }
     },
     migrate: log => runMigrations(migrationClient(pglite), log),
+    listen: listenerOf(pglite),
     dump: () => pglite.dumpDataDir('none'),
     close() {
       closed ??= pglite.close().finally(released)
@@ -105,6 +108,23 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
         throw storageError(error)
       }
     },
+  }
+}
+
+/** In the process nothing gets lost on the way. */
+function listenerOf(pglite: PGlite): Listen {
+  return (channels, { onNotification, onLost, onListening }) => {
+    const listening = Promise.all(
+      channels.map(channel => pglite.listen(channel, payload => onNotification(channel, payload))),
+    )
+    listening.then(onListening, onLost)
+    return {
+      reconnect() {},
+      async close() {
+        const ends = await listening.catch(() => [])
+        for (const end of ends) await end().catch(() => {})
+      },
+    }
   }
 }
 

@@ -16,13 +16,21 @@ interface Parts {
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
+  /** Resolves when what was changed is in force here: the key before is good no more when the answer comes. */
+  inForce(): Promise<void>
 }
 
 /**
  * Each throws StorageError where the store fails; the POSTs Refusal `user_not_found` where the user was deleted or
  * deactivated after the guards, and that of the webhook `webhook_url_invalid`.
  */
-export function createUserEndpoints({ apiTokens, webhooks, randomBytes, clock }: Parts): GuardedEndpoint[] {
+export function createUserEndpoints({
+  apiTokens,
+  webhooks,
+  randomBytes,
+  clock,
+  inForce,
+}: Parts): GuardedEndpoint[] {
   return [
     {
       method: 'POST',
@@ -32,6 +40,7 @@ export function createUserEndpoints({ apiTokens, webhooks, randomBytes, clock }:
         const token = makeApiToken(randomBytes)
         const stored = await apiTokens.replace(user.id, hashKey(token), new Date(clock.now()))
         if (stored === 'user_gone') throw new Refusal('user_not_found')
+        await inForce()
         return {
           status: 201,
           body: { api_token: token, created_at: stored.created_at.toISOString() },
@@ -44,6 +53,7 @@ export function createUserEndpoints({ apiTokens, webhooks, randomBytes, clock }:
       plans,
       async answer({ user }) {
         await apiTokens.revoke(user.id)
+        await inForce()
         return { status: 200, body: { message: messages.apiTokenRevoked } }
       },
     },

@@ -1,12 +1,12 @@
 // The authentication guard: bearer token, else API key, else 401 (spec §5).
-import type { UserStore } from '../accounts/user-store.ts'
 import { StorageError } from '../backing/database.ts'
 import type { Limiter } from '../backing/limiter.ts'
-import type { ApiTokenStore } from '../identity/api-token-store.ts'
 import { hashKey } from '../identity/api-tokens.ts'
+import { andThen, type Soon } from '../identity/at-once.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
+import type { KnownTokens } from '../identity/known-tokens.ts'
+import type { KeyOwner, KnownUsers } from '../identity/known-users.ts'
 import type { LastUsed } from '../identity/last-used.ts'
-import type { Tokens } from '../identity/tokens.ts'
 import { rateLimited } from '../refusals/rate-limited.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Arrival } from './arrival.ts'
@@ -15,59 +15,71 @@ import { type Credentials, readCredentials } from './credential.ts'
 import type { Route } from './route.ts'
 
 interface Parts {
-  tokens: Pick<Tokens, 'verifyAccess'>
-  users: Pick<UserStore, 'findActiveById'>
-  apiTokens: Pick<ApiTokenStore, 'findOwner'>
+  tokens: KnownTokens
+  users: KnownUsers
   lastUsed: Pick<LastUsed, 'note'>
   badKeys: Limiter
   /** Told of what made a key's check fail: the client only learns that it is invalid. */
   onKeyFault(fault: unknown): void
 }
 
-export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Identity | Promise<Identity>
+export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Soon<Identity>
 
 /**
  * Throws the spec's 401s; 503 where a bearer's user could not be read (StorageError goes up); 429 past `bad_keys`.
- * The user is the stored record, never the token's claims.
+ * The user is the stored record, never the token's claims. At once where token and user are remembered.
  */
 export function createAuthenticate(parts: Parts): Authenticate {
   return (arrival, route) => {
     if (route.auth === 'none') return anonymous
     const credentials = readCredentials(arrival.authorization, arrival.apiKey)
     if (route.auth === 'optional' && !credentials.presented) return anonymous
-    return whoCalls(parts, credentials, arrival.client)
+    if (credentials.bearer === undefined) return byKey(parts, credentials, arrival.client)
+    return andThen(parts.tokens.verify(credentials.bearer), claims =>
+      claims === 'invalid'
+        ? byKey(parts, credentials, arrival.client)
+        : byToken(parts, credentials, claims.userId),
+    )
   }
 }
 
-async function whoCalls(parts: Parts, credentials: Credentials, client: string): Promise<Identity> {
-  return (await byToken(parts, credentials)) ?? (await byKey(parts, credentials, client))
+function byToken({ users }: Parts, credentials: Credentials, userId: number): Soon<Identity> {
+  return andThen(users.find(userId), user => {
+    if (user === undefined) throw challenge('user_not_found', credentials)
+    return { kind: 'user', user, by: 'access_token' }
+  })
 }
 
-async function byToken({ tokens, users }: Parts, credentials: Credentials): Promise<Identity | undefined> {
-  if (credentials.bearer === undefined) return undefined
-  const claims = await tokens.verifyAccess(credentials.bearer)
-  if (claims === 'invalid') return undefined
-  const user = await users.findActiveById(claims.userId)
-  if (user === undefined) throw challenge('user_not_found', credentials)
-  return { kind: 'user', user, by: 'access_token' }
-}
-
-async function byKey(parts: Parts, credentials: Credentials, client: string): Promise<Identity> {
+function byKey(parts: Parts, credentials: Credentials, client: string): Soon<Identity> {
   if (credentials.key === undefined) throw challenge('token_invalid', credentials)
-  const owner = await findOwner(parts, credentials.key, credentials)
-  if (owner !== undefined) {
-    parts.lastUsed.note(owner.keyId)
-    return { kind: 'user', user: owner.user, by: 'api_token', keyId: owner.keyId }
-  }
+  const owner = parts.users.findOwner(hashKey(credentials.key))
+  // A remembered owner; what has to be read may fail, and who it is may be nobody.
+  if (owner !== undefined && !(owner instanceof Promise)) return identified(parts, owner)
+  return lookUp(parts, owner, credentials, client)
+}
+
+function identified({ lastUsed }: Parts, { user, keyId }: KeyOwner): Identity {
+  lastUsed.note(keyId)
+  return { kind: 'user', user, by: 'api_token', keyId }
+}
+
+async function lookUp(
+  parts: Parts,
+  looking: Soon<KeyOwner | undefined>,
+  credentials: Credentials,
+  client: string,
+): Promise<Identity> {
+  const owner = await orRefused(parts, looking, credentials)
+  if (owner !== undefined) return identified(parts, owner)
   const taken = await parts.badKeys.take(limitedBy(client))
   if (!taken.allowed) throw rateLimited('bad_keys', taken)
   throw challenge('token_invalid', credentials)
 }
 
 /** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even where the store is away. */
-async function findOwner(parts: Parts, key: string, credentials: Credentials) {
+async function orRefused(parts: Parts, looking: Soon<KeyOwner | undefined>, credentials: Credentials) {
   try {
-    return await parts.apiTokens.findOwner(hashKey(key))
+    return await looking
   } catch (fault) {
     if (!(fault instanceof StorageError)) throw fault
     parts.onKeyFault(fault)

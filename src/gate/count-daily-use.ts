@@ -4,7 +4,8 @@ import type { Clock } from '../clock.ts'
 import type { Identity } from '../identity/identity.ts'
 import { dailyLimitReached } from '../refusals/daily-limit.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
-import { secondsToMidnight } from '../usage/utc-day.ts'
+import type { SpentUsers } from '../usage/spent-users.ts'
+import { secondsToMidnight, utcDay } from '../usage/utc-day.ts'
 import type { Admitted } from './require-plan.ts'
 import type { Route } from './route.ts'
 
@@ -18,16 +19,30 @@ export type CountDailyUse = (
   route: Pick<Route, 'free_daily'>,
 ) => Counted | Promise<Counted>
 
-/** @param limit `limits.free_daily`, uses a day */
-export function createCountDailyUse(counter: DailyCounter, limit: number, clock: Clock): CountDailyUse {
+interface Parts {
+  counter: Pick<DailyCounter, 'use'>
+  spent: SpentUsers
+  /** `limits.free_daily`, uses a day. */
+  limit: number
+  clock: Clock
+}
+
+/** At once for whom nothing is counted, and for whom the day is known to be spent. */
+export function createCountDailyUse({ counter, spent, limit, clock }: Parts): CountDailyUse {
+  const refusal = () => dailyLimitReached(limit, secondsToMidnight(clock.now()))
+
   async function count(user: User, identity: Counted): Promise<Counted> {
+    const refused = spent.asking()
     const use = await counter.use(user.id)
-    if (!use.counted) throw dailyLimitReached(limit, secondsToMidnight(clock.now()))
-    return identity
+    if (use.counted) return identity
+    if (use.reason === 'spent') refused(user.id, use.day)
+    throw refusal()
   }
+
   return (admitted, route) => {
     const identity = admitted as Identity as Counted
     if (!route.free_daily || identity.kind !== 'user' || identity.user.plan !== 'free') return identity
+    if (spent.has(identity.user.id, utcDay(clock.now()))) throw refusal()
     return count(identity.user, identity)
   }
 }

@@ -1,17 +1,15 @@
 // The records of personal API tokens, as the guard and their owner's endpoints use them.
-import type { User } from '../accounts/user.ts'
-import { userColumns } from '../accounts/user-store.ts'
 import type { Database } from '../backing/database.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 
-export interface KeyOwner {
-  user: User
+/** A key that was not revoked, whoever it is of. */
+export interface LiveKey {
   keyId: number
+  userId: number
 }
 
 export interface ApiTokenStore {
-  /** The active user of a live key, by the key's hash (spec §5). */
-  findOwner(tokenHash: string): Promise<KeyOwner | undefined>
+  findLive(tokenHash: string): Promise<LiveKey | undefined>
   /** Notes the time of a use, unless a later one is noted. */
   touch(keyId: number, at: Date): Promise<void>
   /**
@@ -31,16 +29,12 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
   // A row's lock is waited for on a connection: one busy user would take the whole pool, and everybody else's guard.
   const oneAtATime = createOneAtATime()
   return {
-    async findOwner(tokenHash) {
-      const [row] = await database.query<User & { key_id: number }>(
-        `select t.id as key_id, ${userColumns}
-           from api_tokens t join users u on u.id = t.user_id
-          where t.token_hash = $1 and t.revoked = 0 and u.is_active = 1`,
+    async findLive(tokenHash) {
+      const [row] = await database.query<{ id: number; user_id: number }>(
+        'select id, user_id from api_tokens where token_hash = $1 and revoked = 0',
         [tokenHash],
       )
-      if (row === undefined) return undefined
-      const { key_id: keyId, ...user } = row
-      return { user, keyId }
+      return row && { keyId: row.id, userId: row.user_id }
     },
 
     async touch(keyId, at) {

@@ -7,7 +7,8 @@ import { utcDay } from './utc-day.ts'
 /** `used`: what is spent of today, after this use. `no_user`: there is no such row, so nothing was counted. */
 export type Use =
   | { counted: true; used: number }
-  | { counted: false; used: number; reason: 'spent' | 'no_user' }
+  /** `day` is the one that was asked for. */
+  | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
   /**
@@ -15,6 +16,8 @@ export interface DailyCounter {
    * @throws StorageError where the record cannot be reached: nothing may pass then
    */
   use(userId: number): Promise<Use>
+  /** A record changed: a read that is under way is nobody's answer from now on. */
+  onChange(): void
 }
 
 interface Parts {
@@ -54,24 +57,25 @@ export function createDailyCounter({ store, fast, clock, limit, onFallback }: Pa
   }
 
   return {
+    onChange: reads.forgetAll,
     async use(userId) {
       const day = utcDay(clock.now())
       const hinted = await hint(userId, day)
       if (hinted === 'full') {
-        const record = await reads(userId, day)
-        if (record === undefined) return { counted: false, used: 0, reason: 'no_user' }
+        const record = await reads.read(userId)
+        if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
         const spent = spentOn(record, day)
-        if (spent >= limit) return { counted: false, used: spent, reason: 'spent' }
+        if (spent >= limit) return { counted: false, used: spent, reason: 'spent', day }
       }
       const outcome = await store.count(userId, day, limit)
-      if (outcome === 'no_user') return { counted: false, used: 0, reason: 'no_user' }
+      if (outcome === 'no_user') return { counted: false, used: 0, reason: 'no_user', day }
       // The update saw the newest record: where it refused, nothing is left today (or the record is dated
       // tomorrow), whatever the copy of the record says that came back with the refusal.
       const spent = spentOn(outcome.record, day)
       const used = outcome.counted ? spent : Math.max(spent, limit)
       const agrees = hinted === 'room' && outcome.counted
       if (hinted !== 'unknown' && !agrees) await correct(userId, day, used)
-      return outcome.counted ? { counted: true, used } : { counted: false, used, reason: 'spent' }
+      return outcome.counted ? { counted: true, used } : { counted: false, used, reason: 'spent', day }
     },
   }
 }
@@ -80,17 +84,24 @@ function spentOn({ daily_usage, last_usage_date }: UsageRecord, day: string): nu
   return last_usage_date === day ? daily_usage : 0
 }
 
-/** One read in flight for a user and day: a spent user who keeps trying must not fill the pool. */
-function createSingleFlight(
-  store: UsageStore,
-): (userId: number, day: string) => Promise<UsageRecord | undefined> {
-  const inFlight = new Map<string, Promise<UsageRecord | undefined>>()
-  return (userId, day) => {
-    const key = `${userId} ${day}`
-    const running = inFlight.get(key)
-    if (running !== undefined) return running
-    const read = store.read(userId).finally(() => inFlight.delete(key))
-    inFlight.set(key, read)
-    return read
+interface Reads {
+  read(userId: number): Promise<UsageRecord | undefined>
+  forgetAll(): void
+}
+
+/** One read in flight for a user: a spent one who keeps trying must not fill the pool. */
+function createSingleFlight(store: UsageStore): Reads {
+  const inFlight = new Map<number, Promise<UsageRecord | undefined>>()
+  return {
+    read(userId) {
+      const running = inFlight.get(userId)
+      if (running !== undefined) return running
+      const read = store.read(userId).finally(() => {
+        if (inFlight.get(userId) === read) inFlight.delete(userId)
+      })
+      inFlight.set(userId, read)
+      return read
+    },
+    forgetAll: () => inFlight.clear(),
   }
 }

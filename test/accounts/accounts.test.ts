@@ -33,7 +33,7 @@ describeOverDatabases('accounts', open => {
     it('creates a free account under the email stripped and lower-cased', async () => {
       const answer = await room.accounts.register({ email: ' New@Example.com\n', password })
       expect(answer).toEqual({ message: 'Compte créé', user_id: expect.any(Number) })
-      expect(await room.users.findActiveById(answer.user_id)).toMatchObject({
+      expect(await room.users.findById(answer.user_id)).toMatchObject({
         email: 'new@example.com',
         plan: 'free',
       })

@@ -31,7 +31,7 @@ describeOverDatabases('the records of users', open => {
 
   it('a new user is active, free, has used nothing, and is subscribed to free', async () => {
     const { id, email } = await create()
-    expect(await users.findActiveById(id)).toEqual({
+    expect(await users.findById(id)).toEqual({
       id,
       email,
       plan: 'free',
@@ -55,11 +55,10 @@ describeOverDatabases('the records of users', open => {
     expect(orphans).toEqual([])
   })
 
-  it('an inactive user is found by operators and by credentials, not by the guards', async () => {
+  it('an inactive user is found by id, by operators and by credentials, and has no active email', async () => {
     const { id, email } = await create()
     expect(await users.activeEmailExists(email)).toBe(true)
     await users.update(id, { is_active: 0 })
-    expect(await users.findActiveById(id)).toBeUndefined()
     expect(await users.activeEmailExists(email)).toBe(false)
     expect(await users.findCredentials(email)).toMatchObject({ id, is_active: 0 })
     expect(await users.findById(id)).toMatchObject({ email, is_active: 0 })
@@ -69,7 +68,6 @@ describeOverDatabases('the records of users', open => {
   it('no answer for callers and operators carries the hash of a password', async () => {
     const { id, email } = await create()
     const answers = [
-      await users.findActiveById(id),
       await users.findById(id),
       await users.findByEmail(email),
       await users.update(id, { plan: 'pro' }),

@@ -52,9 +52,9 @@ describe('the backing, embedded', () => {
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
   it('has a database and limiters without any service, and gives its folder up when closed', async () => {
-    await isWhole({ postgres: null, pool: 2, redis: null, data_dir })
+    await isWhole({ postgres: null, postgres_listen: '', pool: 2, redis: null, data_dir })
     const again = await openBacking(
-      { storage: { postgres: '', pool: 2, redis: '', data_dir }, rate_limits },
+      { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir }, rate_limits },
       { logger, clock: systemClock },
     )
     expect(again.database.kind).toBe('embedded')
@@ -67,7 +67,13 @@ describe('the backing, embedded', () => {
 describeWithServices('the backing, in production', () => {
   it('has a database and limiters on Postgres and Redis, and says that Redis is up', async () => {
     const postgres = await createPostgresDatabase()
-    await isWhole({ postgres, pool: 2, redis: await emptyRedisUrl(), data_dir: '/nonexistent' })
+    await isWhole({
+      postgres,
+      postgres_listen: '',
+      pool: 2,
+      redis: await emptyRedisUrl(),
+      data_dir: '/nonexistent',
+    })
     expect(lines).toContain('redis is up')
     await dropPostgresDatabase(postgres)
   })

@@ -18,7 +18,7 @@ const DEFAULTS = {
     timeouts: { headers: 10 * SECOND, body_idle: 30 * SECOND, keep_alive: 65 * SECOND },
     log: { level: 'info', requests: true },
   },
-  storage: { postgres: '', pool: 10, redis: '', data_dir: './data' },
+  storage: { postgres: '', postgres_listen: '', pool: 10, redis: '', data_dir: './data' },
   auth: {
     issuer: 'peage',
     audience: 'peage',
@@ -28,6 +28,7 @@ const DEFAULTS = {
     keys: [],
     key_secret: '',
     hashing: { concurrency: 2, queue: 64, wait: 5 * SECOND },
+    remember: { users: 100_000, tokens: 50_000 },
     rate_limits: {
       register: { limit: 300, window: MINUTE },
       login_failures: { limit: 20, window: 5 * MINUTE },

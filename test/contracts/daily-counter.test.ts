@@ -63,7 +63,7 @@ function countsRight(world: () => World): void {
     const id = await user()
     expect(await counter().use(id)).toEqual({ counted: true, used: 1 })
     expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
-    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent', day: TODAY })
     expect(await record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
   })
 
@@ -83,8 +83,8 @@ function countsRight(world: () => World): void {
     const { counter, user, record } = world()
     const tomorrow = { daily_usage: 1, last_usage_date: '2096-02-29' }
     const id = await user(tomorrow)
-    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
-    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent', day: TODAY })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent', day: TODAY })
     expect(await record(id)).toEqual(tomorrow)
   })
 
@@ -117,7 +117,7 @@ function countsRight(world: () => World): void {
   it('refuses where the record is above the limit, after the limit was lowered', async () => {
     const { counter, user, record } = world()
     const id = await user({ daily_usage: 5, last_usage_date: TODAY })
-    expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent' })
+    expect(await counter().use(id)).toEqual({ counted: false, used: 5, reason: 'spent', day: TODAY })
     expect(await record(id)).toEqual({ daily_usage: 5, last_usage_date: TODAY })
   })
 
@@ -133,8 +133,18 @@ function countsRight(world: () => World): void {
 
   it('counts nothing for a user who is not there', async () => {
     const { counter } = world()
-    expect(await counter().use(999_999_999)).toEqual({ counted: false, used: 0, reason: 'no_user' })
-    expect(await counter().use(999_999_999)).toEqual({ counted: false, used: 0, reason: 'no_user' })
+    expect(await counter().use(999_999_999)).toEqual({
+      counted: false,
+      used: 0,
+      reason: 'no_user',
+      day: TODAY,
+    })
+    expect(await counter().use(999_999_999)).toEqual({
+      counted: false,
+      used: 0,
+      reason: 'no_user',
+      day: TODAY,
+    })
   })
 
   it.each([1, 3])('lets exactly %i of 100 uses pass that two replicas get at once', async limit => {
@@ -247,7 +257,7 @@ describeOverDatabases('daily counter with Redis', open => {
       const id = await world.user()
       await world.counter().use(id)
       await raw.flushall()
-      expect(await world.counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent' })
+      expect(await world.counter().use(id)).toEqual({ counted: false, used: 1, reason: 'spent', day: TODAY })
       expect(await world.record(id)).toEqual({ daily_usage: 1, last_usage_date: TODAY })
       await raw.flushall()
       const spent = await world.user({ daily_usage: 4, last_usage_date: TODAY })
@@ -263,7 +273,7 @@ describeOverDatabases('daily counter with Redis', open => {
       await raw.restore(keyOf(id), 0, copy ?? '', 'REPLACE')
       expect(await world.counter(3).use(id)).toEqual({ counted: true, used: 3 })
       await raw.restore(keyOf(id), 0, copy ?? '', 'REPLACE')
-      expect(await world.counter(3).use(id)).toEqual({ counted: false, used: 3, reason: 'spent' })
+      expect(await world.counter(3).use(id)).toEqual({ counted: false, used: 3, reason: 'spent', day: TODAY })
       expect(await raw.get(keyOf(id))).toBe('3')
       expect(await world.record(id)).toEqual({ daily_usage: 3, last_usage_date: TODAY })
     })
@@ -341,5 +351,31 @@ describe('daily counter without its record', () => {
       await expect(counter.use(1)).rejects.toMatchObject({ name: 'StorageError' })
     }
     await away.close()
+  })
+})
+
+describe('daily counter whose record changes while it is read', () => {
+  it('shares that reading with nobody who asks after the change was heard', async () => {
+    const reads: ((record: UsageRecord) => void)[] = []
+    const counter = createDailyCounter({
+      store: {
+        read: () => new Promise(resolve => reads.push(resolve)),
+        count: async () => ({ counted: true, record: { daily_usage: 1, last_usage_date: TODAY } }),
+      },
+      fast: { reserve: async () => 'full', set: async () => {} },
+      clock: { now: () => NOON },
+      limit: 1,
+      onFallback: () => {},
+    })
+    const before = [counter.use(1), counter.use(1)]
+    await vi.waitUntil(() => reads.length > 0)
+    counter.onChange()
+    const after = counter.use(1)
+    await vi.waitUntil(() => reads.length > 1)
+    reads[1]?.({ daily_usage: 0, last_usage_date: null })
+    reads[0]?.({ daily_usage: 1, last_usage_date: TODAY })
+    expect(await after).toEqual({ counted: true, used: 1 })
+    for (const use of before) expect((await use).counted).toBe(false)
+    expect(reads).toHaveLength(2)
   })
 })

@@ -52,12 +52,12 @@ describeOverDatabases('a key that replaces another', open => {
 
   it('is live from then on, and the one before is not; both records stay', async () => {
     expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
-    const first = await store.findOwner(hashOf('first'))
+    const first = await store.findLive(hashOf('first'))
     await store.touch(first?.keyId ?? 0, now)
     const later = new Date(now.getTime() + 1)
     expect(await store.replace(id, hashOf('second'), later)).toEqual({ created_at: later })
-    expect(await store.findOwner(hashOf('first'))).toBeUndefined()
-    expect((await store.findOwner(hashOf('second')))?.user.id).toBe(id)
+    expect(await store.findLive(hashOf('first'))).toBeUndefined()
+    expect((await store.findLive(hashOf('second')))?.userId).toBe(id)
     expect(await keysOf(database, id)).toEqual([
       {
         id: first?.keyId,
@@ -81,7 +81,7 @@ describeOverDatabases('a key that replaces another', open => {
     await store.replace(other, hashOf('theirs'), now)
     await store.replace(id, hashOf('mine'), now)
     await store.revoke(id)
-    expect((await store.findOwner(hashOf('theirs')))?.user.id).toBe(other)
+    expect((await store.findLive(hashOf('theirs')))?.userId).toBe(other)
   })
 
   it('of 50 at once each succeeds and exactly one is live', async () => {
@@ -130,7 +130,7 @@ describeOverDatabases('a key that replaces another', open => {
     const users = createUserStore(database)
     const sessions = createSessionStore(database)
     await store.replace(id, hashOf(`${id} start`), now)
-    const keyId = (await store.findOwner(hashOf(`${id} start`)))?.keyId ?? 0
+    const keyId = (await store.findLive(hashOf(`${id} start`)))?.keyId ?? 0
     await Promise.all(
       Array.from({ length: 10 }, (_, i) => [
         store.replace(id, hashOf(`${id} crowd ${i}`), now),
@@ -148,7 +148,7 @@ describeOverDatabases('a key that replaces another', open => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
-    expect(await store.findOwner(hashOf(`${id} to revoke`))).toBeUndefined()
+    expect(await store.findLive(hashOf(`${id} to revoke`))).toBeUndefined()
     await store.revoke(id)
     expect(await keysOf(database, id)).toMatchObject([{ revoked: 1 }])
   })
@@ -179,7 +179,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
       Array.from({ length: 20 }, (_, i) => store.replace(id, hashOf(`waiting ${i}`), now)),
     )
     try {
-      for (let i = 0; i < 3; i += 1) await store.findOwner(hashOf('somebody else’s'))
+      for (let i = 0; i < 3; i += 1) await store.findLive(hashOf('somebody else’s'))
     } finally {
       await holder.query('commit')
       await waiting

@@ -102,33 +102,22 @@ describeOverDatabases('the records of keys', open => {
   })
   afterAll(() => database.close())
 
-  it('a live key of an active user is that user', async () => {
-    expect(await store.findOwner(hashKey('live'))).toEqual({
-      keyId: expect.any(Number),
-      user: {
-        id,
-        email: 'a@b.c',
-        plan: 'free',
-        is_active: 1,
-        daily_usage: 0,
-        last_usage_date: null,
-        created_at: expect.any(Date),
-      },
-    })
-  })
-
-  it('a revoked key, an unknown one, and one of an inactive user are nobody', async () => {
-    expect(await store.findOwner(hashKey('revoked'))).toBeUndefined()
-    expect(await store.findOwner(hashKey('unknown'))).toBeUndefined()
+  it('a live key is its user’s, active or not', async () => {
+    const live = { keyId: expect.any(Number), userId: id }
+    expect(await store.findLive(hashKey('live'))).toEqual(live)
     const users = createUserStore(database)
     await users.update(id, { is_active: 0 })
-    expect(await store.findOwner(hashKey('live'))).toBeUndefined()
+    expect(await store.findLive(hashKey('live'))).toEqual(live)
     await users.update(id, { is_active: 1 })
-    expect(await store.findOwner(hashKey('live'))).toBeDefined()
+  })
+
+  it('a revoked key and an unknown one are nobody’s', async () => {
+    expect(await store.findLive(hashKey('revoked'))).toBeUndefined()
+    expect(await store.findLive(hashKey('unknown'))).toBeUndefined()
   })
 
   it('the time of a use never goes back', async () => {
-    const keyId = (await store.findOwner(hashKey('live')))?.keyId ?? 0
+    const keyId = (await store.findLive(hashKey('live')))?.keyId ?? 0
     const lastUsed = async () =>
       (
         await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [keyId])

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import type { Database, Queryable } from '../../src/backing/database.ts'
 import type { Backing } from '../../src/backing/open.ts'
 import { openBacking } from '../../src/backing/open.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -26,6 +27,8 @@ export interface TestGateway {
   readonly adminToken: string
   /** Every line that was logged. */
   readonly log: string[]
+  /** Every statement that the gateway sent, the feed's heartbeats aside. */
+  readonly statements: string[]
   /** Statements on the gateway's own database: what is in the store afterwards. */
   sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
   /** The gateway's clock; move it rather than sleep. */
@@ -76,13 +79,14 @@ ${yaml}`,
   })
   const clock = { at: Date.now(), now: () => clock.at }
   let backing: Backing | undefined
+  const statements: string[] = []
   const server = await startServer({
     config: loaded.config,
     clock,
     logger: createLogger({ level: 'info', requests: true }, output),
     open: async (...parts) => {
       backing = await openBacking(...parts)
-      return backing
+      return { ...backing, database: noting(backing.database, statements) }
     },
   })
   const opened = backing as unknown as Backing
@@ -93,6 +97,7 @@ ${yaml}`,
     log,
     clock,
     backing: opened,
+    statements,
     sql: (text, values) => opened.database.query(text, values),
     async stop() {
       await server.stop()
@@ -104,3 +109,17 @@ ${yaml}`,
 /** Off, for tests of everything else: hundreds of requests come from one address. */
 const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
+
+function noting(database: Database, statements: string[]): Database {
+  const notingOf = (queryable: Queryable): Queryable => ({
+    query(sql, values) {
+      if (!sql.includes('pg_notify')) statements.push(sql)
+      return queryable.query(sql, values)
+    },
+  })
+  return {
+    ...database,
+    ...notingOf(database),
+    transaction: (work, options) => database.transaction(tx => work(notingOf(tx)), options),
+  }
+}

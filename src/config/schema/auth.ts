@@ -17,6 +17,23 @@ const hashing = section(
   { description: 'How much Argon2 may take of the machine.', default: {} },
 )
 
+const remember = section(
+  {
+    users: Type.Integer({
+      description:
+        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 500 bytes each.',
+      minimum: 1,
+      default: 100_000,
+    }),
+    tokens: Type.Integer({
+      description: 'Access tokens found good: at most so many per process, some 1 KiB each.',
+      minimum: 1,
+      default: 50_000,
+    }),
+  },
+  { description: 'What is remembered until the database says that it changed.', default: {} },
+)
+
 const rateLimits = section(
   {
     register: rate('Registrations per client address.', '300/1m'),
@@ -52,10 +69,11 @@ export const auth = section(
     }),
     key_secret: Type.String({
       description:
-        'Encrypts the signing keys that are kept in the database. Empty: kept as they are, with a warning.',
+        'Encrypts the signing keys and webhook secrets that are kept in the database. Empty: kept as they are, with a warning.',
       default: '',
     }),
     hashing,
+    remember,
     rate_limits: rateLimits,
   },
   { description: 'Accounts and sessions.', default: {} },

@@ -45,6 +45,11 @@ export const storage = section(
       description: 'The database of record. Empty: an embedded one in data_dir.',
       default: '',
     }),
+    postgres_listen: formatted('postgres', {
+      description:
+        'A direct address of the same database, to listen at, where `postgres` goes through a transaction pooler. Empty: as `postgres`.',
+      default: '',
+    }),
     pool: Type.Integer({ description: 'Connections to Postgres per process.', minimum: 1, default: 10 }),
     redis,
     data_dir: Type.String({

@@ -1,0 +1,61 @@
+// The results as a chart: each row's CPU per request against the base, a dot for the median, a line for the quartiles.
+
+const left = 270
+const right = 90
+const width = 900
+const step = 26
+const top = 58
+
+/**
+ * @param {readonly import('./report.mjs').Reported[]} rows
+ * @param {string} base
+ * @returns {string} SVG
+ */
+export function chart(rows, base) {
+  const all = rows.flatMap(({ ratio }) => [ratio.lowerQuartile, ratio.upperQuartile])
+  const low = Math.min(0.1, ...all)
+  const high = Math.max(2, ...all)
+  // Ratios: twice as much is as far to the right as half as much is to the left.
+  const x = (/** @type {number} */ ratio) =>
+    left + (Math.log(ratio / low) / Math.log(high / low)) * (width - left - right)
+  const height = top + rows.length * step + 30
+  const ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].filter(tick => tick >= low && tick <= high)
+  const grid = ticks.map(
+    tick =>
+      `<line x1="${at(x(tick))}" x2="${at(x(tick))}" y1="${top - 12}" y2="${height - 24}" stroke="${tick === 1 ? '#555' : '#ddd'}"/>` +
+      text(x(tick), height - 8, `${tick}×`, 'middle', '#555'),
+  )
+  const marks = rows.map(({ name, ratio }, index) => {
+    const y = top + index * step
+    const colour = name.startsWith('gateway') ? '#b3261e' : '#37618e'
+    return (
+      text(left - 12, y + 4, name, 'end', '#222') +
+      `<line x1="${at(x(ratio.lowerQuartile))}" x2="${at(x(ratio.upperQuartile))}" y1="${y}" y2="${y}" stroke="${colour}" stroke-width="3"/>` +
+      `<circle cx="${at(x(ratio.median))}" cy="${y}" r="5" fill="${colour}"/>` +
+      text(width - 12, y + 4, ratio.median.toFixed(2), 'end', '#222')
+    )
+  })
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">
+<rect width="${width}" height="${height}" fill="#fff"/>
+${text(12, 22, `CPU per request against bare ${base} (median, quartiles; less is better)`, 'start', '#222')}
+${[...grid, ...marks].join('\n')}
+</svg>
+`
+}
+
+/**
+ * @param {number} x
+ * @param {number} y
+ * @param {string} words
+ * @param {'start' | 'middle' | 'end'} anchor
+ * @param {string} colour
+ */
+function text(x, y, words, anchor, colour) {
+  const safe = words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+  return `<text x="${at(x)}" y="${y}" text-anchor="${anchor}" fill="${colour}">${safe}</text>`
+}
+
+/** @param {number} position */
+function at(position) {
+  return position.toFixed(1)
+}

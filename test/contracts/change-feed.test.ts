@@ -1,0 +1,230 @@
+// CONTRACT §8: which changes are notified, and that they are heard, over both databases.
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type ChangeFeed, createChangeFeed } from '../../src/backing/change-feed.ts'
+import type { Database } from '../../src/backing/database.ts'
+import type { EmbeddedDatabase } from '../../src/backing/pglite.ts'
+import { postgresListener } from '../../src/backing/postgres-listener.ts'
+import { createApiTokenStore } from '../../src/identity/api-token-store.ts'
+import { createUsageStore } from '../../src/usage/usage-store.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+describeOverDatabases('the change feed', open => {
+  let database: Database
+  let feed: ChangeFeed
+  const heard: string[] = []
+  const states: string[] = []
+  let gaps = 0
+  let made = 0
+  let id: number
+
+  beforeAll(async () => {
+    database = await open()
+    feed = startFeed()
+    feed.subscribe(
+      change => heard.push(change),
+      () => {
+        gaps += 1
+      },
+    )
+    await vi.waitUntil(() => feed.isTrusted(), { timeout: 2_000, interval: 10 })
+  })
+  afterAll(async () => {
+    await feed?.close()
+    await database?.close()
+  })
+  beforeEach(async () => {
+    id = await newUser()
+  })
+
+  function startFeed(): ChangeFeed {
+    const listen =
+      database.kind === 'embedded'
+        ? (database as EmbeddedDatabase).listen
+        : postgresListener((database as Database & { url: string }).url)
+    return createChangeFeed({
+      listen,
+      database,
+      now: () => performance.now(),
+      onState: state => states.push(state),
+    })
+  }
+
+  async function newUser(): Promise<number> {
+    made += 1
+    const [row] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash) values ($1, 'none') returning id`,
+      [`user${made}@example.com`],
+    )
+    return row?.id ?? expect.unreachable()
+  }
+
+  /** What was heard of some work, all of it. */
+  async function heardOf(work: () => Promise<unknown>): Promise<string[]> {
+    await feed.catchUp()
+    heard.length = 0
+    await work()
+    await feed.catchUp()
+    return [...heard]
+  }
+
+  const set = (assignments: string) => () =>
+    database.query(`update users set ${assignments} where id = $1`, [id])
+  const insertKey = (hash: string, revoked = 0) =>
+    database.query('insert into api_tokens (user_id, token_hash, revoked) values ($1, $2, $3)', [
+      id,
+      hash,
+      revoked,
+    ])
+  const onKey = (assignments: string, hash: string) => () =>
+    database.query(`update api_tokens set ${assignments} where token_hash = $1`, [hash])
+
+  describe('of a user', () => {
+    it.each([
+      ["email = 'another@example.com'"],
+      ["plan = 'pro'"],
+      ['is_active = 0'],
+      ["is_active = 0, plan = 'premium', password_hash = 'other'"],
+    ])('hears of %s, once', async assignments => {
+      expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
+      expect(await heardOf(set(assignments))).toEqual([])
+    })
+
+    it('hears of an activation', async () => {
+      await set('is_active = 0')()
+      expect(await heardOf(set('is_active = 1'))).toEqual([`user ${id}`])
+    })
+
+    it.each([
+      ['less on the same day', 'daily_usage = 1'],
+      ['none on the same day', 'daily_usage = 0'],
+      ['a reset', 'daily_usage = 0, last_usage_date = null'],
+      ['no date', 'last_usage_date = null'],
+      ['an earlier day', "last_usage_date = date '2096-02-27'"],
+      ['more on an earlier day', "daily_usage = 9, last_usage_date = date '2096-02-27'"],
+    ])('hears of usage that falls: %s', async (_, assignments) => {
+      await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
+      expect(await heardOf(set(assignments))).toEqual([`user ${id}`])
+    })
+
+    it('hears nothing of counted uses: the first, the next, and one after midnight', async () => {
+      const usage = createUsageStore(database)
+      const uses = async () => {
+        for (let use = 0; use < 3; use += 1) await usage.count(id, '2096-02-28', 3)
+        expect(await usage.count(id, '2096-02-28', 3)).toMatchObject({ counted: false })
+        expect(await usage.count(id, '2096-02-29', 3)).toEqual({
+          counted: true,
+          record: { daily_usage: 1, last_usage_date: '2096-02-29' },
+        })
+      }
+      expect(await heardOf(uses)).toEqual([])
+    })
+
+    it.each([
+      ["password_hash = 'other'"],
+      ['session_epoch = session_epoch + 1'],
+      ['created_at = now()'],
+      ['email = email, plan = plan, is_active = is_active'],
+      ["daily_usage = 5, last_usage_date = date '2096-02-29'"],
+    ])('hears nothing of %s', async assignments => {
+      await set("daily_usage = 2, last_usage_date = date '2096-02-28'")()
+      expect(await heardOf(set(assignments))).toEqual([])
+    })
+
+    it('hears nothing of an insertion', async () => {
+      expect(await heardOf(newUser)).toEqual([])
+    })
+
+    it('hears of a deletion, and of the keys that go with it', async () => {
+      await insertKey(`revoked ${id}`.replace(' ', ''), 1)
+      await insertKey(`live${id}`)
+      const changes = await heardOf(() => database.query('delete from users where id = $1', [id]))
+      expect(changes.sort()).toEqual([`key live${id}`, `key revoked${id}`, `user ${id}`])
+    })
+
+    it('hears of each of many that one statement changes', async () => {
+      const ids = [id, await newUser(), await newUser()]
+      const changes = await heardOf(() =>
+        database.query("update users set plan = 'pro' where id = any($1)", [ids]),
+      )
+      expect(changes.sort()).toEqual(ids.map(each => `user ${each}`).sort())
+    })
+
+    it('hears nothing of what was rolled back', async () => {
+      const changes = await heardOf(() =>
+        database
+          .transaction(async tx => {
+            await tx.query("update users set plan = 'pro' where id = $1", [id])
+            throw new Error('back')
+          })
+          .catch(() => {}),
+      )
+      expect(changes).toEqual([])
+    })
+  })
+
+  describe('of a key', () => {
+    it('hears of its insertion, revocation and deletion', async () => {
+      const hash = `hash${id}`
+      expect(await heardOf(() => insertKey(hash))).toEqual([`key ${hash}`])
+      expect(await heardOf(onKey('revoked = 1', hash))).toEqual([`key ${hash}`])
+      expect(
+        await heardOf(() => database.query('delete from api_tokens where token_hash = $1', [hash])),
+      ).toEqual([`key ${hash}`])
+    })
+
+    it('hears of both where one takes the place of another', async () => {
+      const store = createApiTokenStore(database)
+      await store.replace(id, `first${id}`, new Date())
+      const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
+      expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
+    })
+
+    it('hears of both hashes where one is written over, and of a key that is given to another user', async () => {
+      await insertKey(`old${id}`)
+      const changes = await heardOf(onKey(`token_hash = 'new${id}'`, `old${id}`))
+      expect(changes.sort()).toEqual([`key new${id}`, `key old${id}`])
+      const other = await newUser()
+      expect(await heardOf(onKey(`user_id = ${other}`, `new${id}`))).toEqual([`key new${id}`])
+    })
+
+    it('hears nothing of its use', async () => {
+      await insertKey(`used${id}`)
+      const store = createApiTokenStore(database)
+      const keyId = (await store.findLive(`used${id}`))?.keyId ?? 0
+      expect(await heardOf(() => store.touch(keyId, new Date()))).toEqual([])
+      expect(await heardOf(onKey('created_at = now()', `used${id}`))).toEqual([])
+    })
+  })
+
+  it('has heard of a change when catching up with it ends, also of many at once', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, newUser))
+    heard.length = 0
+    await Promise.all(
+      ids.map(async each => {
+        await database.query('update users set is_active = 0 where id = $1', [each])
+        await feed.catchUp()
+        expect(heard).toContain(`user ${each}`)
+      }),
+    )
+  })
+
+  it('is trusted within a second of its start, and no more when it is closed, without a word', async () => {
+    const another = startFeed()
+    const told = states.length
+    expect(another.isTrusted()).toBe(false)
+    await expect.poll(() => another.isTrusted(), { timeout: 1_000, interval: 5 }).toBe(true)
+    await another.close()
+    expect(another.isTrusted()).toBe(false)
+    await another.catchUp()
+    expect(states.slice(told)).toEqual([])
+  })
+
+  it('takes an emptied table for a gap', async () => {
+    for (const sql of ['truncate api_tokens', 'truncate users cascade']) {
+      const before = gaps
+      expect(await heardOf(() => database.query(sql))).toEqual([])
+      expect(gaps).toBeGreaterThan(before)
+      expect(feed.isTrusted()).toBe(true)
+    }
+  })
+})

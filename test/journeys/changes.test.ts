@@ -1,0 +1,397 @@
+// CONTRACT §3: a change of a user or a key is in force at once where it was made, and everywhere within 50 ms.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Answer, call, giveKey, newUser, type TestUser } from '../support/client.ts'
+import { watchEventLoop } from '../support/event-loop.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
+import { type StallingRelay, startStallingRelay } from '../support/stalling-relay.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+type Credential = { token: string } | { headers: { 'x-api-key': string } }
+
+const get = (gateway: TestGateway, path: string, as: Credential): Promise<Answer> =>
+  call(gateway.url, 'GET', path, as)
+
+/** Once the feed is trusted, a user seen before costs nothing. */
+async function remembers(gateway: TestGateway, user: TestUser): Promise<void> {
+  const cost = async () => {
+    const before = gateway.statements.length
+    expect((await get(gateway, '/any/x', { token: user.access })).status).toBe(200)
+    return gateway.statements.length - before
+  }
+  await expect.poll(cost, { timeout: 5_000, interval: 10 }).toBe(0)
+}
+
+/** Milliseconds after a commit in which an answer may still be of the state before. */
+const grace = 50
+
+describeOverSetups('a change', setup => {
+  let stores: Stores
+  let upstream: Upstream
+  let replicas: TestGateway[] = []
+  /** Another program's. */
+  let program: Client | undefined
+  const loop = watchEventLoop()
+  let first: TestGateway
+
+  beforeAll(async () => {
+    stores = await setup.open()
+    upstream = await startUpstream()
+    const count = stores.postgres === '' ? 1 : 2
+    replicas = await Promise.all(
+      Array.from({ length: count }, () => startGateway(routes(upstream.url), stores)),
+    )
+    first = replicas[0] ?? expect.unreachable()
+    if (stores.postgres === '') return
+    program = new Client({ connectionString: stores.postgres })
+    await program.connect()
+  })
+  afterAll(async () => {
+    loop.stop()
+    await program?.end()
+    await Promise.all(replicas.map(replica => replica.stop()))
+    await upstream?.close()
+    if (stores !== undefined) await setup.drop(stores)
+  })
+
+  const sql = (text: string, values: unknown[]) =>
+    program === undefined ? first.sql(text, values) : program.query(text, values)
+
+  /**
+   * Commits one change after the other, and asks every replica every 5 ms: what was sent after the time that it has is
+   * answered from the new state.
+   */
+  async function inForce(
+    path: string,
+    as: Credential,
+    changes: readonly { sql: string; values: unknown[]; status: number }[],
+    rounds: number,
+  ): Promise<void> {
+    const late: string[] = []
+    let told = 0
+    for (let round = 0; round < rounds; round += 1) {
+      const change = changes[round % changes.length] ?? expect.unreachable()
+      await sql(change.sql, change.values)
+      const committed = performance.now()
+      const asked: Promise<void>[] = []
+      while (performance.now() - committed < 2 * grace) {
+        for (const replica of replicas) {
+          const sent = performance.now()
+          asked.push(
+            get(replica, path, as).then(({ status }) => {
+              if (status === change.status || sent - committed < grace) return
+              const delay = loop.delayBetween(committed, sent)
+              if (delay > 20) told += 1
+              else late.push(`${status} ${(sent - committed).toFixed(1)} ms after: ${change.sql}`)
+            }),
+          )
+        }
+        await sleep(5)
+      }
+      await Promise.all(asked)
+    }
+    expect(late).toEqual([])
+    if (told > 0) console.warn(`${told} answers of before where the process was delayed by more than 20 ms`)
+    expect(told).toBeLessThan(rounds)
+  }
+
+  it('of is_active by raw SQL is in force everywhere within 50 ms', async () => {
+    const user = await newUser(first)
+    for (const replica of replicas) await remembers(replica, user)
+    const to = (flag: number, status: number) => ({
+      sql: 'update users set is_active = $2 where id = $1',
+      values: [user.id, flag],
+      status,
+    })
+    await inForce('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
+  })
+
+  it('of the plan by raw SQL is in force everywhere within 50 ms', async () => {
+    const user = await newUser(first, 'pro')
+    for (const replica of replicas) await remembers(replica, user)
+    const to = (plan: string, status: number) => ({
+      sql: 'update users set plan = $2 where id = $1',
+      values: [user.id, plan],
+      status,
+    })
+    await inForce('/pro', { token: user.access }, [to('free', 403), to('pro', 200)], 20)
+  })
+
+  it('of a key by raw SQL, its coming included, is in force everywhere within 50 ms', async () => {
+    const user = await newUser(first, 'pro')
+    for (const replica of replicas) await remembers(replica, user)
+    const key = `peage_key_of_${user.id}`
+    const as = { headers: { 'x-api-key': key } }
+    expect((await get(first, '/any/x', as)).status).toBe(401)
+    await giveKey(first, user, key)
+    const to = (revoked: number, status: number) => ({
+      sql: 'update api_tokens set revoked = $2 where user_id = $1',
+      values: [user.id, revoked],
+      status,
+    })
+    await inForce('/any/x', as, [to(0, 200), to(1, 401)], 20)
+  })
+
+  it('of the usage by raw SQL, a reset, is in force everywhere within 50 ms', async () => {
+    const user = await newUser(first)
+    const as = { token: user.access }
+    for (const replica of replicas) await remembers(replica, user)
+    expect((await get(first, '/courses/1', as)).status).toBe(200)
+    for (let round = 0; round < 10; round += 1) {
+      // Refused twice: the second time from memory.
+      for (const replica of [...replicas, ...replicas]) {
+        expect((await get(replica, '/courses/1', as)).status).toBe(429)
+      }
+      await sql('update users set daily_usage = 0 where id = $1', [user.id])
+      await sleep(grace)
+      expect((await get(replicas[round % replicas.length] ?? first, '/courses/1', as)).status).toBe(200)
+    }
+  })
+
+  it('of a deleted user is in force everywhere within 50 ms, for the token and for the key', async () => {
+    const user = await newUser(first, 'pro')
+    const key = { headers: { 'x-api-key': `peage_gone_${user.id}` } }
+    await giveKey(first, user, key.headers['x-api-key'])
+    for (const replica of replicas) {
+      await remembers(replica, user)
+      expect((await get(replica, '/any/x', key)).status).toBe(200)
+    }
+    await sql('delete from users where id = $1', [user.id])
+    await sleep(grace)
+    for (const replica of replicas) {
+      expect((await get(replica, '/any/x', { token: user.access })).body.error).toBe(
+        'Utilisateur introuvable',
+      )
+      expect((await get(replica, '/any/x', key)).body.error).toBe('Token invalide ou expiré')
+    }
+  })
+
+  it('that an operator makes is in force in the very next request on the same replica', async () => {
+    const user = await newUser(first, 'pro')
+    await remembers(first, user)
+    const patch = async (body: object) => {
+      const answer = await call(first.admin, 'PATCH', `/admin/v1/users/${user.id}`, {
+        token: first.adminToken,
+        body,
+      })
+      expect(answer.status).toBe(200)
+    }
+    const status = async () => (await get(first, '/pro', { token: user.access })).status
+    for (let round = 0; round < 20; round += 1) {
+      await patch({ is_active: 0 })
+      expect(await status()).toBe(401)
+      await patch({ is_active: 1 })
+      expect(await status()).toBe(200)
+      await patch({ plan: 'premium' })
+      expect(await status()).toBe(403)
+      await patch({ plan: 'pro' })
+      expect(await status()).toBe(200)
+    }
+  })
+
+  it('that a user makes to the own key is in force in the very next request on the same replica', async () => {
+    const user = await newUser(first, 'pro')
+    await remembers(first, user)
+    const path = '/api/v1/user/api-token'
+    const as = { token: user.access }
+    const withKey = async (key: unknown) =>
+      (await get(first, '/any/x', { headers: { 'x-api-key': String(key) } })).status
+    let before: unknown
+    for (let round = 0; round < 10; round += 1) {
+      const { body } = await call(first.url, 'POST', path, as)
+      if (before !== undefined) expect(await withKey(before)).toBe(401)
+      expect(await withKey(body.api_token)).toBe(200)
+      before = body.api_token
+    }
+    expect((await call(first.url, 'DELETE', path, as)).status).toBe(200)
+    expect(await withKey(before)).toBe(401)
+  })
+
+  describe('without one, a request', () => {
+    /** What goes on beside requests. */
+    const background = /webhook_deliveries|delete from refresh_tokens|set last_used_at/
+    const costOf = async (work: () => Promise<unknown>) => {
+      const before = first.statements.length
+      await work()
+      return first.statements.slice(before).filter(statement => !background.test(statement))
+    }
+
+    it('of a bearer or a key that was seen before costs no statement', async () => {
+      const user = await newUser(first, 'pro')
+      const key = `peage_seen_${user.id}`
+      await giveKey(first, user, key)
+      await remembers(first, user)
+      await get(first, '/any/x', { headers: { 'x-api-key': key } })
+      const cost = await costOf(async () => {
+        for (let request = 0; request < 20; request += 1) {
+          expect((await get(first, '/pro', { token: user.access })).status).toBe(200)
+          expect((await get(first, '/pro', { headers: { 'x-api-key': key } })).status).toBe(200)
+        }
+      })
+      expect(cost).toEqual([])
+    })
+
+    it('of a free user whose day is spent costs no statement from the second refusal on', async () => {
+      const user = await newUser(first)
+      await remembers(first, user)
+      const course = async () => (await get(first, '/courses/1', { token: user.access })).status
+      expect(await costOf(async () => expect(await course()).toBe(200))).toHaveLength(1)
+      expect(await costOf(async () => expect(await course()).toBe(429))).toHaveLength(1)
+      const cost = await costOf(async () => {
+        for (let request = 0; request < 20; request += 1) expect(await course()).toBe(429)
+      })
+      expect(cost).toEqual([])
+    })
+
+    it('of a key that nobody has costs no statement the second time', async () => {
+      const as = { headers: { 'x-api-key': 'peage_nobody' } }
+      await remembers(first, await newUser(first))
+      expect((await get(first, '/any/x', as)).status).toBe(401)
+      expect(await costOf(async () => expect((await get(first, '/any/x', as)).status).toBe(401))).toEqual([])
+    })
+
+    it('is one of 200 at once, and their user is read once', async () => {
+      await remembers(first, await newUser(first))
+      const user = await newUser(first, 'pro')
+      const key = `peage_crowd_${user.id}`
+      await giveKey(first, user, key)
+      const crowd = (as: Credential) => () =>
+        Promise.all(Array.from({ length: 200 }, () => get(first, '/any/x', as)))
+      expect(await costOf(crowd({ token: user.access }))).toHaveLength(1)
+      // The key's record; the owner is known by now.
+      expect(await costOf(crowd({ headers: { 'x-api-key': key } }))).toHaveLength(1)
+    })
+  })
+})
+
+describeWithServices('two replicas that do not hear', () => {
+  let stores: Stores
+  let upstream: Upstream
+  let relay: StallingRelay
+  let replicas: TestGateway[] = []
+  beforeAll(async () => {
+    stores = await services.open()
+    upstream = await startUpstream()
+    relay = await startStallingRelay(stores.postgres)
+    replicas = await Promise.all([
+      startGateway(routes(upstream.url), stores),
+      startGateway(routes(upstream.url), { ...stores, postgres: relay.url }),
+    ])
+  })
+  afterAll(async () => {
+    relay?.flow()
+    await Promise.all(replicas.map(replica => replica.stop()))
+    await relay?.close()
+    await upstream?.close()
+    if (stores !== undefined) await services.drop(stores)
+  })
+
+  it('whose listening backends are terminated know of a deactivation at once, and remember again within 2 s', async () => {
+    const [first] = replicas
+    if (first === undefined) return
+    const user = await newUser(first)
+    for (const replica of replicas) await remembers(replica, user)
+    await first.sql(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'peage listen' and datname = current_database()`,
+    )
+    await first.sql('update users set is_active = 0 where id = $1', [user.id])
+    await sleep(grace)
+    for (let request = 0; request < 20; request += 1) {
+      for (const replica of replicas) {
+        expect((await get(replica, '/any/x', { token: user.access })).status).toBe(401)
+      }
+    }
+    await first.sql('update users set is_active = 1 where id = $1', [user.id])
+    const since = performance.now()
+    for (const replica of replicas) await remembers(replica, user)
+    expect(performance.now() - since).toBeLessThan(2_000)
+    expect(replicas.every(({ log }) => log.some(line => line.includes('changes are heard again')))).toBe(true)
+  })
+
+  it('whose Postgres falls silent answer from memory for 3 s, then 503, and what changed then when it speaks again', async () => {
+    const [hearing, deaf] = replicas
+    if (hearing === undefined || deaf === undefined) return
+    const user = await newUser(hearing)
+    const ask = () => get(deaf, '/any/x', { token: user.access })
+    for (const replica of replicas) await remembers(replica, user)
+    relay.stall()
+    const stalled = performance.now()
+    // From memory: nothing that was asked of Postgres now would be answered.
+    expect((await ask()).status).toBe(200)
+    await hearing.sql('update users set is_active = 0 where id = $1', [user.id])
+    const committed = performance.now()
+    for (;;) {
+      const sent = performance.now()
+      const { status } = await ask()
+      if (status !== 200) {
+        expect(status).toBe(503)
+        break
+      }
+      expect(sent - committed).toBeLessThan(5_000)
+      await sleep(20)
+    }
+    expect(performance.now() - stalled).toBeGreaterThan(2_000)
+    relay.flow()
+    await expect.poll(async () => (await ask()).status, { timeout: 5_000 }).toBe(401)
+    await hearing.sql('update users set is_active = 1 where id = $1', [user.id])
+    await expect.poll(async () => (await ask()).status).toBe(200)
+    await remembers(deaf, user)
+  })
+})
+
+describeWithPostgresBinary('two replicas whose Postgres is killed and comes back', () => {
+  let postgres: Server
+  let upstream: Upstream
+  let replicas: TestGateway[] = []
+  beforeAll(async () => {
+    ;[postgres, upstream] = await Promise.all([startPostgres(inject('postgresBin')), startUpstream()])
+    const stores = { postgres: postgres.url, redis: '' }
+    replicas = await Promise.all([
+      startGateway(routes(upstream.url), stores),
+      startGateway(routes(upstream.url), stores),
+    ])
+  })
+  afterAll(async () => {
+    await Promise.all(replicas.map(replica => replica.stop()))
+    await Promise.all([postgres?.stop(), upstream?.close()])
+  })
+
+  it('answer 503 while it is away, and never again from what they knew before', async () => {
+    const [first] = replicas
+    if (first === undefined) return
+    const user = await newUser(first)
+    const statuses = () =>
+      Promise.all(
+        replicas.map(async replica => (await get(replica, '/any/x', { token: user.access })).status),
+      )
+    for (const replica of replicas) await remembers(replica, user)
+    await postgres.kill()
+    await expect.poll(statuses, { timeout: 1_000, interval: 5 }).toEqual([503, 503])
+    await postgres.restart()
+    const program = new Client({ connectionString: postgres.url })
+    await program.connect()
+    await program.query('update users set is_active = 0 where id = $1', [user.id])
+    const seen = new Set<number>()
+    await expect
+      .poll(
+        async () => {
+          const now = await statuses()
+          for (const status of now) seen.add(status)
+          return now
+        },
+        { timeout: 5_000, interval: 5 },
+      )
+      .toEqual([401, 401])
+    expect(seen).not.toContain(200)
+    await program.query('update users set is_active = 1 where id = $1', [user.id])
+    await program.end()
+    await expect.poll(statuses, { timeout: 5_000, interval: 5 }).toEqual([200, 200])
+    for (const replica of replicas) await remembers(replica, user)
+  })
+})

@@ -1,0 +1,70 @@
+// A TCP relay that can stop passing bytes on without a word, as a network does that drops packets.
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface StallingRelay {
+  /** The server's URL, through the relay. */
+  readonly url: string
+  /** Connections that were ever made to it. */
+  readonly made: number
+  /** Accepts, takes, and passes nothing on, either way. */
+  stall(): void
+  /** Passes on what it holds back, and everything from then on. */
+  flow(): void
+  close(): Promise<void>
+}
+
+export async function startStallingRelay(target: string): Promise<StallingRelay> {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  let isStalled = false
+  let made = 0
+  let held: (() => void)[] = []
+
+  function pass(work: () => void): void {
+    if (isStalled) held.push(work)
+    else work()
+  }
+
+  const server = createServer(client => {
+    made += 1
+    const upstream = connect(Number(port), hostname)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => {})
+      from.on('data', bytes => pass(() => to.write(bytes)))
+      from.on('close', () => {
+        sockets.delete(from)
+        pass(() => to.destroy())
+      })
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String((server.address() as { port: number }).port)
+  return {
+    url: url.href,
+    get made() {
+      return made
+    },
+    stall() {
+      isStalled = true
+    },
+    flow() {
+      isStalled = false
+      const works = held
+      held = []
+      for (const work of works) work()
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
