@@ -24,7 +24,8 @@
  * @typedef {object} Row one kind of request to one contender
  * @property {string} name
  * @property {import('./processes.mjs').Running} running
- * @property {Question} question
+ * @property {Question} question what is asked, and checked
+ * @property {Question[]} [others] asked as well, in turns by connection: other users' same question
  * @property {number} status of the right answer
  * @property {boolean} fillsItsCore whether a round counts only where it had its core to itself
  * @property {import('./checks.mjs').Check[]} checks

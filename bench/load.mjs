@@ -7,7 +7,7 @@ import { cpuSeconds, peakMemory } from './costs.mjs'
  * @typedef {object} Slice one measurement
  * @property {number} port
  * @property {number[]} pids whose CPU is taken
- * @property {import('./contender.mjs').Question} question
+ * @property {import('./contender.mjs').Question[]} questions in turns by connection
  * @property {number} status of the right answer
  * @property {number} connections
  * @property {number} [perSecond] requests; omitted: as many as are answered
@@ -40,11 +40,13 @@ process.on('SIGINT', () => {})
  * @param {Slice} slice
  * @returns {Promise<Measured>}
  */
-async function run({ port, pids, question, status, connections, perSecond, warmUp, time }) {
+async function run({ port, pids, questions, status, connections, perSecond, warmUp, time }) {
   const state = { latencies: /** @type {number[]} */ ([]), failure: '' }
-  const bytes = written(question)
-  const asks = { port, bytes, status: String(status), state }
-  const clients = Array.from({ length: connections }, () => openClient(asks))
+  const asked = questions.map(written)
+  const clients = Array.from({ length: connections }, (_, at) => {
+    const bytes = /** @type {Buffer} */ (asked[at % asked.length])
+    return openClient({ port, bytes, status: String(status), state })
+  })
   const stopAsking = perSecond === undefined ? keepAsking(clients) : askAtRate(clients, perSecond)
   await after(warmUp)
   // Count and CPU are read in one go: nothing is served in between.

@@ -13,15 +13,17 @@ import { strict as assert } from 'node:assert'
  * @property {Caller} premium
  * @property {Caller & { key: string }} pro with an API key
  * @property {Caller} inactive whose token was good
+ * @property {Caller[]} crowd of free users
  *
  * @typedef {{ port: number, admin: number, adminToken: string }} Admin the ports of a gateway
  */
 
 /**
  * @param {Admin} admin
+ * @param {number} crowded how many more free users
  * @returns {Promise<Callers>}
  */
-export async function createCallers(admin) {
+export async function createCallers(admin, crowded) {
   const free = await createCaller(admin, 'free')
   const premium = await createCaller(admin, 'premium')
   const pro = await createCaller(admin, 'pro')
@@ -32,7 +34,9 @@ export async function createCallers(admin) {
     method: 'POST',
     headers: { authorization: `Bearer ${pro.token}` },
   })
-  return { admin, free, premium, pro: { ...pro, key }, inactive }
+  const crowd = []
+  for (let at = 0; at < crowded; at += 1) crowd.push(await createCaller(admin, 'free', `free-${at}`))
+  return { admin, free, premium, pro: { ...pro, key }, inactive, crowd }
 }
 
 /**

@@ -21,9 +21,13 @@ const adminToken = 'the-token-of-a-benchmark'
  * @param {object} [options]
  * @param {string} [options.cli] the built command line, from bench/ or absolute
  * @param {number} [options.freeDaily] uses of a free user's day
+ * @param {number} [options.crowded] how many more free users are made
  * @returns {Promise<Gateway>}
  */
-export async function startGateway({ upstream, services }, { cli = builtHere, freeDaily = 1 } = {}) {
+export async function startGateway(
+  { upstream, services },
+  { cli = builtHere, freeDaily = 1, crowded = 0 } = {},
+) {
   const folder = temporaryFolder()
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
@@ -49,7 +53,7 @@ routes:
   )
   const running = await startProgram(cli, ['start', '-c', file])
   const [port = 0, admin = 0] = running.ports
-  return { running, database, callers: await createCallers({ port, admin, adminToken }) }
+  return { running, database, callers: await createCallers({ port, admin, adminToken }, crowded) }
 }
 
 /**
@@ -65,7 +69,7 @@ export function gateway(name, start, cli = builtHere) {
     async start(stage) {
       const usual = await start(stage, { cli })
       // How much of a day is free is one number for all routes: admitted and refused need a gateway each.
-      const generous = await startGateway(stage, { cli, freeDaily: 1_000_000_000 })
+      const generous = await startGateway(stage, { cli, freeDaily: 1_000_000_000, crowded: 23 })
       return [...rowsOf(usual), admitted(generous), await refused(usual)].map(row => ({
         ...row,
         name: rowName(name, row.name),
@@ -127,12 +131,14 @@ function rowsOf({ running, callers: { premium, pro, free, inactive } }) {
  * @param {Gateway} gateway
  * @returns {import('../contender.mjs').Row}
  */
-function admitted({ running, callers: { admin, free } }) {
+function admitted({ running, callers: { admin, free, crowd } }) {
   const question = { path: coursePath('daily'), headers: bearer(free.token) }
   return {
     name: 'free-daily admitted',
     running,
     question,
+    // Uses of one user are one row of the database, and wait for each other.
+    others: crowd.map(({ token }) => ({ ...question, headers: bearer(token) })),
     status: 200,
     // It waits for Redis and Postgres, which want the cores too.
     fillsItsCore: false,
