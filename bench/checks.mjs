@@ -121,6 +121,7 @@ function get(port, { path, headers }) {
       response.on('data', chunk => {
         body += chunk
       })
+      response.on('error', reject)
       response.on('end', () => resolve({ status: response.statusCode, body, headers: response.headers }))
     })
       .on('timeout', function () {

@@ -40,6 +40,7 @@ async function measure() {
     express,
   ]
   const { rows, absent, failed } = await assemble(contenders, stage)
+  process.stderr.write('warming up\n')
   if (!rows.some(({ name }) => name === base)) throw new Error(`nothing to compare with: ${failed.get(base)}`)
   const outcome = await runRounds(rows, { ...flags, base, onRound })
   for (const [name, fault] of outcome.failures) failed.set(name, fault)
@@ -77,6 +78,7 @@ async function assemble(contenders, stage) {
       continue
     }
     try {
+      process.stderr.write(`starting ${asked.join('; ')}\n`)
       for (const row of await contender.start(stage)) {
         if (!asked.includes(row.name)) continue
         const fault = await findFault(row)

@@ -95,9 +95,17 @@ function startLoad() {
      */
     run(slice) {
       return new Promise((resolve, reject) => {
-        const fail = () => reject(new Error('the load generator has ended'))
+        const patience = setTimeout(
+          () => reject(new Error('the load generator is stuck')),
+          slice.time + 60_000,
+        )
+        const fail = () => {
+          clearTimeout(patience)
+          reject(new Error('the load generator has ended'))
+        }
         child.once('exit', fail)
         child.once('message', message => {
+          clearTimeout(patience)
           child.off('exit', fail)
           const { result, error } =
             /** @type {{ result?: import('./load.mjs').Measured, error?: string }} */ (message)

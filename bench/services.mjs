@@ -151,7 +151,11 @@ async function withRedis(url, use) {
  * @param {string} sql
  */
 async function onServer(url, sql) {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 2_000,
+    query_timeout: 60_000,
+  })
   client.on('error', () => {})
   try {
     await client.connect()

@@ -89,6 +89,7 @@ async function send(url, { status, method, headers = {}, body }) {
   const answer = await fetch(url, {
     method,
     headers,
+    signal: AbortSignal.timeout(30_000),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await answer.text()
