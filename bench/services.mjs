@@ -151,17 +151,21 @@ async function withRedis(url, use) {
  * @param {string} sql
  */
 async function onServer(url, sql) {
+  // To make or drop a database, a server waits until every backend has taken note: one that is stuck holds it up.
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 2_000,
-    query_timeout: 60_000,
+    query_timeout: 30_000,
   })
   client.on('error', () => {})
   try {
     await client.connect()
     await client.query(sql)
+  } catch (error) {
+    throw new Error(`${sql}: ${error instanceof Error ? error.message : error}`, { cause: error })
   } finally {
-    await client.end().catch(() => {})
+    const bounded = new Promise(resolve => setTimeout(resolve, 1_000).unref())
+    await Promise.race([client.end().catch(() => {}), bounded])
   }
 }
 
