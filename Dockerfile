@@ -1,4 +1,4 @@
-# Péage in two stages: built with everything, shipped with what production needs.
+# Péage, built with everything and shipped with what production needs. `npm run image:replay` tries it without Docker.
 FROM node:20.20.2-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -6,22 +6,29 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+RUN npm run build
+
+FROM node:20.20.2-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:20.20.2-bookworm-slim
 ENV NODE_ENV=production \
     PEAGE_DATA_DIR=/data \
     PEAGE_HEALTH_URL=http://127.0.0.1:8081/healthz
 WORKDIR /app
-COPY --from=build /app/node_modules ./node_modules
+COPY --from=packages /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json gateway.yaml gateway.schema.json LICENSE ./
 COPY migrations ./migrations
-# The embedded database's folder; unused where DATABASE_URL names a Postgres.
+# The embedded database's folder, and the only one that is written to; unused where DATABASE_URL names a Postgres.
 RUN install -d -o node -g node -m 700 /data
 VOLUME /data
-USER node
+# By number, which Kubernetes' runAsNonRoot can tell from root: it is the image's user `node`.
+USER 1000:1000
 EXPOSE 8080
+STOPSIGNAL SIGTERM
 # Asks the admin listener of gateway.yaml: set PEAGE_HEALTH_URL where admin.listen is another.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "fetch(process.env.PEAGE_HEALTH_URL).then(answer => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

@@ -32,6 +32,7 @@ export function barsOf(ours, expressGateway) {
     { row: bearer, against: rowOf(nginxCached), atMost: 3.6, aim: 2.5 },
     { row: bearer, against: rowOf(caddy), atMost: 0.34 },
     { row: bearer, against: expressGateway, atMost: 0.11 },
+    { row: rowName(ours, 'bearer, two workers'), against: bearer, atMost: 1.15 },
   ]
 }
 

@@ -129,7 +129,10 @@ function openClient({ port, bytes, status, state }) {
   const socket = connect(port, '127.0.0.1')
   socket.setNoDelay(true)
   let asked = 0
-  let received = Buffer.alloc(0)
+  /** @type {Buffer | undefined} what has come of an answer that is not whole */
+  let received
+  /** Bytes of the body; an empty 200 is what a proxy gives that does not know what it was asked for. */
+  let announced = 0
   const client = {
     onAnswer: () => {},
     /** @param {number} at */
@@ -143,16 +146,19 @@ function openClient({ port, bytes, status, state }) {
     },
   }
   socket.on('data', chunk => {
-    received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
-    const { head, body } = lengthsOf(received)
-    const length = head + body
-    if (head === 0 || received.length < length) return
-    // An empty 200 is what a proxy gives that does not know what it was asked for.
-    const isWhole = received.length === length && (status !== '200' || body === bodyLength)
-    if (!isWhole || received.toString('latin1', 9, 12) !== status) {
-      state.failure = `not the answer: ${received.toString('latin1', 0, 200)}`
+    const answer = received === undefined ? chunk : Buffer.concat([received, chunk])
+    const head = answer.indexOf('\r\n\r\n') + 4
+    // Read once: all answers to one question are of one length.
+    if (head >= 4 && announced === 0) announced = announcedBy(answer.toString('latin1', 0, head))
+    if (head < 4 || answer.length < head + announced) {
+      received = answer
+      return
     }
-    received = Buffer.alloc(0)
+    received = undefined
+    const isWhole = answer.length === head + announced && (status !== '200' || announced === bodyLength)
+    if (!isWhole || answer.toString('latin1', 9, 12) !== status) {
+      state.failure = `not the answer: ${answer.toString('latin1', 0, 200)}`
+    }
     state.latencies.push(performance.now() - asked)
     client.onAnswer()
   })
@@ -166,16 +172,9 @@ function openClient({ port, bytes, status, state }) {
   return client
 }
 
-/**
- * Bytes of an answer's head, 0 while it is not there, and of the body that it announces.
- * @param {Buffer} received
- */
-function lengthsOf(received) {
-  const end = received.indexOf('\r\n\r\n')
-  if (end === -1) return { head: 0, body: 0 }
-  const length = /\r\ncontent-length: (\d+)/i.exec(received.toString('latin1', 0, end))?.[1]
-  // Every contender keeps the length that the upstream declares; one that did not would never be done.
-  return { head: end + 4, body: Number(length ?? Number.NaN) }
+/** Every contender keeps the length that the upstream declares; one that did not would never be done. @param {string} head */
+function announcedBy(head) {
+  return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
 }
 
 /** @param {number} milliseconds */

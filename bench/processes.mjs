@@ -24,6 +24,7 @@ export function temporaryFolder() {
 
 /**
  * Starts a program of ours whose standard output goes to a file, as an operator's log does, and waits for its address there.
+ * Its workers count, those that it has by then.
  * @param {string} program a path from bench/, or absolute
  * @param {string[]} words
  * @param {Record<string, string>} env beside what this process has
@@ -41,7 +42,7 @@ export async function startProgram(program, words = [], env = {}) {
   closeSync(output)
   const stop = stopping(child, folder.remove)
   const ports = await portsIn(log, child)
-  return { port: ports[0] ?? 0, ports, pids: [/** @type {number} */ (child.pid)], stop }
+  return { port: ports[0] ?? 0, ports, pids: processTree(/** @type {number} */ (child.pid)), stop }
 }
 
 /**

@@ -38,7 +38,9 @@ async function openPostgres() {
       return { url, origin: 'found on 127.0.0.1:5432' }
   }
   const bin = findPostgres()
-  return bin === undefined ? undefined : { url: await startPostgres(bin), origin: 'started for this run' }
+  return bin === undefined
+    ? undefined
+    : { url: (await startPostgres(bin)).url, origin: 'started for this run' }
 }
 
 async function openRedis() {
@@ -50,11 +52,14 @@ async function openRedis() {
   const program = findProgram('redis-server')
   return program === undefined
     ? undefined
-    : { url: await startRedis(program), origin: 'started for this run' }
+    : { url: (await startRedis(program)).url, origin: 'started for this run' }
 }
 
-/** @param {string} bin */
-async function startPostgres(bin) {
+/**
+ * @param {string} bin
+ * @param {readonly string[]} extra settings, `name=value`
+ */
+export async function startPostgres(bin, extra = []) {
   const folder = temporaryFolder()
   const as = unprivilegedUser()
   if (as !== undefined) chownSync(folder.path, as.uid, as.gid)
@@ -70,8 +75,8 @@ async function startPostgres(bin) {
   ]
   await run(join(bin, 'initdb'), words, { cwd: folder.path, ...as })
   const port = await freePort()
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200']
-  await startServer(
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', ...extra]
+  const { pids } = await startServer(
     join(bin, 'postgres'),
     ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])],
     { port, cwd: folder.path, ...(as === undefined ? {} : { as }) },
@@ -81,16 +86,16 @@ async function startPostgres(bin) {
   for (let tries = 0; tries < 100 && !(await onServer(url, 'select 1').then(yes, no)); tries += 1) {
     await new Promise(resolve => setTimeout(resolve, 50))
   }
-  return url
+  return { url, pid: pids[0] ?? 0 }
 }
 
 /** @param {string} program */
-async function startRedis(program) {
+export async function startRedis(program) {
   const folder = temporaryFolder()
   const port = await freePort()
   const words = `--port ${port} --bind 127.0.0.1 --dir ${folder.path} --appendonly no`.split(' ')
-  await startServer(program, [...words, '--save', ''], { port })
-  return `redis://127.0.0.1:${port}`
+  const { pids } = await startServer(program, [...words, '--save', ''], { port })
+  return { url: `redis://127.0.0.1:${port}`, pid: pids[0] ?? 0 }
 }
 
 /** @param {string} server */

@@ -3,16 +3,15 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
-import type { LogRequest } from './access-log.ts'
-import type { Endpoint } from './endpoints/auth.ts'
-import type { GuardedEndpoint } from './endpoints/guarded-endpoint.ts'
-import { authPrefix, jwksPath } from './endpoints/own-paths.ts'
-import type { Arrivals } from './gate/arrival.ts'
+import { authOperations } from './endpoints/auth-operations.ts'
+import { showKeys } from './endpoints/jwks.ts'
+import { jwksPath, type OwnEndpoints } from './endpoints/own-paths.ts'
 import { limitedBy } from './gate/client-address.ts'
-import type { Guards, OwnGuards } from './gate/guards.ts'
-import type { Pass } from './gate/pass.ts'
+import type { Gate } from './gate/gate.ts'
+import { jwksMaxAge } from './identity/key-schedule.ts'
 import { createListener } from './listening.ts'
-import { beginPassage, type Passage, passageOf } from './passage.ts'
+import { answerSchemas } from './openapi/operation.ts'
+import { answerFields, beginPassage, type Passage, passageOf } from './passage.ts'
 import {
   installDoors,
   type OnRefusal,
@@ -22,31 +21,28 @@ import {
   sayNo,
 } from './refusals/doors.ts'
 import { linger } from './refusals/linger.ts'
+import type { EndRequest } from './request-end.ts'
 import { createServeRoute } from './routed.ts'
 import { endTurn, inTurn, isIdle } from './turns.ts'
 import { readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
 
 interface Parts {
-  arrivals: Arrivals
-  /** By the last segment of their path. */
-  endpoints: Readonly<Record<string, Endpoint>>
-  guardedEndpoints: readonly GuardedEndpoint[]
+  gate: Gate
+  own: OwnEndpoints
   jwks(): object
-  ownGuards: OwnGuards
-  guards: Guards
-  pass: Pass
   /** Milliseconds. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** The certificate to serve with; undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   logger: Logger
-  logRequest: LogRequest
+  endRequest: EndRequest
 }
 
 /** Fastify serves our own endpoints; all else is decided before it. */
 export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { arrivals, logger, timeouts, tls } = parts
+  const { gate, logger, timeouts, tls } = parts
+  const { arrivals } = gate
   const onRefusal: OnRefusal = (request, refusal) => {
     const passage = passageOf(request)
     passage.decision = refusal.code
@@ -54,13 +50,13 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     if (refusal.cause !== undefined) logger.warn({ request_id: requestId, err: refusal.cause }, refusal.code)
     return answerFields(passage)
   }
-  const serveRoute = createServeRoute({ guards: parts.guards, pass: parts.pass, onRefusal })
+  const serveRoute = createServeRoute({ ...gate, onRefusal })
   const onClose = function (this: ServerResponse) {
     endTurn(this)
     const { decision, outcome } = passageOf(this.req)
     // The exchange hears of the same event, and has still to say how it ended.
-    if (decision === 'forwarded' && outcome === undefined) process.nextTick(parts.logRequest, this)
-    else parts.logRequest(this)
+    if (decision === 'forwarded' && outcome === undefined) process.nextTick(parts.endRequest, this)
+    else parts.endRequest(this)
   }
 
   function open(request: IncomingMessage, response: ServerResponse, serveOwn: RequestListener): void {
@@ -94,15 +90,11 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   app.addHook('onSend', async (request, reply) => {
-    reply.headers(answerFields(passageOf(request.raw)))
+    const fields = answerFields(passageOf(request.raw))
+    for (let i = 0; i < fields.length; i += 2) reply.header(fields[i] as string, fields[i + 1])
   })
   serveOwnPaths(app, parts)
   return app
-}
-
-/** What every answer carries that is not an upstream's. */
-function answerFields({ arrival, fields }: Passage): Readonly<Record<string, string>> {
-  return { 'x-request-id': arrival.requestId, ...fields }
 }
 
 function ownPath({ arrival: { door } }: Passage): string {
@@ -112,14 +104,14 @@ function ownPath({ arrival: { door } }: Passage): string {
 
 function answerPreflight(passage: Passage, response: ServerResponse): void {
   passage.decision = 'answered'
-  linger(response.req, response)
+  linger(response.req, response, true)
   // No 100 was sent: whether a body follows is the client's to choose.
-  const last = passage.arrival.expectsContinue ? { connection: 'close' } : {}
-  response.writeHead(204, { ...answerFields(passage), ...last, 'cache-control': 'no-store' }).end()
+  const last = passage.arrival.expectsContinue ? ['connection', 'close'] : []
+  response.writeHead(204, [...answerFields(passage), ...last, 'cache-control', 'no-store']).end()
 }
 
 function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
-  const { endpoints, guardedEndpoints, ownGuards, jwks, timeouts } = parts
+  const { gate, own, jwks, timeouts } = parts
   const bodyOf = (request: IncomingMessage, response: ServerResponse) => {
     const { hasBody, contentLength, expectsContinue } = passageOf(request).arrival
     return readJsonObject(request, {
@@ -129,21 +121,23 @@ function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
       sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
     })
   }
-  for (const [name, endpoint] of Object.entries(endpoints)) {
-    app.post(`${authPrefix}/${name}`, async ({ raw }, reply) => {
+  for (const [name, endpoint] of Object.entries(own.auth)) {
+    const { path, ...operation } = authOperations[name as keyof typeof authOperations]
+    app.post(path, { schema: { response: answerSchemas(operation) } }, async ({ raw }, reply) => {
       const body = await bodyOf(raw, reply.raw)
       const answer = await endpoint({ body, client: limitedBy(passageOf(raw).arrival.client) })
       answered(raw, reply).code(answer.status).header('cache-control', 'no-store')
       return answer.body
     })
   }
-  for (const { method, path, plans, answer } of guardedEndpoints) {
+  for (const { operation, plans, answer } of [...own.user, ...own.upgrade]) {
     app.route({
-      method,
-      url: path,
+      method: operation.method,
+      url: operation.path,
+      schema: { response: answerSchemas(operation) },
       async handler({ raw }, reply) {
         const passage = passageOf(raw)
-        const identity = await ownGuards(passage.arrival, plans)
+        const identity = await gate.ownGuards(passage.arrival, plans)
         passage.identity = identity
         const { status, headers, body } = await answer({
           user: identity.user,
@@ -154,8 +148,8 @@ function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
       },
     })
   }
-  app.get(jwksPath, async ({ raw }, reply) => {
-    answered(raw, reply).header('cache-control', 'public, max-age=300')
+  app.get(jwksPath, { schema: { response: answerSchemas(showKeys) } }, async ({ raw }, reply) => {
+    answered(raw, reply).header('cache-control', `public, max-age=${jwksMaxAge}`)
     return jwks()
   })
 }

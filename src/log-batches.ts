@@ -16,20 +16,23 @@ const longest = 20
 const most = 64 * 1024
 
 export function createLogBatches(output: Output): LogBatches {
-  let lines = ''
+  let lines: string[] = []
+  let length = 0
   let timer: NodeJS.Timeout | undefined
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
-    if (lines === '') return
-    const batch = lines
-    lines = ''
+    if (length === 0) return
+    const batch = lines.join('')
+    lines = []
+    length = 0
     output.write(batch)
   }
   return {
     write(line) {
-      lines += line
-      if (lines.length >= most) flush()
+      lines.push(line)
+      length += line.length
+      if (length >= most) flush()
       else timer ??= setTimeout(flush, longest)
     },
     flush,

@@ -43,3 +43,10 @@ export function passageOf(request: IncomingMessage): Passage {
   if (passage === undefined) throw new Error('a request that did not come through the gate')
   return passage
 }
+
+/** What every answer carries that is not an upstream's, names and values in turn. */
+export function answerFields({ arrival, fields }: Passage): string[] {
+  const all = ['x-request-id', arrival.requestId]
+  for (const name in fields) all.push(name, fields[name] as string)
+  return all
+}

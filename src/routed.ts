@@ -2,12 +2,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Arrival, Door } from './gate/arrival.ts'
 import type { Counted } from './gate/count-daily-use.ts'
-import type { Asking, Guards } from './gate/guards.ts'
+import { type Asking, countNo, type Guards } from './gate/guards.ts'
 import type { Pass } from './gate/pass.ts'
 import type { Route } from './gate/route.ts'
 import type { Identity } from './identity/identity.ts'
+import type { Decisions } from './metrics/tallies.ts'
 import type { Passage } from './passage.ts'
 import { type OnRefusal, sayNo } from './refusals/doors.ts'
+import { Refusal } from './refusals/refusal.ts'
 import type { Observer, Outcome } from './upstream/forward.ts'
 
 interface Parts {
@@ -30,12 +32,15 @@ class Routed implements Asking, Observer {
   readonly #passage: Passage
   readonly #door: ToRoute
   readonly #response: ServerResponse
+  /** Those of the guard that decides at the moment. */
+  #deciding: Decisions | undefined
 
   constructor(parts: Parts, passage: Passage, door: ToRoute, response: ServerResponse) {
     this.#parts = parts
     this.#passage = passage
     this.#door = door
     this.#response = response
+    this.#deciding = undefined
   }
 
   get arrival(): Arrival {
@@ -48,16 +53,22 @@ class Routed implements Asking, Observer {
 
   run(): void {
     try {
-      const counted = this.#parts.guards(this)
-      if (counted instanceof Promise) {
-        counted.then(identity => this.#pass(identity)).catch(thrown => this.onRefused(thrown))
-      } else this.#pass(counted)
+      const ruling = this.#parts.guards(this)
+      if (ruling instanceof Promise) {
+        ruling.then(said => this.#follow(said)).catch(thrown => this.onRefused(thrown))
+      } else this.#follow(ruling)
     } catch (thrown) {
       this.onRefused(thrown)
     }
   }
 
+  #follow(ruling: Counted | Refusal): void {
+    if (ruling instanceof Refusal) this.onRefused(ruling)
+    else this.#pass(ruling)
+  }
+
   #pass(identity: Counted): void {
+    this.onGuard(undefined)
     this.#passage.decision = 'forwarded'
     const response = this.#response
     this.#parts.pass({
@@ -76,6 +87,11 @@ class Routed implements Asking, Observer {
     this.#passage.identity = identity
   }
 
+  onGuard(decisions: Decisions | undefined): void {
+    if (this.#deciding !== undefined) this.#deciding.pass += 1
+    this.#deciding = decisions
+  }
+
   onRate(fields: Readonly<Record<string, string>>): void {
     this.#passage.fields = { ...this.#passage.fields, ...fields }
   }
@@ -89,6 +105,7 @@ class Routed implements Asking, Observer {
   }
 
   onRefused(thrown: unknown): void {
+    if (this.#deciding !== undefined) countNo(this.#deciding, thrown)
     sayNo(this.#response, thrown, this.#parts.onRefusal)
   }
 }

@@ -1,15 +1,13 @@
-// A gateway that listens: opened in order, and drained in order (CONTRACT §1, signals).
-import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+// A gateway that runs: opened in order, and ended in order (CONTRACT §1, signals).
 import type { Logger } from 'pino'
-import { createHealth } from './admin/health.ts'
-import { createAdminListener } from './admin/listener.ts'
-import { type Backing, openBacking } from './backing/open.ts'
+import type { Backing, openBacking } from './backing/open.ts'
+import { type Chores, openChores } from './chores.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
-import { createDrain, type Drain } from './drain.ts'
-import { createGateway, type Gateway } from './gateway.ts'
-import { schemeOf } from './listening.ts'
+import { once } from './once.ts'
+import { openStores } from './opened.ts'
+import { type Serving, serveHere } from './serving.ts'
+import { serveByWorkers } from './workers/crew.ts'
 
 export interface RunningServer {
   /** `http://host:port` or `https://host:port`, as really bound. */
@@ -21,6 +19,8 @@ export interface RunningServer {
    * What is not answered within `server.drain_timeout` is cut off.
    */
   stop(): Promise<void>
+  /** Ends at once what runs beside this process, which exits next. */
+  abandon(): void
 }
 
 interface Parts {
@@ -32,45 +32,21 @@ interface Parts {
 }
 
 /** Migrates the database, then listens. @throws whatever keeps it from starting, with nothing left open */
-export async function startServer({
-  config,
-  clock,
-  logger,
-  open = openBacking,
-}: Parts): Promise<RunningServer> {
-  const { storage, auth, server, admin } = config
-  const backing = await open({ storage, rate_limits: auth.rate_limits }, { logger, clock })
+export async function startServer(parts: Parts): Promise<RunningServer> {
+  const opened = await openStores(parts)
+  const { config, backing } = opened
   const undo: (() => Promise<unknown>)[] = [() => backing.close()]
   try {
     await backing.migrate()
-    const gateway = await createGateway({ config, backing, clock, logger })
-    undo.unshift(() => gateway.close())
-    const warnings = warningsOf(config)
-    for (const warning of warnings) logger.warn({}, warning)
-
-    const drain = createDrain(gateway.app)
-    await gateway.app.listen(server.listen)
-    undo.unshift(() => gateway.app.close())
-    const adminApp =
-      admin &&
-      createAdminListener({
-        tokens: operatorTokens(admin),
-        users: gateway.users,
-        sessions: gateway.sessions,
-        alerts: gateway.alerts,
-        deliveries: gateway.deliveries,
-        inForce: gateway.inForce,
-        health: createHealth({ ...backing.checks, warnings }),
-        clock,
-        logger,
-      })
-    const adminDrain = adminApp && createDrain(adminApp)
-    await adminApp?.listen(admin?.listen)
-    const running = { gateway, drain, adminDrain, backing, timeout: server.drain_timeout }
+    const serving = await (config.server.workers > 1 ? serveByWorkers : serveHere)(opened)
+    undo.unshift(() => serving.close())
+    const chores = await openChores(opened, serving)
+    const running = { serving, chores, backing, timeout: config.server.drain_timeout }
     return {
-      address: addressOf(gateway.app),
-      adminAddress: adminApp && addressOf(adminApp),
+      address: serving.address,
+      adminAddress: chores.adminAddress,
       stop: once(() => stop(running)),
+      abandon: serving.abandon,
     }
   } catch (error) {
     for (const step of undo) await step().catch(() => {})
@@ -79,9 +55,8 @@ export async function startServer({
 }
 
 interface Running {
-  gateway: Gateway
-  drain: Drain
-  adminDrain: Drain | undefined
+  serving: Serving
+  chores: Chores
   backing: Backing
   /** `server.drain_timeout`, milliseconds. */
   timeout: number
@@ -97,47 +72,10 @@ async function stop(running: Running): Promise<void> {
   clearTimeout(timer)
 }
 
-async function stopInOrder({ gateway, drain, adminDrain, backing, timeout }: Running): Promise<void> {
-  const end = performance.now() + timeout
-  const streams = gateway.endStreams(timeout * 0.5)
-  // Requests leave a part of the time to what has to be written when they are over.
-  await drain.run(timeout * 0.8)
-  while (!(await isFlushed(gateway)) && performance.now() < end) await new Promise(go => setTimeout(go, 100))
-  await streams
-  await Promise.all([gateway.close(), adminDrain?.run(0)])
+async function stopInOrder({ serving, chores, backing, timeout }: Running): Promise<void> {
+  const delivered = chores.endDeliveries(timeout * 0.5)
+  await serving.drain(timeout)
+  await delivered
+  await Promise.all([serving.close(), chores.close()])
   await backing.close()
-}
-
-async function isFlushed(gateway: Gateway): Promise<boolean> {
-  try {
-    await gateway.flush()
-    return true
-  } catch {
-    return false
-  }
-}
-
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined
-  return () => {
-    running ??= work()
-    return running
-  }
-}
-
-/** By name; an empty token is none. */
-function operatorTokens({ token, tokens }: NonNullable<Config['admin']>): Map<string, string> {
-  return new Map(Object.entries({ token, ...tokens }).filter(([, value]) => value !== ''))
-}
-
-/** What works but should not stay so in production. */
-function warningsOf({ auth }: Config): string[] {
-  if (auth.key_secret !== '') return []
-  const bare = auth.keys.length > 0 ? 'webhook secrets stand' : 'signing keys and webhook secrets stand'
-  return [`auth.key_secret is not set: ${bare} unencrypted in the database`]
-}
-
-function addressOf(app: FastifyInstance): string {
-  const { address, port, family } = app.server.address() as AddressInfo
-  return `${schemeOf(app)}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }

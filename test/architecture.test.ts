@@ -33,6 +33,8 @@ function roomOf(file: string): string {
 /** What each room may see of the others, besides itself. */
 const sees: Record<string, readonly string[]> = {
   clock: [],
+  metrics: [],
+  workers: ['metrics', 'upstream'],
   config: [],
   wire: ['refusals'],
   refusals: ['backing'],
@@ -41,10 +43,38 @@ const sees: Record<string, readonly string[]> = {
   accounts: ['backing', 'clock', 'identity', 'refusals'],
   usage: ['backing', 'clock'],
   webhooks: ['accounts', 'backing', 'clock', 'identity', 'refusals'],
-  upstream: ['config', 'refusals', 'wire'],
+  upstream: ['config', 'metrics', 'refusals', 'wire'],
   gate: ['accounts', 'backing', 'clock', 'config', 'identity', 'refusals', 'upstream', 'usage'],
-  endpoints: ['accounts', 'backing', 'config', 'identity', 'refusals', 'webhooks', 'wire'],
-  admin: ['accounts', 'backing', 'clock', 'identity', 'refusals', 'webhooks', 'wire'],
+  endpoints: ['accounts', 'backing', 'config', 'identity', 'openapi', 'refusals', 'webhooks', 'wire'],
+  openapi: ['accounts', 'refusals'],
+  explain: [
+    ...[
+      'accounts',
+      'backing',
+      'clock',
+      'config',
+      'endpoints',
+      'gate',
+      'metrics',
+      'refusals',
+      'upstream',
+      'usage',
+    ],
+    // What leads a request from the gate to its upstream or its refusal, without the listener.
+    ...['passage', 'routed'],
+  ],
+  admin: [
+    'accounts',
+    'backing',
+    'clock',
+    'config',
+    'identity',
+    'metrics',
+    'openapi',
+    'refusals',
+    'webhooks',
+    'wire',
+  ],
 }
 
 /** Packages, and the only places where they are known. */
@@ -59,12 +89,14 @@ const doors: Record<string, readonly string[]> = {
   undici: ['upstream/', 'webhooks/send.ts'],
   opossum: ['upstream/circuit.ts'],
   yaml: ['config/'],
-  typebox: ['config/'],
+  typebox: ['config/', 'openapi/', 'endpoints/', 'admin/'],
   ajv: ['config/'],
   'ipaddr.js': ['config/', 'gate/client-address.ts', 'webhooks/addresses.ts'],
   pino: ['log.ts'],
+  'prom-client': ['metrics/'],
   'pino-pretty': ['log.ts'],
   commander: ['commands/'],
+  'node:cluster': ['workers/', 'worker.ts'],
   fastify: ['front-door.ts', 'admin/', 'refusals/doors.ts'],
 }
 

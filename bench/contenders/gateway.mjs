@@ -22,11 +22,12 @@ const adminToken = 'the-token-of-a-benchmark'
  * @param {string} [options.cli] the built command line, from bench/ or absolute
  * @param {number} [options.freeDaily] uses of a free user's day
  * @param {number} [options.crowded] how many more free users are made
+ * @param {number} [options.workers]
  * @returns {Promise<Gateway>}
  */
 export async function startGateway(
   { upstream, services },
-  { cli = builtHere, freeDaily = 1, crowded = 0 } = {},
+  { cli = builtHere, freeDaily = 1, crowded = 0, workers = 1 } = {},
 ) {
   const folder = temporaryFolder()
   const database = (await services?.createDatabase()) ?? ''
@@ -34,7 +35,7 @@ export async function startGateway(
   const file = join(folder.path, 'gateway.yaml')
   writeFileSync(
     file,
-    `server: { listen: '127.0.0.1:0' }
+    `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
 storage:
   postgres: ${JSON.stringify(database)}
@@ -76,6 +77,26 @@ export function gateway(name, start, cli = builtHere) {
       }))
     },
   })
+}
+
+/**
+ * The same gateway as two processes and their primary.
+ * @param {string} name of the build
+ * @returns {import('../contender.mjs').Contender}
+ */
+export function twoWorkers(name) {
+  const row = rowName(name, 'bearer, two workers')
+  return {
+    rows: [row],
+    absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
+    async start(stage) {
+      const rows = rowsOf(await startGateway(stage, { workers: 2 }))
+      // It could fill two cores, which the load and the upstream want too.
+      return rows
+        .filter(one => one.name === 'bearer')
+        .map(one => ({ ...one, name: row, fillsItsCore: false }))
+    },
+  }
 }
 
 /** @param {string} name @param {string} kind */

@@ -1,8 +1,10 @@
 // The drills: the built program under loads that a test suite has no time for. Exits 1 when a bar is missed.
+import { coldStart } from './cold-start.mjs'
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { revocation } from './revocation.mjs'
+import { rotation } from './rotation.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { transfer } from './transfer.mjs'
 import { webhooks } from './webhooks.mjs'
@@ -15,7 +17,17 @@ import { webhooks } from './webhooks.mjs'
  */
 
 /** @type {Record<string, Drill>} */
-const drills = { transfer, 'slow-reader': slowReader, events, crowd, failover, webhooks, revocation }
+const drills = {
+  transfer,
+  'slow-reader': slowReader,
+  events,
+  crowd,
+  failover,
+  webhooks,
+  revocation,
+  rotation,
+  'cold-start': coldStart,
+}
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in drills))

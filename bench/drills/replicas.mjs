@@ -1,59 +1,99 @@
-// What drills of several replicas play on: the real program twice, over a Postgres database of the drill's own and Redis.
+// What drills of several replicas play on: the real program, over a Postgres database of the drill's own and Redis.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { startProgram, temporaryFolder } from '../processes.mjs'
+import { run, startProgram, temporaryFolder } from '../processes.mjs'
 
 const postgres = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/postgres'
 const redis = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
+const program = '../dist/cli.js'
 export const adminToken = 'the-token-of-a-drill'
 
 /**
  * @typedef {import('../processes.mjs').Running & { admin: number }} Replica
- * @param {{ settings?: string, routing?: string, env?: Record<string, string>, listenThrough?: (url: string) => Promise<string> }} options
- *   YAML that is added to the configuration, and that of upstreams and routes; the address to listen at, from the database's
+ * @typedef {object} Setting
+ * @property {string} [settings] YAML that is added to the configuration
+ * @property {string} [routing] YAML of upstreams and routes
+ * @property {Record<string, string>} [env]
+ * @property {string} [through] the address of the database, where it is not reached directly
+ * @property {string} [listen] the address to listen at
  */
-export async function startReplicas({
-  settings = '',
-  routing = 'upstreams: {}\nroutes: []',
-  env = {},
-  listenThrough = async () => '',
-} = {}) {
+
+/**
+ * Two replicas.
+ * @param {Omit<Setting, 'through' | 'listen'> & { listenThrough?: (url: string) => Promise<string> }} options
+ *   the address to listen at, from the database's
+ */
+export async function startReplicas({ listenThrough = async () => '', ...setting } = {}) {
+  const stage = await openStage()
+  try {
+    const listen = await listenThrough(stage.url)
+    const replicas = []
+    for (let i = 0; i < 2; i += 1) replicas.push(await stage.start({ ...setting, listen }))
+    return { database: stage.database, replicas, file: stage.file, stop: stage.stop }
+  } catch (error) {
+    await stage.stop()
+    throw error
+  }
+}
+
+/** The database, empty, with nobody on it yet. */
+export async function openStage() {
   const name = `peage_drill_${randomBytes(6).toString('hex')}`
   await onServer(`create database ${name}`)
   const folder = temporaryFolder()
-  const database = new pg.Pool({ connectionString: urlOf(name), max: 2 })
+  const url = urlOf(name)
+  const database = new pg.Pool({ connectionString: url, max: 2 })
   database.on('error', () => {})
   /** @type {Replica[]} */
-  const replicas = []
-  const stop = async () => {
-    await Promise.all(replicas.map(replica => replica.stop()))
-    await database.end()
-    await onServer(`drop database ${name} with (force)`)
-    folder.remove()
-  }
-  try {
-    const file = join(folder.path, 'gateway.yaml')
-    const listen = await listenThrough(urlOf(name))
+  const started = []
+  const file = join(folder.path, 'gateway.yaml')
+
+  /** @param {Setting} setting */
+  function write({ settings = '', routing = 'upstreams: {}\nroutes: []', through = url, listen = '' } = {}) {
     writeFileSync(
       file,
       `server: { listen: '127.0.0.1:0', log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: ${JSON.stringify(urlOf(name))}, postgres_listen: ${JSON.stringify(listen)}, redis: ${JSON.stringify(redis)} }
+storage: { postgres: ${JSON.stringify(through)}, postgres_listen: ${JSON.stringify(listen)}, redis: ${JSON.stringify(redis)} }
 ${routing}
 ${settings}
 `,
     )
-    for (let i = 0; i < 2; i += 1) {
-      const running = await startProgram('../dist/cli.js', ['start', '-c', file], env)
-      replicas.push({ ...running, admin: running.ports[1] ?? 0 })
-    }
-  } catch (error) {
-    await stop()
-    throw error
   }
-  return { database, replicas, stop }
+
+  return {
+    url,
+    database,
+    folder: folder.path,
+    /** The configuration, as it was last written. */
+    file,
+    async migrate() {
+      write()
+      await run(process.execPath, [
+        fileURLToPath(new URL(`../${program}`, import.meta.url)),
+        'migrate',
+        '-c',
+        file,
+      ])
+    },
+    /** @param {Setting} setting @returns {Promise<Replica>} */
+    async start({ env = {}, ...setting } = {}) {
+      write(setting)
+      const running = await startProgram(program, ['start', '-c', file], env)
+      const replica = { ...running, admin: running.ports[1] ?? 0 }
+      started.push(replica)
+      return replica
+    },
+    async stop() {
+      await Promise.all(started.map(replica => replica.stop()))
+      await database.end()
+      await onServer(`drop database ${name} with (force)`)
+      folder.remove()
+    },
+  }
 }
 
 function urlOf(name) {

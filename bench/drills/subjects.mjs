@@ -59,10 +59,16 @@ export async function newPro(port, database, name) {
   return { id, headers: { authorization: `Bearer ${token}` } }
 }
 
-async function post(port, endpoint, body) {
+/**
+ * @param {number} port
+ * @param {string} endpoint below /api/v1/auth
+ * @param {object} body
+ * @returns {Promise<{ status: number, body: any }>} status 0 where the connection failed
+ */
+export async function post(port, endpoint, body) {
   const text = JSON.stringify(body)
   const answer = await send(port, 'POST', `/api/v1/auth/${endpoint}`, {}, text)
-  return { status: answer.status, body: JSON.parse(answer.text) }
+  return { status: answer.status, body: answer.text === '' ? {} : JSON.parse(answer.text) }
 }
 
 /**

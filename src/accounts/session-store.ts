@@ -1,5 +1,5 @@
 // The records of refresh tokens. Which are active, and who wins a race for one, is decided by these statements.
-import type { Database, Queryable } from '../backing/database.ts'
+import type { Alongside, Database, Queryable } from '../backing/database.ts'
 import type { Plan } from './user.ts'
 
 /** Whom a token pair is for, as the record says now. */
@@ -35,8 +35,8 @@ export interface SessionStore {
   rotate(presented: { userId: number; tokenHash: string }, successor: NewToken, now: Date): Promise<Rotation>
   /** Whatever their state; unknown ones change nothing. */
   revoke(tokenHashes: readonly string[]): Promise<void>
-  /** Whether there is such a user. */
-  revokeAll(userId: number): Promise<boolean>
+  /** Whether there is such a user. @param alongside stored with it */
+  revokeAll(userId: number, alongside?: Alongside): Promise<boolean>
   /** The active ones, oldest first. */
   list(userId: number, now: Date): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed, and says how many there were. */
@@ -81,7 +81,12 @@ export function createSessionStore(database: Database): SessionStore {
       )
     },
 
-    revokeAll: userId => database.transaction(tx => endSessions(tx, userId)),
+    revokeAll: (userId, alongside) =>
+      database.transaction(async tx => {
+        const isUser = await endSessions(tx, userId)
+        if (isUser) await alongside?.(tx)
+        return isUser
+      }),
 
     list: (userId, now) =>
       database.query<Session>(

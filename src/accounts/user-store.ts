@@ -1,5 +1,5 @@
 // The records of users and of their subscriptions.
-import type { Database } from '../backing/database.ts'
+import { type Alongside, type Database, prepared, type Queryable } from '../backing/database.ts'
 import { endSessions } from './session-store.ts'
 import type { Plan, User } from './user.ts'
 
@@ -10,6 +10,11 @@ export interface Credentials {
   password_hash: string
   /** Read in the same statement as the hash: a session opened with it dies with the password that it proves. */
   session_epoch: number
+}
+
+export interface UserChange {
+  plan?: Plan
+  is_active?: 0 | 1
 }
 
 export interface UserPage {
@@ -38,8 +43,11 @@ export interface UserStore {
   findById(id: number): Promise<User | undefined>
   /** For operators: active or not. The email is a normalised one. */
   findByEmail(email: string): Promise<User | undefined>
-  /** Changes what is given, the plan in the subscription record too. Nothing where there is no such user. */
-  update(id: number, change: { plan?: Plan; is_active?: 0 | 1 }): Promise<User | undefined>
+  /**
+   * Changes what is given, the plan in the subscription record too. Nothing where there is no such user.
+   * @param alongside stored with the change
+   */
+  update(id: number, change: UserChange, alongside?: Alongside): Promise<User | undefined>
   /** Also ends every session of the user. Whether there is such a user. */
   setPassword(id: number, passwordHash: string): Promise<boolean>
   /** Gives back the day's uses. Whether there is such a user. */
@@ -50,9 +58,6 @@ export interface UserStore {
 
 /** Every method throws StorageError where the store fails. */
 export function createUserStore(database: Database): UserStore {
-  const findOne = async (condition: string, value: unknown): Promise<User | undefined> =>
-    (await database.query<User>(`select ${userColumns} from users u where ${condition}`, [value]))[0]
-
   return {
     // "Do nothing" waits for a registration of the same email that is under way, as an error would.
     async create(email, passwordHash) {
@@ -70,8 +75,9 @@ export function createUserStore(database: Database): UserStore {
       return row === undefined ? { outcome: 'email_in_use' } : { outcome: 'created', id: row.id }
     },
 
-    findById: id => findOne('u.id = $1', id),
-    findByEmail: email => findOne('u.email = $1', email),
+    findById: async id => (await database.query<User>(FIND_BY_ID, [id]))[0],
+    findByEmail: async email =>
+      (await database.query<User>(`select ${userColumns} from users u where u.email = $1`, [email]))[0],
 
     async findCredentials(email) {
       const [row] = await database.query<Credentials>(
@@ -102,22 +108,13 @@ export function createUserStore(database: Database): UserStore {
       return { users: page, nextCursor: users.length > limit ? (page.at(-1)?.id ?? null) : null }
     },
 
-    async update(id, { plan, is_active }) {
-      const [user] = await database.query<User>(
-        `with changed as (
-           update users u
-              set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active)
-            where u.id = $1
-           returning ${userColumns}
-         ), subscribed as (
-           insert into subscriptions (user_id, plan)
-           select id, plan from changed where $2::text is not null
-           on conflict (user_id) do update set plan = excluded.plan, updated_at = now()
-         )
-         select ${userColumns} from changed u`,
-        [id, plan ?? null, is_active ?? null],
-      )
-      return user
+    update(id, change, alongside) {
+      if (alongside === undefined) return updateUser(database, id, change)
+      return database.transaction(async tx => {
+        const user = await updateUser(tx, id, change)
+        if (user !== undefined) await alongside(tx)
+        return user
+      })
     },
 
     setPassword: (id, passwordHash) =>
@@ -144,3 +141,27 @@ export function createUserStore(database: Database): UserStore {
 /** The columns of `users` that make a `User`, where the table is `u`. */
 export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at'
+
+async function updateUser(
+  queryable: Queryable,
+  id: number,
+  { plan, is_active }: UserChange,
+): Promise<User | undefined> {
+  const [user] = await queryable.query<User>(
+    `with changed as (
+       update users u
+          set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active)
+        where u.id = $1
+       returning ${userColumns}
+     ), subscribed as (
+       insert into subscriptions (user_id, plan)
+       select id, plan from changed where $2::text is not null
+       on conflict (user_id) do update set plan = excluded.plan, updated_at = now()
+     )
+     select ${userColumns} from changed u`,
+    [id, plan ?? null, is_active ?? null],
+  )
+  return user
+}
+
+const FIND_BY_ID = prepared(`select ${userColumns} from users u where u.id = $1`)

@@ -1,40 +1,77 @@
 // The log of deliveries, for operators (CONTRACT §7).
-import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { allOf, type Operation } from '../openapi/operation.ts'
+import * as terms from '../openapi/terms.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { messageId } from '../webhooks/delivering.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../webhooks/delivery-store.ts'
-import { type Parameter, readId, single } from './queries.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { pageOf, pageSize, readId, single } from './queries.ts'
 
-interface Listing {
-  Querystring: { user_id?: Parameter; status?: Parameter; cursor?: Parameter }
+const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
+
+const status = terms.oneOf(statuses, 'How far it is.')
+
+const delivery = terms.record(
+  {
+    id: terms.id('The delivery’s id.'),
+    user_id: terms.id('Whose webhook it is for.'),
+    type: terms.nullable(terms.text('The alert’s; `null` once that is deleted.')),
+    status,
+    attempts: terms.count('Made so far.'),
+    response_status: terms.nullable(Type.Integer({ description: 'The receiver’s answer to the last one.' })),
+    error: terms.nullable(terms.text('What went wrong with the last one, where there was no answer.')),
+    created_at: terms.instant('When the alert was emitted.'),
+    next_attempt_at: terms.nullable(terms.instant('While it is pending.')),
+    finished_at: terms.nullable(terms.instant('When it ended.')),
+    webhook_id: terms.text('`webhook-id`, as the receiver is sent it.'),
+  },
+  { title: 'Delivery', description: 'An alert on its way to one user.' },
+)
+
+export const listDeliveries = {
+  method: 'GET',
+  path: '/admin/v1/deliveries',
+  id: 'listDeliveries',
+  summary: 'Lists deliveries of alerts, the newest first',
+  caller: 'operator',
+  query: terms.record({
+    user_id: Type.Optional(terms.id('Only this user’s.')),
+    status: Type.Optional(status),
+    cursor: Type.Optional(terms.text('`next_cursor` of the page before.')),
+  }),
+  answers: {
+    200: {
+      description: 'At most 100 deliveries.',
+      body: terms.record({ deliveries: Type.Array(delivery), next_cursor: terms.nextCursor }),
+    },
+  },
+  refusals: allOf(operatorRefusals, { 400: ['request_invalid'] }),
+} as const satisfies Operation
+
+export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): AdminEndpoint {
+  return {
+    operation: listDeliveries,
+    async answer({ query }) {
+      const found = await deliveries.list({
+        userId: readId(query.user_id),
+        status: readStatus(single(query.status)),
+        before: readId(query.cursor),
+        limit: pageSize + 1,
+      })
+      const [page, next_cursor] = pageOf(found)
+      return { deliveries: page.map(shown), next_cursor }
+    },
+  }
 }
-
-export function serveDeliveries(app: FastifyInstance, deliveries: Pick<DeliveryStore, 'list'>): void {
-  app.get<Listing>('/deliveries', async request => {
-    const { user_id, status, cursor } = request.query
-    const found = await deliveries.list({
-      userId: readId(user_id),
-      status: readStatus(single(status)),
-      before: readId(cursor),
-      limit: pageSize + 1,
-    })
-    const page = found.slice(0, pageSize)
-    const last = found.length > pageSize ? page.at(-1) : undefined
-    return { deliveries: page.map(shown), next_cursor: last === undefined ? null : String(last.id) }
-  })
-}
-
-/** Deliveries on a page. */
-const pageSize = 100
 
 /** With the id that the receiver is told, by which its log and this one can be brought together. */
-function shown({ alert_id, ...delivery }: Delivery): object {
-  return { ...delivery, webhook_id: messageId(alert_id, delivery.user_id) }
+function shown({ alert_id, ...rest }: Delivery): object {
+  return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
 }
 
-const statuses: ReadonlySet<string> = new Set<DeliveryStatus>(['pending', 'delivered', 'failed', 'dropped'])
-
 function readStatus(text: string | undefined): DeliveryStatus | undefined {
-  if (text !== undefined && !statuses.has(text)) throw new Refusal('request_invalid')
-  return text as DeliveryStatus | undefined
+  const known = statuses.find(name => name === text)
+  if (text !== undefined && known === undefined) throw new Refusal('request_invalid')
+  return known
 }

@@ -1,87 +1,117 @@
-// The second listener (CONTRACT §7): health for probes, and accounts for operators.
-import fastify, { type FastifyInstance } from 'fastify'
+// The second listener (CONTRACT §7): health for probes, metrics for Prometheus, and the admin API for operators.
+import { METHODS } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import type { SessionStore } from '../accounts/session-store.ts'
-import type { UserStore } from '../accounts/user-store.ts'
-import type { Clock } from '../clock.ts'
+import { contentType } from '../metrics/exposition.ts'
+import { answerSchemas } from '../openapi/operation.ts'
 import { installDoors, type OnRefusal, refuse, refuseConnection } from '../refusals/doors.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { Alerts } from '../webhooks/alerts.ts'
-import type { DeliveryStore } from '../webhooks/delivery-store.ts'
-import { serveAlerts } from './alerts.ts'
-import { serveDeliveries } from './deliveries.ts'
+import { refuseOtherMethods, serveApi } from './api.ts'
+import { isLoopback, refuseOtherNames, refuseOtherSites } from './browser-rules.ts'
+import { type Documentation, documentation, serveDocumentation } from './documentation.ts'
+import type { OperatorRequest } from './endpoint.ts'
+import { type AdminParts, createAdminEndpoints } from './endpoints.ts'
 import type { Health } from './health.ts'
 import { createOperators } from './operators.ts'
-import { serveUsers } from './users.ts'
+import { probes } from './probes.ts'
 
-interface Parts {
+interface Parts extends AdminParts {
   /** `admin.token` and `admin.tokens`, by name. */
   tokens: ReadonlyMap<string, string>
-  users: UserStore
-  sessions: Pick<SessionStore, 'list' | 'revokeAll'>
-  alerts: Alerts
-  deliveries: Pick<DeliveryStore, 'list'>
   health: Health
-  inForce(): Promise<void>
-  clock: Clock
+  /** The page for Prometheus: of this process, or of all workers. */
+  expose(): Promise<string>
+  /** Asked when somebody wants to read it. */
+  documentation(): Documentation
+  /** Keeps what a client named its request, where that is safe, or makes an id. */
+  requestIdFor(given: string | undefined): string
   logger: Logger
 }
 
-export function createAdminListener({
-  tokens,
-  users,
-  sessions,
-  alerts,
-  deliveries,
-  health,
-  inForce,
-  clock,
-  logger,
-}: Parts): FastifyInstance {
+export function createAdminListener(parts: Parts): FastifyInstance {
+  const { health, expose, requestIdFor, logger } = parts
+  const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
+    const id = ids.get(request) ?? requestIdFor(undefined)
     if (refusal.cause !== undefined)
-      logger.warn({ err: refusal.cause, path: request.url?.split('?')[0] }, refusal.code)
-    return {}
+      logger.warn({ request_id: id, err: refusal.cause, path: request.url?.split('?')[0] }, refusal.code)
+    return ['x-request-id', id]
   }
   const app = fastify({
+    genReqId(request) {
+      const id = requestIdFor([request.headers['x-request-id']].flat()[0])
+      ids.set(request, id)
+      return id
+    },
     frameworkErrors: (error, _request, reply) => refuse(reply, error, onRefusal),
     clientErrorHandler: refuseConnection,
     routerOptions: { ignoreTrailingSlash: true },
-    http: { headersTimeout: 10_000 },
+    // Node would refuse a request without a host in words of its own.
+    http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
   installDoors(app, onRefusal)
-  // Bodies are read as the endpoints under /api/v1/auth read theirs.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  app.addHook('onSend', async (_request, reply) => {
-    reply.header('cache-control', 'no-store')
+  // Bodies are read as the endpoints under /api/v1/auth read theirs, and every method has its answer.
+  for (const method of METHODS) {
+    if (method !== 'GET' && method !== 'HEAD')
+      app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  }
+  app.addHook('onSend', async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
   })
 
-  app.get('/healthz', async () => ({ status: 'ok' }))
-  app.get<{ Querystring: { for?: string } }>('/readyz', async (request, reply) => {
-    const report = request.query.for === 'public' ? health.ofPublicRoutes() : await health.ofGuards()
-    return reply.code(report.status === 'down' ? 503 : 200).send(report)
-  })
-  app.register(
-    async api => {
-      const operators = createOperators(tokens)
-      api.addHook('onRequest', async request => {
-        if (tokens.size === 0) throw new Refusal('admin_disabled')
-        const operator = operators.find(request.headers.authorization)
-        if (operator === undefined) {
-          throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
-        }
-        logger.info({ operator, method: request.method, path: request.routeOptions.url }, 'admin')
-      })
-      serveUsers(api, { users, sessions, clock, inForce })
-      serveAlerts(api, alerts)
-      serveDeliveries(api, deliveries)
-      api.all('/*', async () => {
-        throw new Refusal('route_unknown')
-      })
+  const { isUp, isReady, metrics } = probes
+  app.get(isUp.path, { schema: { response: answerSchemas(isUp) } }, async () => ({ status: 'ok' }))
+  app.get<{ Querystring: { for?: string } }>(
+    isReady.path,
+    { schema: { response: answerSchemas(isReady) } },
+    async (request, reply) => {
+      const report = await (request.query.for === 'public' ? health.ofPublicRoutes() : health.ofGuards())
+      return reply.code(report.status === 'down' ? 503 : 200).send(report)
     },
-    { prefix: '/admin/v1' },
   )
+  app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await expose()))
+  refuseOtherMethods(app, [...Object.values(probes), ...Object.values(documentation)])
+  app.register(async api => serveOperators(api, parts))
+  app.register(async docs => {
+    admitOperators(docs, parts, 'Basic')
+    serveDocumentation(docs, parts.documentation)
+  })
   return app
+}
+
+function serveOperators(api: FastifyInstance, parts: Parts): void {
+  admitOperators(api, parts, 'Bearer')
+  serveApi(api, { ...parts, endpoints: createAdminEndpoints(parts) })
+  api.all('/admin/v1/*', async () => {
+    throw new Refusal('route_unknown')
+  })
+}
+
+/** @param scheme `Basic` for pages that people open in a browser, from wherever they come; they do nothing */
+function admitOperators(app: FastifyInstance, { tokens, logger }: Parts, scheme: 'Bearer' | 'Basic'): void {
+  const operators = createOperators(tokens)
+  const challenge = scheme === 'Basic' ? 'Basic realm="peage", charset="UTF-8"' : scheme
+  app.addHook('onRequest', async (request: OperatorRequest) => {
+    if (tokens.size === 0) throw new Refusal('admin_disabled')
+    const { headers } = request
+    if (isLocal(request)) refuseOtherNames(headers)
+    if (scheme === 'Bearer') refuseOtherSites(headers)
+    const operator = operators.find(headers.authorization, scheme)
+    if (operator === undefined)
+      throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': challenge } })
+    request.operator = operator
+  })
+  app.addHook('onResponse', async (request: OperatorRequest, reply) => {
+    const { id, operator, method, routeOptions } = request
+    const who = operator === undefined ? { client: request.ip } : { operator }
+    logger.info({ request_id: id, ...who, method, path: routeOptions.url, status: reply.statusCode }, 'admin')
+  })
+}
+
+/** By what is listened on, not by where this request came in: a proxy beside the gateway may pass the client's Host on. */
+function isLocal({ server }: FastifyRequest): boolean {
+  const listening = server.server.address() as AddressInfo | null
+  return listening !== null && isLoopback(listening.address)
 }

@@ -2,22 +2,36 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 export interface Operators {
-  /** The name under which the token of an `Authorization` value stands, or nothing. */
-  find(authorization: string | undefined): string | undefined
+  /**
+   * The name under which the token of an `Authorization` value stands, or nothing.
+   * @param scheme `Basic` for what people open in a browser, which can send no other: any name, and the token
+   */
+  find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): string | undefined
 }
 
 /** @param tokens tokens by name */
 export function createOperators(tokens: ReadonlyMap<string, string>): Operators {
   const known = [...tokens].map(([name, token]) => ({ name, digest: digest(token) }))
   return {
-    find(authorization) {
-      const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+    find(authorization, scheme = 'Bearer') {
+      const token = bearer(authorization) ?? (scheme === 'Basic' ? password(authorization) : undefined)
       if (token === undefined) return undefined
       const presented = digest(token)
       // All are compared, whichever fits.
       return known.filter(operator => timingSafeEqual(operator.digest, presented)).at(0)?.name
     },
   }
+}
+
+function bearer(authorization = ''): string | undefined {
+  return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+}
+
+/** RFC 7617: a name may hold no colon, a password may. */
+function password(authorization = ''): string | undefined {
+  const [, encoded] = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(authorization) ?? []
+  if (encoded === undefined) return undefined
+  return /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, 'base64').toString())?.[1]
 }
 
 /** Of one length whatever the token's. */

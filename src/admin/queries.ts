@@ -19,3 +19,13 @@ export function readId(value: Parameter): number | undefined {
   if (id === undefined) throw new Refusal('request_invalid')
   return id
 }
+
+/** Rows on a page. */
+export const pageSize = 100
+
+/** @param found one more than fits, where there are more @returns the page, and the `cursor` of the next */
+export function pageOf<Row extends { id: number }>(found: readonly Row[]): [Row[], string | null] {
+  const page = found.slice(0, pageSize)
+  const last = found.length > pageSize ? page.at(-1) : undefined
+  return [page, last === undefined ? null : String(last.id)]
+}

@@ -1,70 +1,75 @@
 // Accounts as operators see and change them (CONTRACT §7); inactive ones too.
-import type { FastifyInstance } from 'fastify'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
 import type { SessionStore } from '../accounts/session-store.ts'
 import { isPlan, type Plan, type User } from '../accounts/user.ts'
-import type { UserStore } from '../accounts/user-store.ts'
+import type { UserChange, UserStore } from '../accounts/user-store.ts'
 import type { Clock } from '../clock.ts'
 import { parseSubject } from '../identity/tokens.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { JsonObject } from '../wire/json-body.ts'
-import { readBody } from './bodies.ts'
-import { type Parameter, readId, single } from './queries.ts'
+import type { AdminEndpoint } from './endpoint.ts'
+import { pageSize, readId, single } from './queries.ts'
+import { userOperations } from './user-operations.ts'
 
 interface Parts {
-  users: UserStore
+  users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   clock: Clock
   /** Resolves when what was changed is in force here. */
   inForce(): Promise<void>
 }
 
-interface ById {
-  Params: { id: string }
+export function createUserAdministration({ users, sessions, clock, inForce }: Parts): AdminEndpoint[] {
+  return [
+    {
+      operation: userOperations.list,
+      async answer({ query: { email, plan, cursor } }) {
+        const { users: page, nextCursor } = await users.list({
+          email: readEmail(single(email)),
+          plan: plan === undefined ? undefined : readPlan(single(plan)),
+          cursor: readId(cursor),
+          limit: pageSize,
+        })
+        return { users: page, next_cursor: nextCursor === null ? null : String(nextCursor) }
+      },
+    },
+    {
+      operation: userOperations.show,
+      answer: async ({ params: { id } }) => found(await users.findById(userId(id))),
+    },
+    {
+      operation: userOperations.change,
+      async answer({ params: { id }, body, audited }) {
+        const target = userId(id)
+        const change = readChange(body)
+        const user = found(
+          await users.update(target, change, audited({ userId: target, changes: { ...change } })),
+        )
+        await inForce()
+        return user
+      },
+    },
+    {
+      operation: userOperations.sessions,
+      async answer({ params: { id: text } }) {
+        const { id } = found(await users.findById(userId(text)))
+        return { sessions: await sessions.list(id, new Date(clock.now())) }
+      },
+    },
+    {
+      operation: userOperations.endSessions,
+      async answer({ params: { id: text }, audited }) {
+        const id = userId(text)
+        if (!(await sessions.revokeAll(id, audited({ userId: id, changes: {} })))) throw notFound()
+        return { message: messages.sessionsRevoked }
+      },
+    },
+  ]
 }
-
-interface Listing {
-  Querystring: { email?: Parameter; plan?: Parameter; cursor?: Parameter }
-}
-
-export function serveUsers(app: FastifyInstance, { users, sessions, clock, inForce }: Parts): void {
-  app.get<Listing>('/users', async request => {
-    const { email, plan, cursor } = request.query
-    const page = await users.list({
-      email: readEmail(single(email)),
-      plan: plan === undefined ? undefined : readPlan(single(plan)),
-      cursor: readId(cursor),
-      limit: pageSize,
-    })
-    return { users: page.users, next_cursor: page.nextCursor === null ? null : String(page.nextCursor) }
-  })
-
-  app.get<ById>('/users/:id', async request => found(await users.findById(userId(request.params.id))))
-
-  app.patch<ById>('/users/:id', async request => {
-    const id = userId(request.params.id)
-    const user = found(await users.update(id, readChange(await readBody(request))))
-    await inForce()
-    return user
-  })
-
-  app.get<ById>('/users/:id/sessions', async request => {
-    const { id } = found(await users.findById(userId(request.params.id)))
-    return { sessions: await sessions.list(id, new Date(clock.now())) }
-  })
-
-  app.delete<ById>('/users/:id/sessions', async request => {
-    if (!(await sessions.revokeAll(userId(request.params.id)))) throw notFound()
-    return { message: messages.sessionsRevoked }
-  })
-}
-
-/** Users on a page. */
-const pageSize = 100
 
 /** What no user can have as an id is the id of no user. */
-function userId(text: string): number {
+function userId(text: string | undefined): number {
   const id = parseSubject(text)
   if (id === undefined) throw notFound()
   return id
@@ -84,7 +89,7 @@ function readPlan(value: unknown): Plan {
 }
 
 /** A misspelt key must not look like a change that was made. */
-function readChange(body: JsonObject): { plan?: Plan; is_active?: 0 | 1 } {
+function readChange(body: JsonObject): UserChange {
   if (body.names().some(name => name !== 'plan' && name !== 'is_active')) throw new Refusal('request_invalid')
   const plan = body.value('plan')
   const isActive = body.value('is_active')

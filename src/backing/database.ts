@@ -1,4 +1,16 @@
 // What the rest of the program knows of a database: statements, transactions, and one kind of failure.
+import { createHash } from 'node:crypto'
+
+/** A statement that a connection prepares once: for what is asked at nearly every request. */
+export interface Prepared {
+  readonly text: string
+  /** Another text has another name, also where a pooler lends one connection to two versions of the program. */
+  readonly name: string
+}
+
+export function prepared(text: string): Prepared {
+  return { text, name: `peage_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` }
+}
 
 /** Runs one statement at a time. Timestamps come back as `Date`, `date` as `YYYY-MM-DD`, bigint as number. */
 export interface Queryable {
@@ -6,7 +18,7 @@ export interface Queryable {
    * Runs one parameterised statement and returns its rows.
    * @throws StorageError whatever went wrong: refused, timed out, or a violated constraint (see its `code`)
    */
-  query<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  query<Row extends object>(sql: string | Prepared, values?: readonly unknown[]): Promise<Row[]>
 }
 
 /** A Postgres, embedded or not. */
@@ -20,6 +32,9 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { patience: number }): Promise<T>
   close(): Promise<void>
 }
+
+/** Stores something beside a change, in the same transaction: both stand, or neither. */
+export type Alongside = (tx: Queryable) => Promise<void>
 
 /** The store did not do what it was asked; `code` is the SQLSTATE where the server named one. */
 export class StorageError extends Error {

@@ -1,5 +1,6 @@
 // Opens what the configuration names: the only place where embedded and production differ.
 import type { Clock } from '../clock.ts'
+import type { StoreStates } from '../metrics/states.ts'
 import type { Database } from './database.ts'
 import type { KeyValue } from './key-value.ts'
 import {
@@ -57,6 +58,8 @@ export interface Backing {
     postgres(): Promise<boolean>
     redis: (() => Promise<boolean>) | undefined
   }
+  /** How the stores stand as far as is known here, without asking them. */
+  readonly states: StoreStates
   /** Applies what is new in `migrations/`; safe when many replicas run it at once. Returns the names applied. */
   migrate(): Promise<string[]>
   /** Ends the connections and gives up the data folder. */
@@ -105,6 +108,10 @@ export async function openBacking(
     checks: {
       postgres: async () => (await database.query('select 1')).length === 1,
       redis: keyValue && (() => keyValue.ping()),
+    },
+    states: {
+      postgresPool: database.kind === 'postgres' ? database.poolState : undefined,
+      isRedisUp: keyValue && (() => keyValue.isUp),
     },
     migrate: () => database.migrate(log),
     async close() {

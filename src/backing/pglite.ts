@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
-import type { Database, Queryable } from './database.ts'
+import type { Database, Prepared, Queryable } from './database.ts'
 import { storageError } from './driver-error.ts'
 import { lockFolder } from './folder-lock.ts'
 import { type MigrationLog, runMigrations } from './migrate.ts'
@@ -101,9 +101,10 @@ function embeddedDatabase(pglite: PGlite, released: () => Promise<void>): Embedd
 
 function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   return {
-    async query<Row extends object>(sql: string, values: readonly unknown[] = []) {
+    async query<Row extends object>(sql: string | Prepared, values: readonly unknown[] = []) {
       try {
-        return (await runner.query<Row>(sql, [...values])).rows
+        const text = typeof sql === 'string' ? sql : sql.text
+        return (await runner.query<Row>(text, [...values])).rows
       } catch (error) {
         throw storageError(error)
       }

@@ -1,8 +1,10 @@
 // The production database: a pool of connections to a Postgres server that never hangs and never ends the process.
 import { Client, type CustomTypesConfig, Pool, type PoolClient, type QueryResult, types } from 'pg'
-import { type Database, type Queryable, StorageError } from './database.ts'
+import type { PoolState } from '../metrics/states.ts'
+import { type Database, type Prepared, type Queryable, StorageError } from './database.ts'
 import { storageError } from './driver-error.ts'
 import { type MigrationLog, runMigrations } from './migrate.ts'
+import { createQuery, isUnanswered, STATEMENT_TIMEOUT, type Statement } from './postgres-query.ts'
 
 export interface PostgresOptions {
   /** `postgres://` or `postgresql://`, with what libpq knows as parameters. */
@@ -15,13 +17,13 @@ export interface PostgresOptions {
 
 export interface PostgresDatabase extends Database {
   readonly kind: 'postgres'
+  poolState(): PoolState
   /** Applies what is new in `migrations/`, on a connection of its own, without time-outs; returns the names applied. */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
-/** CONTRACT §4: storage down is answered within 2 s. A slot or a new connection (500) and a statement (1,000). */
+/** CONTRACT §4: storage down is answered within 2 s. A slot or a new connection, and then a statement. */
 const CONNECT_TIMEOUT = 500
-const STATEMENT_TIMEOUT = 1_000
 /** SQLSTATE in_failed_sql_transaction. */
 const ABORTED = '25P02'
 
@@ -42,8 +44,9 @@ export function openPostgres({ url, pool: max, onError }: PostgresOptions): Post
   let closed: Promise<void> | undefined
   return {
     kind: 'postgres',
-    query: (sql, values) => withClient(pool, client => run(client, sql, values)),
+    query: createQuery(pool),
     transaction: (work, options) => withClient(pool, client => transact(client, work, options?.patience)),
+    poolState: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, max }),
     migrate: log => migrateAlone(url, log),
     close: () => {
       closed ??= pool.end()
@@ -52,7 +55,7 @@ export function openPostgres({ url, pool: max, onError }: PostgresOptions): Post
   }
 }
 
-/** Lends a client to `work`. One that may still be busy, in a transaction or broken is destroyed, not lent again. */
+/** Lends a client to a transaction. One that may still be busy, in a transaction or broken is destroyed, not lent again. */
 async function withClient<T>(pool: Pool, work: (client: LentClient) => Promise<T>): Promise<T> {
   let client: PoolClient
   try {
@@ -80,15 +83,6 @@ interface LentClient {
   lost: boolean
 }
 
-async function run<Row extends object>(
-  lent: LentClient,
-  sql: string,
-  values: readonly unknown[] = [],
-  patience = STATEMENT_TIMEOUT,
-): Promise<Row[]> {
-  return (await send<Row>(lent, sql, values, patience)).rows
-}
-
 async function send<Row extends object>(
   lent: LentClient,
   text: string,
@@ -97,14 +91,11 @@ async function send<Row extends object>(
 ) {
   if (lent.lost) throw new StorageError('database: connection lost', undefined, undefined)
   try {
-    // pg knows a time-out for each query, and its types do not.
-    const query = { text, values: [...values], query_timeout: patience }
-    return (await lent.client.query(query)) as QueryResult<Row>
+    const statement: Statement = { text, values: [...values], query_timeout: patience }
+    return (await lent.client.query(statement)) as QueryResult<Row>
   } catch (error) {
     const wrapped = storageError(error)
-    // No SQLSTATE: not the server's word, and what it was asked may still run and answer. Class 57: the server
-    // timed out or is going away; a rollback would only be one more wait.
-    if (wrapped.code === undefined || wrapped.code.startsWith('57')) lent.lost = true
+    if (isUnanswered(wrapped)) lent.lost = true
     throw wrapped
   }
 }
@@ -118,7 +109,10 @@ async function transact<T>(
   let result: T
   try {
     if (patience !== undefined) await send(lent, `set local statement_timeout = ${Math.ceil(patience)}`)
-    result = await work({ query: (sql, values) => run(lent, sql, values, patience) })
+    result = await work({
+      query: async <Row extends object>(sql: string | Prepared, values?: readonly unknown[]) =>
+        (await send<Row>(lent, typeof sql === 'string' ? sql : sql.text, values, patience)).rows,
+    })
   } catch (error) {
     // A failed rollback changes nothing: the client is then destroyed, and the server rolls back.
     if (!lent.lost) await send(lent, 'rollback').catch(() => {})

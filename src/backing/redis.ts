@@ -41,19 +41,23 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
     } else hooks.onDown?.(lastError)
   }
 
-  async function answered<T>(reply: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+  function answered<T>(reply: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
         distrust()
         reject(new KeyValueError(lastError))
       }, DEADLINE)
+      reply.then(
+        value => {
+          clearTimeout(timer)
+          resolve(value)
+        },
+        error => {
+          clearTimeout(timer)
+          reject(error)
+        },
+      )
     })
-    try {
-      return await Promise.race([reply, late])
-    } finally {
-      clearTimeout(timer)
-    }
   }
 
   function distrust(): void {

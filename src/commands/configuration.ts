@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Command, CommanderError } from 'commander'
-import { loadConfig } from '../config/load.ts'
-import { formatProblem } from '../config/problem.ts'
+import { type Loaded, loadConfig } from '../config/load.ts'
+import { formatProblem, type Problem } from '../config/problem.ts'
 import type { Config } from '../config/schema.ts'
 import type { Io } from './io.ts'
 
@@ -22,9 +22,22 @@ export function withConfiguration(command: Command): Command {
  * @throws CommanderError with exit code 2 where there are problems
  */
 export function readConfiguration(io: Io, file: string, problems: Writable, toServe = false): Config {
-  const readFile = (path: string) => readFileSync(resolve(io.cwd, path), 'utf8')
-  const loaded = loadConfig({ file, env: io.env, readFile, toServe })
-  if ('config' in loaded) return loaded.config
-  for (const problem of loaded.problems) problems.write(`${formatProblem(problem)}\n`)
+  return readLoaded(io, file, problems, toServe).config
+}
+
+/** The same with its cases. @throws CommanderError as `readConfiguration` */
+export function readLoaded(io: Io, file: string, problems: Writable, toServe = false): Loaded {
+  return orProblems(loadConfig({ file, env: io.env, readFile: reading(io), toServe }), problems)
+}
+
+/** @throws CommanderError with exit code 2 where there are problems, which are printed */
+export function orProblems<T extends object>(read: T | { problems: Problem[] }, output: Writable): T {
+  if (!('problems' in read)) return read
+  for (const problem of read.problems) output.write(`${formatProblem(problem)}\n`)
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
+}
+
+/** Reads files as they are named on the command line and in the configuration. */
+export function reading(io: Io): (path: string) => string {
+  return path => readFileSync(resolve(io.cwd, path), 'utf8')
 }

@@ -1,11 +1,14 @@
 // The command line as a function: which commands there are, and what they exit with (CONTRACT §1).
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { packageFacts } from '../package-facts.ts'
 import { checkCommand } from './check.ts'
+import { explainCommand } from './explain.ts'
 import type { Io } from './io.ts'
+import { keysCommand } from './keys.ts'
 import { migrateCommand } from './migrate.ts'
 import { schemaCommand } from './schema.ts'
 import { startCommand } from './start.ts'
+import { testCommand } from './test.ts'
 import { usersCommand } from './users.ts'
 
 /**
@@ -37,9 +40,12 @@ function program(io: Io): Command {
   for (const command of [
     startCommand(io),
     checkCommand(io),
+    explainCommand(io),
+    testCommand(io),
     migrateCommand(io),
     schemaCommand(io),
     usersCommand(io),
+    keysCommand(io),
   ]) {
     peage.addCommand(command)
     inherit(peage, command)
@@ -56,8 +62,4 @@ function inherit(parent: Command, command: Command): void {
 /** commander's own errors are all about the command line, and exit 1 where nobody says otherwise. */
 function exitCodeOf({ code, exitCode }: CommanderError): number {
   return exitCode !== 0 && code.startsWith('commander.') ? 2 : exitCode
-}
-
-function packageFacts(): { version: string; description: string } {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 }

@@ -1,9 +1,8 @@
 // `peage start`: runs a gateway until a signal ends it.
 import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
-import { createLogger } from '../log.ts'
-import { createLogBatches } from '../log-batches.ts'
 import { startServer } from '../server.ts'
+import { openLog } from '../standard-log.ts'
 import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
 
@@ -12,11 +11,7 @@ export function startCommand(io: Io): Command {
     .description('migrate the database, then serve until SIGTERM or SIGINT')
     .action(async ({ config: file }: ConfigurationOption) => {
       const config = readConfiguration(io, file, io.stderr, true)
-      const batches = createLogBatches(io.stdout)
-      process.once('exit', batches.flush)
-      const logger = createLogger(config.server.log, io.stdout.isTTY ? io.stdout : batches)
-      // Whoever reads the log may go away; the gateway does not.
-      io.stdout.on('error', () => {})
+      const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
       const ended = firstSignal()
       // Its default would end the process without a drain.
       process.on('SIGHUP', () =>
@@ -31,6 +26,10 @@ export function startCommand(io: Io): Command {
         .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
       logger.info({ signal: await ended }, 'draining')
       // Who asks twice does not want to wait.
+      const exitNow = () => {
+        server.abandon()
+        process.exit(1)
+      }
       process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
       await server.stop()
       // Nothing should be left that keeps the process up; if something is, it does not.
@@ -42,8 +41,4 @@ function firstSignal(): Promise<string> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
   })
-}
-
-function exitNow(): void {
-  process.exit(1)
 }

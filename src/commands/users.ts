@@ -4,6 +4,7 @@ import { createPasswords } from '../accounts/password.ts'
 import { type Plan, plans } from '../accounts/user.ts'
 import { type ConfigurationOption, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
+import { print } from './print.ts'
 import type { UserFilter, UserKey } from './users/administration.ts'
 import {
   commandOfUser,
@@ -14,7 +15,7 @@ import {
 } from './users/arguments.ts'
 import { administer, administerRecords } from './users/open.ts'
 import { emailInUse, existing, found, noSuchUser, putOnPlan, report } from './users/outcome.ts'
-import { nameOf, print, sessionsAsText, userAsText, usersAsJson, usersAsTable } from './users/print.ts'
+import { nameOf, sessionsAsText, userAsText, usersAsJson, usersAsTable } from './users/print.ts'
 import { confirm, readPassword } from './users/prompt.ts'
 
 export function usersCommand(io: Io): Command {

@@ -73,6 +73,11 @@ export const formats = {
   },
   token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
+  request: {
+    noun: 'a method and a path such as GET /api/v1/courses/1',
+    pattern: '^[A-Z-]+ +\\S+$',
+    parse: parseRequest,
+  },
   path: { noun: 'a path such as /api/v1/courses/*', pattern: '^/', parse: parsePath },
   rewrite: { noun: 'a path such as /v2/races/*', pattern: '^/', parse: parseRewrite },
   request_path: { noun: 'a path such as /health', pattern: '^/', parse: parseRequestPath },
@@ -110,6 +115,18 @@ function parseMethod(text: string): string {
   throw new FormatError(
     `must be an HTTP method such as GET${near === undefined ? '' : `; did you mean ${near}?`}`,
   )
+}
+
+/** What HTTP can carry in a request line; that the gateway refuses some of it may be what is asked about. */
+function parseRequest(text: string): { method: string; path: string } {
+  const [, method, path] = /^([^ ]+) +([^ ]+)$/.exec(text) ?? []
+  if (method === undefined || path === undefined)
+    throw new FormatError('must be a method and a path such as GET /api/v1/courses/1')
+  parseMethod(method)
+  if (!/^(\/|https?:\/\/[^/?#])/i.test(path)) throw new FormatError('must have a path that begins with /')
+  if (!/^[\x21-\x7e]+$/.test(path))
+    throw new FormatError('must have everything outside ASCII percent-encoded')
+  return { method, path }
 }
 
 function parsePath(text: string): string {

@@ -1,4 +1,5 @@
 // What is wrong with a file, where, and how it is said.
+import { type Position, positionsIn } from './position.ts'
 
 /** One fault of the file, found anywhere on the way; becomes a Problem once all are known. */
 export interface Fault {
@@ -9,12 +10,9 @@ export interface Fault {
   readonly message: string
 }
 
-export interface Problem {
+export interface Problem extends Position {
   /** As it was named on the command line. */
   readonly file: string
-  /** Both count from 1. */
-  readonly line: number
-  readonly column: number
   readonly path: string
   readonly message: string
 }
@@ -26,11 +24,10 @@ export function formatProblem({ file, line, column, path, message }: Problem): s
 
 /** In file order. The same sentence at the same place is one fault, by however many aliases it was reached. */
 export function problemsOf(file: string, text: string, faults: readonly Fault[]): Problem[] {
-  const starts = [0]
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  const positionOf = positionsIn(text)
   const seen = new Set<string>()
   return faults
-    .map(({ offset, path, message }) => ({ file, ...positionOf(starts, text, offset), path, message }))
+    .map(({ offset, path, message }) => ({ file, ...positionOf(offset), path, message }))
     .filter(({ line, column, message }) => {
       const key = `${line}:${column} ${message}`
       return seen.has(key) ? false : seen.add(key)
@@ -43,16 +40,4 @@ export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`
   if (!/^[A-Za-z_$][\w$-]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`
   return path === '' ? key : `${path}.${key}`
-}
-
-/** What ends the file (a quote that is never closed) is shown at the end of its last line. */
-function positionOf(
-  starts: readonly number[],
-  text: string,
-  offset: number,
-): { line: number; column: number } {
-  const within = Math.min(offset, text.trimEnd().length)
-  let line = starts.findIndex(start => start > within)
-  if (line === -1) line = starts.length
-  return { line, column: within - (starts[line - 1] ?? 0) + 1 }
 }

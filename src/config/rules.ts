@@ -1,5 +1,6 @@
 // What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
 import { parseTarget } from './addresses.ts'
+import { checkOperators } from './admin-rules.ts'
 import { checkCors } from './cors-rules.ts'
 import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
 import { type DeclaredUpstream, declaredUpstreams } from './declared-upstreams.ts'
@@ -15,6 +16,7 @@ import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
 import { type SameService, sharedTargets } from './shared-targets.ts'
 import { checkTlsIsUsed } from './upstream-tls.ts'
+import { checkWorkers } from './worker-rules.ts'
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
 export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
@@ -35,6 +37,8 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
     ...checkOpenPaths(routes, isSame),
     ...checkCors(sheet, shape),
     ...checkTlsIsUsed(sheet, shape),
+    ...checkWorkers(sheet, shape),
+    ...checkOperators(sheet, shape),
   ]
 }
 

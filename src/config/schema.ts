@@ -8,11 +8,23 @@ import { admin, server } from './schema/server.ts'
 import { limits, storage } from './schema/storage.ts'
 import { subscription } from './schema/subscription.ts'
 import { section } from './schema/terms.ts'
+import { tests } from './schema/tests.ts'
 import { type upstream, upstreams } from './schema/upstreams.ts'
 import { webhooks } from './schema/webhooks.ts'
 
 export const schema = section(
-  { server, admin: Type.Optional(admin), storage, auth, limits, subscription, webhooks, upstreams, routes },
+  {
+    server,
+    admin: Type.Optional(admin),
+    storage,
+    auth,
+    limits,
+    subscription,
+    webhooks,
+    upstreams,
+    routes,
+    tests,
+  },
   { description: 'What the Péage gateway is to do.' },
 )
 
@@ -26,6 +38,7 @@ export type UpstreamConfig = StaticDecode<typeof upstream>
 
 /** The whole configuration, every default applied. */
 export type Config = Omit<Decoded, 'routes'> & {
+  server: { workers: number }
   auth: { hashing: { concurrency: number } }
   routes: RouteConfig[]
 }

@@ -1,10 +1,9 @@
 // Holds a sheet against the schema: fills in the defaults and finds what has the wrong shape.
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Sheet } from './document.ts'
 import { type FormatName, faultOf, formats } from './formats.ts'
 import { readKey } from './pointer.ts'
 import type { Fault } from './problem.ts'
-import { schema } from './schema.ts'
 import { faultFrom, meantKey, nearestBranches, pointerOf } from './shape-errors.ts'
 
 export interface Shape {
@@ -17,14 +16,20 @@ const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true })
 for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => faultOf(name, text) === undefined)
 }
-const validate = ajv.compile(schema)
-
 /** Changes the sheet's value: defaults are filled in, and what was interpolated becomes the number it stands for. */
-export function checkShape(sheet: Sheet): Shape {
-  validate(sheet.value)
-  const mendable = (validate.errors ?? []).filter(error => mend(sheet, error))
-  if (mendable.length > 0) validate(sheet.value)
-  const errors = nearestBranches(validate.errors ?? [])
+export type CheckShape = (sheet: Sheet) => Shape
+
+export function shapeChecker(schema: AnySchemaObject): CheckShape {
+  const validate = ajv.compile(schema)
+  return sheet => {
+    validate(sheet.value)
+    const mendable = (validate.errors ?? []).filter(error => mend(sheet, error))
+    if (mendable.length > 0) validate(sheet.value)
+    return shapeOf(sheet, nearestBranches(validate.errors ?? []))
+  }
+}
+
+function shapeOf(sheet: Sheet, errors: readonly ErrorObject[]): Shape {
   const meant = new Set(errors.map(meantKey).filter(pointer => pointer !== undefined))
   const unsound = new Set<string>()
   for (const pointer of [...sheet.unknown, ...meant]) markUpwards(unsound, pointer)

@@ -6,6 +6,7 @@ import type { Limiter, Limiters } from '../backing/limiter.ts'
 import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/rate-limited.ts'
 import type { JsonObject } from '../wire/json-body.ts'
+import type { authOperations } from './auth-operations.ts'
 import { createFailureLimits } from './failure-limits.ts'
 
 /** What an endpoint is given: the body as an object, and what limits count the client by. */
@@ -28,8 +29,12 @@ interface Parts {
   limiters: Pick<Limiters, 'register' | 'login' | 'login_address' | 'refresh'>
 }
 
-/** The endpoints by the last segment of their path; all of them are POST. */
-export function createAuthEndpoints({ accounts, sessions, limiters }: Parts): Record<string, Endpoint> {
+/** By the last segment of their path; all of them are POST. */
+export function createAuthEndpoints({
+  accounts,
+  sessions,
+  limiters,
+}: Parts): Record<keyof typeof authOperations, Endpoint> {
   const failures = createFailureLimits()
   return {
     async register({ body, client }) {

@@ -1,15 +1,24 @@
 // The gateway's own endpoints that sit behind guards: what one is, what it is given, and how it answers.
 import type { Plan, User } from '../accounts/user.ts'
+import type { Operation, Refusals } from '../openapi/operation.ts'
 import type { JsonObject } from '../wire/json-body.ts'
 import type { OwnPath } from './own-paths.ts'
 
 export interface GuardedEndpoint {
   /** A GET answers HEAD too. */
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  readonly path: string
+  readonly operation: Operation
   /** Whom the plan guard lets through; undefined: every plan. */
   readonly plans: readonly Plan[] | undefined
   answer(call: GuardedCall): Promise<GuardedReply>
+}
+
+/** What the guards of every one of them, and the reading of its body, may refuse. */
+export const guardRefusals: Refusals = {
+  400: ['credentials_ambiguous'],
+  401: ['token_invalid', 'key_check_failed', 'user_not_found'],
+  413: ['body_too_large'],
+  429: ['rate_limited'],
+  503: ['service_unavailable'],
 }
 
 /** Made when the guards have let it through. */
@@ -30,7 +39,9 @@ export interface GuardedReply {
 /** Their paths, each once with all of its methods. */
 export function pathsOf(endpoints: readonly GuardedEndpoint[]): OwnPath[] {
   const methods = new Map<string, string[]>()
-  for (const { path, method } of endpoints) {
+  for (const {
+    operation: { path, method },
+  } of endpoints) {
     const own = methods.get(path) ?? []
     methods.set(path, [...own, ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }

@@ -1,5 +1,7 @@
 // The paths that the gateway answers itself, before every route (CONTRACT §2).
 import { covers, ownedPatterns } from '../config/path-pattern.ts'
+import type { Endpoint } from './auth.ts'
+import { type GuardedEndpoint, pathsOf } from './guarded-endpoint.ts'
 
 export interface OwnPath {
   readonly path: string
@@ -20,7 +22,22 @@ export interface OwnPaths {
   find(segments: readonly string[]): OwnPath | 'unknown' | undefined
 }
 
-export function createOwnPaths(served: readonly OwnPath[]): OwnPaths {
+/** Whatever the gateway answers itself, the JWKS aside. */
+export interface OwnEndpoints {
+  /** By the last segment of their path. */
+  readonly auth: Readonly<Record<string, Endpoint>>
+  readonly user: readonly GuardedEndpoint[]
+  /** A declared route may replace them. */
+  readonly upgrade: readonly GuardedEndpoint[]
+}
+
+export function createOwnPaths({ auth, user, upgrade }: OwnEndpoints): OwnPaths {
+  const served: OwnPath[] = [
+    ...Object.keys(auth).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
+    ...pathsOf(user),
+    ...pathsOf(upgrade).map(path => ({ ...path, isReplaceable: true })),
+    { path: jwksPath, methods: ['GET', 'HEAD'] },
+  ]
   const byPath = new Map(served.map(own => [own.path, own]))
   return {
     find(segments) {

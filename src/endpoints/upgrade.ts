@@ -1,8 +1,8 @@
 // The upgrade path, where plan and daily-limit errors point: which plan comes next, and where it is paid (CONTRACT §5).
 import { isPlan, type Plan, plans, type User } from '../accounts/user.ts'
-import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { GuardedEndpoint } from './guarded-endpoint.ts'
+import { upgradeOperations } from './upgrade-operations.ts'
 
 /**
  * GET, and POST, which throws Refusal `plan_invalid` or `payment_not_configured`.
@@ -12,8 +12,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
   return [
     {
-      method: 'GET',
-      path: upgradePath,
+      operation: upgradeOperations.show,
       plans: undefined,
       async answer({ user }) {
         const next = planAbove(user.plan)
@@ -25,8 +24,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       },
     },
     {
-      method: 'POST',
-      path: upgradePath,
+      operation: upgradeOperations.go,
       plans: undefined,
       async answer({ user, body }) {
         // What the client got wrong comes first: it is the same wherever the gateway runs.

@@ -7,9 +7,7 @@ import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { GuardedEndpoint } from './guarded-endpoint.ts'
-
-export const apiTokenPath = '/api/v1/user/api-token'
-export const webhookPath = '/api/v1/user/webhook'
+import { userOperations } from './user-operations.ts'
 
 interface Parts {
   apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>
@@ -33,8 +31,7 @@ export function createUserEndpoints({
 }: Parts): GuardedEndpoint[] {
   return [
     {
-      method: 'POST',
-      path: apiTokenPath,
+      operation: userOperations.makeApiToken,
       plans,
       async answer({ user }) {
         const token = makeApiToken(randomBytes)
@@ -48,8 +45,7 @@ export function createUserEndpoints({
       },
     },
     {
-      method: 'DELETE',
-      path: apiTokenPath,
+      operation: userOperations.revokeApiToken,
       plans,
       async answer({ user }) {
         await apiTokens.revoke(user.id)
@@ -58,8 +54,7 @@ export function createUserEndpoints({
       },
     },
     {
-      method: 'POST',
-      path: webhookPath,
+      operation: userOperations.registerWebhook,
       plans,
       async answer({ user, body }) {
         const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'))
@@ -67,8 +62,7 @@ export function createUserEndpoints({
       },
     },
     {
-      method: 'DELETE',
-      path: webhookPath,
+      operation: userOperations.removeWebhook,
       plans,
       async answer({ user }) {
         await webhooks.remove(user.id)

@@ -5,6 +5,7 @@ import type { AllowInPath } from './allow-in-path.ts'
 import { isPrivate, plainAddress, type TrustedProxies } from './client-address.ts'
 import { type CorsFields, type CorsPolicies, readPreflight } from './cors.ts'
 import { type Fields, isWellFormed, maxFieldBytes, readFields } from './request-fields.ts'
+import { safeId } from './request-ids.ts'
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 import { comparableHost, isHost, readTarget, type Target } from './target.ts'
@@ -52,9 +53,11 @@ interface OwnPath {
   readonly isReplaceable?: boolean
 }
 
+/** The endpoint of ours at a path, `unknown` where the path is ours and nothing is there, or nothing of ours. */
+export type FindOwn = (segments: readonly string[]) => OwnPath | 'unknown' | undefined
+
 interface Parts {
-  /** The endpoint of ours at a path, `unknown` where the path is ours and nothing is there, or nothing of ours. */
-  findOwn(segments: readonly string[]): OwnPath | 'unknown' | undefined
+  findOwn: FindOwn
   routes: RouteTable
   allowInPath: AllowInPath
   /** `undefined` where none is configured. */
@@ -147,7 +150,7 @@ export function createArrivals({
         onUntrustedForwarder(plainAddress(peer))
       const door = findDoor(request, seen)
       return {
-        requestId: safeToken.test(seen.requestId ?? '') ? (seen.requestId as string) : newRequestId(),
+        requestId: safeId.test(seen.requestId ?? '') ? (seen.requestId as string) : newRequestId(),
         client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : plainAddress(peer),
         peerIsTrusted,
         host: seen.host ?? '',
@@ -163,8 +166,6 @@ export function createArrivals({
     },
   }
 }
-
-const safeToken = /^[A-Za-z0-9._:~+/=-]{1,128}$/
 
 function corsFields(policies: CorsPolicies, door: Door, origin: string | undefined): CorsFields | undefined {
   if (door.kind === 'preflight') return door.fields

@@ -14,7 +14,8 @@ import { limitedBy } from './client-address.ts'
 import { type Credentials, readCredentials } from './credential.ts'
 import type { Route } from './route.ts'
 
-interface Parts {
+/** What is asked to find out who calls. */
+export interface AskedForIdentity {
   tokens: KnownTokens
   users: KnownUsers
   lastUsed: Pick<LastUsed, 'note'>
@@ -29,7 +30,7 @@ export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Soo
  * Throws the spec's 401s; 503 where a bearer's user could not be read (StorageError goes up); 429 past `bad_keys`.
  * The user is the stored record, never the token's claims. At once where token and user are remembered.
  */
-export function createAuthenticate(parts: Parts): Authenticate {
+export function createAuthenticate(parts: AskedForIdentity): Authenticate {
   return (arrival, route) => {
     if (route.auth === 'none') return anonymous
     const credentials = readCredentials(arrival.authorization, arrival.apiKey)
@@ -43,14 +44,14 @@ export function createAuthenticate(parts: Parts): Authenticate {
   }
 }
 
-function byToken({ users }: Parts, credentials: Credentials, userId: number): Soon<Identity> {
+function byToken({ users }: AskedForIdentity, credentials: Credentials, userId: number): Soon<Identity> {
   return andThen(users.find(userId), user => {
     if (user === undefined) throw challenge('user_not_found', credentials)
     return { kind: 'user', user, by: 'access_token' }
   })
 }
 
-function byKey(parts: Parts, credentials: Credentials, client: string): Soon<Identity> {
+function byKey(parts: AskedForIdentity, credentials: Credentials, client: string): Soon<Identity> {
   if (credentials.key === undefined) throw challenge('token_invalid', credentials)
   const owner = parts.users.findOwner(hashKey(credentials.key))
   // A remembered owner; what has to be read may fail, and who it is may be nobody.
@@ -58,13 +59,13 @@ function byKey(parts: Parts, credentials: Credentials, client: string): Soon<Ide
   return lookUp(parts, owner, credentials, client)
 }
 
-function identified({ lastUsed }: Parts, { user, keyId }: KeyOwner): Identity {
+function identified({ lastUsed }: AskedForIdentity, { user, keyId }: KeyOwner): Identity {
   lastUsed.note(keyId)
   return { kind: 'user', user, by: 'api_token', keyId }
 }
 
 async function lookUp(
-  parts: Parts,
+  parts: AskedForIdentity,
   looking: Soon<KeyOwner | undefined>,
   credentials: Credentials,
   client: string,
@@ -77,7 +78,11 @@ async function lookUp(
 }
 
 /** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even where the store is away. */
-async function orRefused(parts: Parts, looking: Soon<KeyOwner | undefined>, credentials: Credentials) {
+async function orRefused(
+  parts: AskedForIdentity,
+  looking: Soon<KeyOwner | undefined>,
+  credentials: Credentials,
+) {
   try {
     return await looking
   } catch (fault) {

@@ -2,7 +2,8 @@
 import type { User } from '../accounts/user.ts'
 import type { Clock } from '../clock.ts'
 import type { Identity } from '../identity/identity.ts'
-import { dailyLimitReached } from '../refusals/daily-limit.ts'
+import { createDailyLimitReached } from '../refusals/daily-limit.ts'
+import type { Refusal } from '../refusals/refusal.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
 import type { SpentUsers } from '../usage/spent-users.ts'
 import { secondsToMidnight, utcDay } from '../usage/utc-day.ts'
@@ -14,10 +15,14 @@ declare const counted: unique symbol
 /** An identity whose use, where it is one, stands in the record. */
 export type Counted = Identity & { readonly [counted]: true }
 
+/**
+ * A refusal that is known at once is returned: to throw it costs as much as all the guards, and who is refused may
+ * ask as often as he likes. @throws Refusal in the promise
+ */
 export type CountDailyUse = (
   admitted: Admitted,
   route: Pick<Route, 'free_daily'>,
-) => Counted | Promise<Counted>
+) => Counted | Refusal | Promise<Counted>
 
 interface Parts {
   counter: Pick<DailyCounter, 'use'>
@@ -29,7 +34,8 @@ interface Parts {
 
 /** At once for whom nothing is counted, and for whom the day is known to be spent. */
 export function createCountDailyUse({ counter, spent, limit, clock }: Parts): CountDailyUse {
-  const refusal = () => dailyLimitReached(limit, secondsToMidnight(clock.now()))
+  const reached = createDailyLimitReached(limit)
+  const refusal = () => reached(secondsToMidnight(clock.now()))
 
   async function count(user: User, identity: Counted): Promise<Counted> {
     const refused = spent.asking()
@@ -42,7 +48,7 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Parts): Co
   return (admitted, route) => {
     const identity = admitted as Identity as Counted
     if (!route.free_daily || identity.kind !== 'user' || identity.user.plan !== 'free') return identity
-    if (spent.has(identity.user.id, utcDay(clock.now()))) throw refusal()
+    if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
     return count(identity.user, identity)
   }
 }

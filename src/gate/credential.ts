@@ -1,5 +1,5 @@
 // What a request presents to say who it is: a bearer token, an API key, or nothing (spec §5).
-import { stripSpace } from '../identity/api-tokens.ts'
+import { isBlank, stripSpace } from '../identity/api-tokens.ts'
 import { isOwnTokenType } from '../identity/tokens.ts'
 
 export interface Credentials {
@@ -16,7 +16,7 @@ export interface Credentials {
 /** @param authorization @param apiKey field values as received */
 export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
   const key = stripped(apiKey)
-  const tokenPresented = stripped(authorization) !== undefined
+  const tokenPresented = authorization !== undefined && !isBlank(authorization)
   return {
     bearer: authorization === undefined ? undefined : bearerSyntax.exec(authorization)?.[1],
     key,

@@ -7,7 +7,10 @@ import type { Route } from './route.ts'
 /** Why a stream is ended: the gateway stops, or its user is not let in any more. */
 export type EndReason = 'stopping' | 'not_admitted'
 
+export type StreamKind = 'web_socket' | 'event_stream'
+
 export interface OpenStream {
+  readonly kind: StreamKind
   /** Nobody in particular is watched for nothing. */
   readonly identity: Identity
   readonly plans: Route['plans']
@@ -17,6 +20,8 @@ export interface OpenStream {
 export interface OpenStreams {
   /** @returns forgets it */
   add(stream: OpenStream): () => void
+  /** How many are open. */
+  count(): Record<StreamKind, number>
   /** Ends those that are open, and from then on each as it opens. */
   endAll(): void
   /** Looks after them no more. */
@@ -96,6 +101,11 @@ export function createOpenStreams({ store, clock, onError }: Parts): OpenStreams
         lookIn(interval)
       }
       return () => forget(stream)
+    },
+    count() {
+      const counts = { web_socket: 0, event_stream: 0 }
+      for (const { kind } of open) counts[kind] += 1
+      return counts
     },
     endAll() {
       isOver = true

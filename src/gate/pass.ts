@@ -29,10 +29,10 @@ export type Pass = (passing: Passing) => void
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createPass(
-  upstreams: Upstreams,
+  upstreams: Pick<Upstreams, 'get'>,
   bodyIdle: number,
   assertions: Assertions,
-  openStreams: OpenStreams,
+  openStreams: Pick<OpenStreams, 'add'>,
 ): Pass {
   function webSocketOf({ request, identity, route: { plans } }: Passing): WebSocketAsked {
     const { bearers, others } = offeredProtocols(request.headers['sec-websocket-protocol'])
@@ -42,6 +42,7 @@ export function createPass(
       fallback: bearers[0] === undefined ? undefined : bearerPrefix + bearers[0],
       onOpen: tunnel =>
         openStreams.add({
+          kind: 'web_socket',
           identity,
           plans,
           end: reason => tunnel.close(reason === 'stopping' ? 1001 : 1008),
@@ -65,7 +66,7 @@ export function createPass(
       bodyIdle,
       requestId: arrival.requestId,
       answerRules: answerRulesFor(route, answer, arrival.cors !== undefined),
-      onEventStream: end => openStreams.add({ identity, plans: route.plans, end }),
+      onEventStream: end => openStreams.add({ kind: 'event_stream', identity, plans: route.plans, end }),
       webSocket: arrival.wantsWebSocket ? webSocketOf(passing) : undefined,
       expectsContinue: arrival.expectsContinue,
       observer,

@@ -10,3 +10,14 @@ export function createRequestIds(randomBytes: (size: number) => Buffer): () => s
     return `${prefix}-${count.toString(36)}`
   }
 }
+
+/** What of a client's making is kept as an id: it stands in logs and header fields. */
+export const safeId = /^[A-Za-z0-9._:~+/=-]{1,128}$/
+
+/** Keeps a client's own where it is safe. */
+export function createRequestIdFor(
+  randomBytes: (size: number) => Buffer,
+): (given: string | undefined) => string {
+  const make = createRequestIds(randomBytes)
+  return given => (given !== undefined && safeId.test(given) ? given : make())
+}

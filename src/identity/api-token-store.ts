@@ -1,5 +1,5 @@
 // The records of personal API tokens, as the guard and their owner's endpoints use them.
-import type { Database } from '../backing/database.ts'
+import { type Database, prepared } from '../backing/database.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 
 /** A key that was not revoked, whoever it is of. */
@@ -30,10 +30,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
   const oneAtATime = createOneAtATime()
   return {
     async findLive(tokenHash) {
-      const [row] = await database.query<{ id: number; user_id: number }>(
-        'select id, user_id from api_tokens where token_hash = $1 and revoked = 0',
-        [tokenHash],
-      )
+      const [row] = await database.query<{ id: number; user_id: number }>(FIND_LIVE, [tokenHash])
       return row && { keyId: row.id, userId: row.user_id }
     },
 
@@ -71,3 +68,5 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
     },
   }
 }
+
+const FIND_LIVE = prepared('select id, user_id from api_tokens where token_hash = $1 and revoked = 0')

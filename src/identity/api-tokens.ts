@@ -35,6 +35,12 @@ export function stripSpace(value: string): string {
   return value.slice(start, end)
 }
 
+/** Nothing but ASCII white space. */
+export function isBlank(value: string): boolean {
+  for (let at = 0; at < value.length; at += 1) if (!isSpace(value.charCodeAt(at))) return false
+  return true
+}
+
 /** Tab, line feed, vertical tab, form feed, carriage return, space. */
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)

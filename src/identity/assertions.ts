@@ -14,7 +14,7 @@ export interface Assertions {
 
 interface Parts {
   tokens: Pick<Tokens, 'issueAssertion'>
-  keys: Pick<SigningKeys, 'current'>
+  keys: Pick<SigningKeys, 'forAssertions'>
   clock: Clock
 }
 
@@ -23,7 +23,7 @@ export function createAssertions({ tokens, keys, clock }: Parts): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
     for({ id, plan }, upstream) {
-      const key = `${keys.current().kid} ${upstream} ${plan} ${id}`
+      const key = `${keys.forAssertions().kid} ${upstream} ${plan} ${id}`
       const known = remembered.get(key)
       const now = clock.now()
       const age = known === undefined ? Number.POSITIVE_INFINITY : now - known.at

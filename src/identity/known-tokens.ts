@@ -6,7 +6,10 @@ import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens, VerifiedToken } from './tokens.ts'
 
 export interface KnownTokens {
-  /** At once where it is remembered. @throws StorageError as `Tokens.verifyAccess` */
+  /**
+   * At once where it is remembered; of one token at most one verification is under way.
+   * @throws StorageError as `Tokens.verifyAccess`
+   */
   verify(token: string): Soon<VerifiedToken | 'invalid'>
 }
 
@@ -21,20 +24,34 @@ interface Parts {
 /** Only good ones are remembered, by their whole text: nobody can make another text stand for one. */
 export function createKnownTokens({ tokens, keys, clock, most }: Parts): KnownTokens {
   const known = new LRUCache<string, VerifiedToken>({ max: most })
+  /** What requests wait for now: never more than there are requests. */
+  const inFlight = new Map<string, Promise<VerifiedToken | 'invalid'>>()
+
+  const isGood = ({ expiresAt, kid }: VerifiedToken) =>
+    clock.now() < expiresAt && keys.known(kid) !== undefined
 
   async function look(token: string): Promise<VerifiedToken | 'invalid'> {
-    const verified = await tokens.verifyAccess(token)
-    if (verified !== 'invalid') known.set(token, verified)
-    return verified
+    try {
+      const verified = await tokens.verifyAccess(token)
+      // Again: who joined on the way may have come when it had expired, or when its key had gone.
+      if (verified === 'invalid' || !isGood(verified)) return 'invalid'
+      known.set(token, verified)
+      return verified
+    } finally {
+      inFlight.delete(token)
+    }
   }
 
   return {
     verify(token) {
       const verified = known.get(token)
-      if (verified === undefined) return look(token)
-      if (clock.now() < verified.expiresAt && keys.known(verified.kid) !== undefined) return verified
-      known.delete(token)
-      return look(token)
+      if (verified !== undefined) {
+        if (isGood(verified)) return verified
+        known.delete(token)
+      }
+      const running = inFlight.get(token) ?? look(token)
+      inFlight.set(token, running)
+      return running
     },
   }
 }

@@ -2,6 +2,7 @@
 import type { User } from '../accounts/user.ts'
 import type { UserStore } from '../accounts/user-store.ts'
 import type { ChangeFeed } from '../backing/change-feed.ts'
+import type { CacheResults } from '../metrics/tallies.ts'
 import type { ApiTokenStore, LiveKey } from './api-token-store.ts'
 import { andThen, type Soon } from './at-once.ts'
 import { createRemembered } from './remembered.ts'
@@ -25,18 +26,25 @@ interface Parts {
   feed: ChangeFeed
   /** Users at most, and as many keys; the least recently used goes first. */
   most: number
+  results: CacheResults
 }
 
 /** Keys of nobody that are remembered. */
 const mostAbsent = 1_000
 
-export function createKnownUsers({ users, apiTokens, feed, most }: Parts): KnownUsers {
+export function createKnownUsers({ users, apiTokens, feed, most, results }: Parts): KnownUsers {
   // Inactive ones too, whose return is notified. An id of nobody is not remembered: a user's insertion is not, and an
   // id may come again where a database is restored.
-  const byId = createRemembered<number, User>({ feed, most, mostAbsent: 0, read: users.findById })
+  const byId = createRemembered<number, User>({ feed, most, mostAbsent: 0, results, read: users.findById })
   const find = (userId: number) =>
     andThen(byId.get(userId), user => (user?.is_active === 1 ? user : undefined))
-  const byHash = createRemembered<string, LiveKey>({ feed, most, mostAbsent, read: apiTokens.findLive })
+  const byHash = createRemembered<string, LiveKey>({
+    feed,
+    most,
+    mostAbsent,
+    results,
+    read: apiTokens.findLive,
+  })
   feed.subscribe(
     change => {
       const [kind, name = ''] = change.split(' ')

@@ -1,6 +1,7 @@
 // Records that are remembered until the database says that they changed (CONTRACT §3).
 import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../backing/change-feed.ts'
+import type { CacheResults } from '../metrics/tallies.ts'
 
 export interface Remembered<K, V extends object> {
   /**
@@ -22,6 +23,8 @@ interface Parts<K, V> {
    * has come to be.
    */
   mostAbsent: number
+  /** How look-ups end is counted there. */
+  results: CacheResults
   read(key: K): Promise<V | undefined>
 }
 
@@ -29,6 +32,7 @@ export function createRemembered<K extends {}, V extends object>({
   feed,
   most,
   mostAbsent,
+  results,
   read,
 }: Parts<K, V>): Remembered<K, V> {
   const present = new LRUCache<K, V>({ max: most })
@@ -79,10 +83,16 @@ export function createRemembered<K extends {}, V extends object>({
 
   return {
     get(key) {
-      if (!feed.isTrusted()) return takeTurn(key)
+      if (!feed.isTrusted()) {
+        results.bypass += 1
+        return takeTurn(key)
+      }
       const value = present.get(key)
-      if (value !== undefined) return value
-      if (absent?.get(key)) return undefined
+      if (value !== undefined || absent?.get(key)) {
+        results.hit += 1
+        return value
+      }
+      results.miss += 1
       return inFlight.get(key) ?? look(key)
     },
     forget(key) {

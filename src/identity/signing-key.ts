@@ -1,7 +1,8 @@
 // One signing key: from a private JWK, checked, to what signs, what verifies and what may be published.
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 
-export type SigningAlgorithm = 'ES256' | 'EdDSA' | 'RS256'
+export const signingAlgorithms = ['ES256', 'EdDSA', 'RS256'] as const
+export type SigningAlgorithm = (typeof signingAlgorithms)[number]
 
 export interface SigningKey {
   readonly kid: string
@@ -48,12 +49,24 @@ export async function readPrivateJwk(text: string, kid?: string): Promise<Signin
   return { kid: name, alg, privateKey, publicKey, publicJwk }
 }
 
+/** Names what a KeyError is about, before what it says. */
+export async function withSubject(subject: string, reading: Promise<SigningKey>): Promise<SigningKey> {
+  try {
+    return await reading
+  } catch (error) {
+    throw error instanceof KeyError ? new KeyError(`${subject} ${error.message}`) : error
+  }
+}
+
 /** Makes a key; the text is its private JWK, with its `kid`. */
 export async function generatePrivateJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
-  const { privateKey } = await generateKeyPair(alg, { extractable: true })
-  const jwk = await exportJWK(privateKey)
-  const kid = await calculateJwkThumbprint(jwk)
-  return { kid, text: JSON.stringify({ ...jwk, kid, alg, use: 'sig' }) }
+  for (;;) {
+    const { privateKey } = await generateKeyPair(alg, { extractable: true })
+    const jwk = await exportJWK(privateKey)
+    const kid = await calculateJwkThumbprint(jwk)
+    // On a command line it would be taken for an option.
+    if (!kid.startsWith('-')) return { kid, text: JSON.stringify({ ...jwk, kid, alg, use: 'sig' }) }
+  }
 }
 
 interface Kind {

@@ -1,28 +1,18 @@
 // The keys that sign and verify: read from files, or made once and shared by all replicas through the database.
-import { readFile } from 'node:fs/promises'
 import type { Clock } from '../clock.ts'
-import type { KeyStore, StoredKey } from './key-store.ts'
-import { isSealed, type Sealer } from './sealed.ts'
-import {
-  generatePrivateJwk,
-  KeyError,
-  type PublicJwk,
-  readPrivateJwk,
-  type SigningKey,
-} from './signing-key.ts'
+import { readKeyFiles } from './key-files.ts'
+import { type KeyRing, ringOfFiles, ringOfStored } from './key-ring.ts'
+import type { KeyStore } from './key-store.ts'
+import type { Sealer } from './sealed.ts'
+import { KeyError, type SigningKey } from './signing-key.ts'
+import { readStoredKeys } from './stored-keys.ts'
 
-export interface SigningKeys {
-  /** The key that signs. */
-  current(): SigningKey
-  /** A key in memory, without a look at the store. A token is good only as long as its key is here. */
-  known(kid: string): SigningKey | undefined
+export interface SigningKeys extends KeyRing {
   /**
    * A key by its name. An unknown name makes a replica read the stored keys again, at most once a second.
    * @throws StorageError where they cannot be read: the token may be a good one
    */
   find(kid: string): Promise<SigningKey | undefined>
-  /** The public keys, the signing one first (RFC 7517 §5). */
-  jwks(): { keys: PublicJwk[] }
   /**
    * Reads the stored keys again now. Files are not read again: a reload of the configuration makes a new set.
    * @throws StorageError
@@ -36,15 +26,7 @@ export interface SigningKeys {
  * @throws KeyError with a sentence that names the file
  */
 export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
-  const keys: SigningKey[] = []
-  for (const file of files) {
-    const key = await readKeyFile(file)
-    if (keys.some(other => other.kid === key.kid)) {
-      throw new KeyError(`auth.keys: ${file} has the kid of a file before it (${key.kid})`)
-    }
-    keys.push(key)
-  }
-  const ring = keyRing(keys)
+  const ring = ringOfFiles(await readKeyFiles(files))
   return { ...ring, find: async kid => ring.known(kid), reload: async () => {} }
 }
 
@@ -73,7 +55,8 @@ export async function openSigningKeys({
   clock,
   onError,
 }: StoredKeysParts): Promise<SigningKeys> {
-  let ring = keyRing(await readStore(store, sealer))
+  const read = async () => ringOfStored(await readStoredKeys(store, sealer), clock)
+  let ring = await read()
   let reading: Promise<void> | undefined
   let last: { at: number; failure?: unknown } | undefined
 
@@ -83,10 +66,10 @@ export async function openSigningKeys({
   async function reload(): Promise<void> {
     begun += 1
     const turn = begun
-    const read = keyRing(await readStore(store, sealer))
+    const found = await read()
     if (turn > applied) {
       applied = turn
-      ring = read
+      ring = found
     }
   }
 
@@ -119,6 +102,7 @@ export async function openSigningKeys({
 
   return {
     current: () => ring.current(),
+    forAssertions: () => ring.forAssertions(),
     known: kid => ring.known(kid),
     jwks: () => ring.jwks(),
     async find(kid) {
@@ -131,68 +115,3 @@ export async function openSigningKeys({
 
 /** Milliseconds between two readings of the store for unknown names (CONTRACT §3). */
 const shortestInterval = 1000
-
-function keyRing(keys: readonly SigningKey[]) {
-  const [first] = keys
-  if (first === undefined) throw new KeyError('auth.keys: no key that signs')
-  const byKid = new Map(keys.map(key => [key.kid, key]))
-  return {
-    current: () => first,
-    known: (kid: string) => byKid.get(kid),
-    jwks: () => ({ keys: keys.map(key => key.publicJwk) }),
-  }
-}
-
-async function readKeyFile(file: string): Promise<SigningKey> {
-  let text: string
-  try {
-    text = await readFile(file, 'utf8')
-  } catch (error) {
-    throw new KeyError(`auth.keys: ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
-  }
-  return withSubject(`auth.keys: ${file}`, readPrivateJwk(text))
-}
-
-async function withSubject(subject: string, reading: Promise<SigningKey>): Promise<SigningKey> {
-  try {
-    return await reading
-  } catch (error) {
-    throw error instanceof KeyError ? new KeyError(`${subject} ${error.message}`) : error
-  }
-}
-
-async function readStore(store: KeyStore, sealer: Sealer | undefined): Promise<SigningKey[]> {
-  let rows = await store.all()
-  if (rows[0]?.is_signing !== 1) {
-    const { kid, text } = await generatePrivateJwk('ES256')
-    await store.addSigning(kid, sealer?.seal(text, kid) ?? text)
-    // Read back: another replica's may have come first, and then ours was not stored.
-    rows = await store.all()
-  }
-  return Promise.all(rows.map(row => readStoredKey(row, store, sealer)))
-}
-
-async function readStoredKey(
-  row: StoredKey,
-  store: KeyStore,
-  sealer: Sealer | undefined,
-): Promise<SigningKey> {
-  const { kid, private_jwk: stored } = row
-  const plain = isSealed(stored) ? unseal(row, sealer) : stored
-  const key = await withSubject(`the stored signing key ${kid}`, readPrivateJwk(plain, kid))
-  if (sealer !== undefined && plain === stored) await store.replaceText(kid, stored, sealer.seal(plain, kid))
-  return key
-}
-
-function unseal({ kid, private_jwk: stored }: StoredKey, sealer: Sealer | undefined): string {
-  if (sealer === undefined) {
-    throw new KeyError(`auth.key_secret is not set, and the stored signing key ${kid} is encrypted under one`)
-  }
-  const plain = sealer.open(stored, kid)
-  if (plain === undefined) {
-    throw new KeyError(
-      `auth.key_secret is not the secret that the stored signing key ${kid} is encrypted under`,
-    )
-  }
-  return plain
-}

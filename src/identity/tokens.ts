@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import type { Plan } from '../accounts/user.ts'
 import type { Clock } from '../clock.ts'
+import { assertionTtl } from './key-schedule.ts'
 import type { SigningKey } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -54,7 +55,7 @@ export function createTokens({
     ttl: number,
     claims: Record<string, unknown>,
   ) {
-    const { kid, alg, privateKey } = keys.current()
+    const { kid, alg, privateKey } = typ === 'JWT' ? keys.forAssertions() : keys.current()
     const issuedAt = Math.floor(now / 1000)
     return new SignJWT({
       iss: issuer,
@@ -169,9 +170,6 @@ function decode(token: string, typ: TokenType): Decoded | undefined {
   if (Object.keys(rest).length > 0 || claims === undefined) return undefined
   return { token, kid, alg, claims }
 }
-
-/** Milliseconds (CONTRACT §6). */
-const assertionTtl = 60_000
 
 /** `{"typ":"at+jwt"}` in base64url. */
 const shortestHeader = 22

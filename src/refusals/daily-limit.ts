@@ -2,10 +2,18 @@
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
-/** @param limit uses a day @param retryAfter seconds to UTC midnight */
-export function dailyLimitReached(limit: number, retryAfter: number): Refusal {
-  return new Refusal('daily_limit_reached', {
-    body: { error: dailyLimitSentence(limit), upgrade_url: upgradePath },
-    headers: { 'retry-after': String(retryAfter) },
-  })
+/** @param retryAfter seconds to UTC midnight */
+export type DailyLimitReached = (retryAfter: number) => Refusal
+
+/** Everybody who is refused within a second is told the same. @param limit uses a day */
+export function createDailyLimitReached(limit: number): DailyLimitReached {
+  const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }
+  let last: { retryAfter: number; refusal: Refusal } | undefined
+  return retryAfter => {
+    if (last?.retryAfter !== retryAfter) {
+      const headers = { 'retry-after': String(retryAfter) }
+      last = { retryAfter, refusal: new Refusal('daily_limit_reached', { body, headers }) }
+    }
+    return last.refusal
+  }
 }

@@ -3,14 +3,17 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
-import { answerOf, rawAnswer, toRefusal } from './answer.ts'
+import { rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
 import { afterAnswers, answerUnderWay } from './earlier-answers.ts'
 import { hangUp, isEnding, linger, markEnding } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
-/** Told of every refusal and fault, for the log. @returns what its answer carries beside its own fields */
-export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => Readonly<Record<string, string>>
+/**
+ * Told of every refusal and fault, for the log.
+ * @returns what its answer carries beside its own fields, names and values in turn
+ */
+export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
 export function installDoors(app: FastifyInstance, onRefusal: OnRefusal): void {
   app.setErrorHandler((thrown: FastifyError, _request, reply) => refuse(reply, thrown, onRefusal))
@@ -32,19 +35,12 @@ export function sayNo(response: ServerResponse, thrown: unknown, onRefusal: OnRe
   if (thrown instanceof ClientGone) return
   const { req: request } = response
   const refusal = toRefusal(thrown)
-  const more = onRefusal(request, refusal)
-  const { status, headers, body } = answerOf(refusal)
+  const { fields, body } = refusal.answer
+  const all = fields.concat(onRefusal(request, refusal))
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
-  const last = request.headers.expect === undefined ? {} : { connection: 'close' }
-  linger(request, response)
-  response
-    .writeHead(status, STATUS_CODES[status], {
-      ...headers,
-      ...more,
-      ...last,
-      'content-length': Buffer.byteLength(body),
-    })
-    .end(body)
+  if (request.headers.expect !== undefined && !fields.includes('connection')) all.push('connection', 'close')
+  linger(request, response, !response.shouldKeepAlive || all.includes('connection'))
+  response.writeHead(refusal.status, STATUS_CODES[refusal.status], all).end(body, 'latin1')
 }
 
 /** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */

@@ -12,9 +12,10 @@ const most = 16 * 1024 * 1024
  * Closing a socket with unread bytes resets it, and the reset may overtake the answer. So the rest is read and
  * thrown away, up to a limit; past that the client has heard enough. Call it before the answer is sent: Node would
  * read the rest without a limit of ours, and after `Connection: close` not at all.
+ * @param isLast the connection ends behind the answer, and with it whatever stands behind the request
  */
-export function linger(request: IncomingMessage, response: ServerResponse): void {
-  if (request.complete || request.destroyed) return
+export function linger(request: IncomingMessage, response: ServerResponse, isLast: boolean): void {
+  if (request.complete || request.destroyed || !(isLast || hasBody(request))) return
   const { socket } = request
   let received = 0
   let deadline: NodeJS.Timeout | undefined
@@ -40,6 +41,11 @@ export function linger(request: IncomingMessage, response: ServerResponse): void
   request.on('error', () => {})
   request.on('close', () => clearTimeout(deadline))
   request.resume()
+}
+
+/** One without is not complete either before its answer, where that is given at once. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
 /** Milliseconds without a byte after which a TLS client has paused. */

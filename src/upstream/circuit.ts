@@ -1,12 +1,15 @@
 // A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, what is tried is ours.
 import CircuitBreaker from 'opossum'
 import type { UpstreamConfig } from '../config/schema.ts'
+import type { CircuitState } from './standing.ts'
 import type { Try, Verdict } from './target.ts'
 
 export interface Circuit {
   /** Whether a request may be sent: any while it is closed, one at a time to find out whether it may close. */
   allows(): boolean
   begin(): Try
+  /** For operators. */
+  state(): CircuitState
   close(): void
 }
 
@@ -63,6 +66,7 @@ export function createCircuit(config: NonNullable<UpstreamConfig['circuit_breake
         .catch(() => {})
       return verdict => settle(verdict)
     },
+    state: () => (breaker.closed ? 'closed' : breaker.halfOpen ? 'half_open' : 'open'),
     close: () => breaker.shutdown(),
   }
 }

@@ -1,11 +1,13 @@
 // One request to one target, and its answer: streamed both ways, at most once begun to be answered.
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { observe } from '../metrics/durations.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
 import { linger } from '../refusals/linger.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
+import { createBehindPoll } from './behind-poll.ts'
 import { isEventStream } from './event-streams.ts'
 import { type Failure, failureOf, isTimeout, refusalFor } from './failures.ts'
 import type { Forwarding, Outcome } from './forward.ts'
@@ -44,6 +46,8 @@ export function exchange(forwarding: Forwarding, target: Target, retries: number
   }
 }
 
+const sendHeadSoon = createBehindPoll((exchange: Exchange) => exchange.sendHead())
+
 /**
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
  * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
@@ -60,7 +64,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   #forget: (() => void) | undefined
   #begun = false
   #answered = false
+  #hasData = false
   #isOver = false
+  /** `performance.now()`; 0 once its verdict is known. */
+  #sentAt = performance.now()
 
   constructor(
     forwarding: Forwarding,
@@ -110,6 +117,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (isEventStream(fields)) this.#forget = onEventStream(() => this.#cutShort())
     // Whole with its head (RFC 9110 §15.4.5); undici would wait for the body that a 304's Content-Length speaks of.
     if (status === 304) this.onComplete(null)
+    else if (hasBody) sendHeadSoon(this)
     return true
   }
 
@@ -140,6 +148,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onData(chunk: Buffer): boolean {
     const { response } = this.#forwarding
+    this.#hasData = true
     if (response.write(chunk)) return true
     response.once('drain', () => this.#resume?.())
     return false
@@ -162,6 +171,11 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onError(error: Error): void {
     this.#fail(error)
+  }
+
+  /** Node keeps the head for the first of the body, which may be long in coming: that of an event stream, say. */
+  sendHead(): void {
+    if (!this.#isOver && !this.#hasData) this.#forwarding.response.flushHeaders()
   }
 
   readonly #onClientClose = (): void => {
@@ -199,6 +213,9 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   /** The first verdict counts. */
   #settle(verdict: Verdict): void {
+    if (this.#sentAt !== 0 && verdict !== 'left')
+      observe(this.#forwarding.upstream.durations, performance.now() - this.#sentAt)
+    this.#sentAt = 0
     this.#try?.(verdict)
     this.#try = undefined
   }
@@ -223,7 +240,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else if (how === 'unanswered') this.#again(this.#forwarding, this.#target, this.#retries)
     else if (how !== 'open') {
       // Answered before the body's end: the rest of it stands between the client and its next request.
-      if (how === 'complete') linger(request, response)
+      if (how === 'complete') linger(request, response, false)
       observer.onEnd(how)
     }
   }

@@ -7,6 +7,7 @@ import { createEjection, type Ejection } from './ejection.ts'
 import type { Failure } from './failures.ts'
 import { createHealth } from './health.ts'
 import { createSlots, type Slots } from './slots.ts'
+import type { TargetStanding } from './standing.ts'
 
 /** How a try ended: at the answer's head, without one, or by the client's doing. */
 export type Verdict = 'answered' | Failure | 'left'
@@ -26,6 +27,8 @@ export interface Target {
   readonly slots: Slots
   /** False where its checks fail or its circuit is open: it is sent nothing then. */
   isAvailable(): boolean
+  /** What its checks and its circuit say, for operators. */
+  state(): Pick<TargetStanding, 'checks' | 'circuit'>
   /** What failed connections say of it; nothing where there is no other target to prefer. */
   readonly ejection: Ejection | undefined
   /** To be called as a request is sent to it; nothing where nobody asks how it went. */
@@ -69,6 +72,10 @@ export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts
     pool,
     slots: createSlots(config.connections, config.timeouts.connect),
     isAvailable: () => health?.isGood() !== false && circuit?.allows() !== false,
+    state: () => ({
+      checks: health === undefined ? null : health.isGood() ? 'passing' : 'failing',
+      circuit: circuit?.state() ?? null,
+    }),
     ejection,
     begin: beginner(ejection, circuit),
     async close() {

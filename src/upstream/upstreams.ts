@@ -1,7 +1,9 @@
 // The services behind, each with its targets.
 import { readFileSync } from 'node:fs'
 import type { UpstreamConfig } from '../config/schema.ts'
+import type { Durations } from '../metrics/durations.ts'
 import { type Choose, createChoice } from './choice.ts'
+import type { TargetStanding } from './standing.ts'
 import { openTarget, type Target } from './target.ts'
 
 export interface Upstream {
@@ -12,21 +14,27 @@ export interface Upstream {
   readonly timeouts: { readonly response: number; readonly idle: number }
   /** Whether a request may be sent to any of them. */
   isAvailable(): boolean
+  /** From dispatch to the answer's head, or to a failure; each try. */
+  readonly durations: Durations
   readonly choose: Choose
 }
 
 export interface Upstreams {
   get(name: string): Upstream
+  /** How every target stands. */
+  standing(): TargetStanding[]
   /** Closes the connections, whatever is in flight. */
   close(): Promise<void>
 }
 
 /**
+ * @param durationsOf where the answers of an upstream are timed, by its name
  * @param random 0 to 1, spreads the health checks
  * @throws CertificateAuthorityError where `tls.ca` cannot be read
  */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
+  durationsOf: (name: string) => Durations,
   random: () => number = Math.random,
 ): Upstreams {
   // All files are read before anything is opened that would have to be closed again.
@@ -34,7 +42,10 @@ export function createUpstreams(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
   const upstreams = new Map(
-    Object.entries(configs).map(([name, config]) => [name, open(config, authorities.get(name), random)]),
+    Object.entries(configs).map(([name, config]) => [
+      name,
+      open(config, authorities.get(name), random, durationsOf(name)),
+    ]),
   )
   return {
     get(name) {
@@ -42,6 +53,13 @@ export function createUpstreams(
       if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
       return upstream
     },
+    standing: () =>
+      [...upstreams].flatMap(([upstream, { targets }]) =>
+        targets.map(({ origin, isAvailable, ejection, state }) => {
+          const isAvoided = ejection?.isOut() === true
+          return { upstream, target: origin, isHealthy: isAvailable() && !isAvoided, isAvoided, ...state() }
+        }),
+      ),
     async close() {
       const targets = [...upstreams.values()].flatMap(upstream => upstream.targets)
       await Promise.all(targets.map(target => target.close()))
@@ -65,7 +83,12 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function open(config: UpstreamConfig, ca: string | undefined, random: () => number): Upstream {
+function open(
+  config: UpstreamConfig,
+  ca: string | undefined,
+  random: () => number,
+  durations: Durations,
+): Upstream {
   const isOneOfSeveral = config.targets.length > 1
   const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral, random }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
@@ -73,6 +96,7 @@ function open(config: UpstreamConfig, ca: string | undefined, random: () => numb
     targets,
     retries: config.retries,
     timeouts: config.timeouts,
+    durations,
     isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
     choose: createChoice(targets),
   }

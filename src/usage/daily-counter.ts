@@ -67,15 +67,18 @@ export function createDailyCounter({ store, fast, clock, limit, onFallback }: Pa
         const spent = spentOn(record, day)
         if (spent >= limit) return { counted: false, used: spent, reason: 'spent', day }
       }
-      const outcome = await store.count(userId, day, limit)
-      if (outcome === 'no_user') return { counted: false, used: 0, reason: 'no_user', day }
+      const used = await store.count(userId, day, limit)
+      if (used !== undefined) {
+        if (hinted === 'full') await correct(userId, day, used)
+        return { counted: true, used }
+      }
+      const record = await reads.read(userId)
+      if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
       // The update saw the newest record: where it refused, nothing is left today (or the record is dated
-      // tomorrow), whatever the copy of the record says that came back with the refusal.
-      const spent = spentOn(outcome.record, day)
-      const used = outcome.counted ? spent : Math.max(spent, limit)
-      const agrees = hinted === 'room' && outcome.counted
-      if (hinted !== 'unknown' && !agrees) await correct(userId, day, used)
-      return outcome.counted ? { counted: true, used } : { counted: false, used, reason: 'spent', day }
+      // tomorrow), whatever a copy of the record says.
+      const spent = Math.max(spentOn(record, day), limit)
+      if (hinted !== 'unknown') await correct(userId, day, spent)
+      return { counted: false, used: spent, reason: 'spent', day }
     },
   }
 }

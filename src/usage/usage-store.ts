@@ -1,5 +1,5 @@
 // The record of daily use: two columns of `users`, changed by one conditional update (CONTRACT §4, "Counting").
-import type { Database } from '../backing/database.ts'
+import { type Database, prepared } from '../backing/database.ts'
 
 export interface UsageRecord {
   daily_usage: number
@@ -7,16 +7,14 @@ export interface UsageRecord {
   last_usage_date: string | null
 }
 
-/** `record` is how it stands after a counted use; after an uncounted one it may lag what refused it. */
-export type CountOutcome = { counted: boolean; record: UsageRecord } | 'no_user'
-
 export interface UsageStore {
   /**
    * Counts one use on `day`, unless `limit` are counted already or the record is dated tomorrow (a replica
    * whose clock is past midnight wrote it). Of any number at once at most `limit` are counted.
+   * @returns uses of the day, with this one; `undefined` where it was not counted, or there is no such user
    * @throws StorageError
    */
-  count(userId: number, day: string, limit: number): Promise<CountOutcome>
+  count(userId: number, day: string, limit: number): Promise<number | undefined>
   /** @throws StorageError */
   read(userId: number): Promise<UsageRecord | undefined>
 }
@@ -24,10 +22,8 @@ export interface UsageStore {
 export function createUsageStore(database: Database): UsageStore {
   return {
     async count(userId, day, limit) {
-      const [row] = await database.query<UsageRecord & { counted: boolean }>(COUNT, [userId, day, limit])
-      if (row === undefined) return 'no_user'
-      const { counted, ...record } = row
-      return { counted, record }
+      const [row] = await database.query<{ daily_usage: number }>(COUNT, [userId, day, limit])
+      return row?.daily_usage
     },
     async read(userId) {
       const [row] = await database.query<UsageRecord>(
@@ -39,16 +35,11 @@ export function createUsageStore(database: Database): UsageStore {
   }
 }
 
-const COUNT = `
-with counted as (
-  update users
-  set daily_usage = case when last_usage_date = $2::date then daily_usage + 1 else 1 end,
-      last_usage_date = $2::date
-  where id = $1 and $3::int > 0
-    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
-      or (last_usage_date = $2::date and daily_usage < $3::int))
-  returning daily_usage, last_usage_date
-)
-select true as counted, daily_usage, last_usage_date from counted
-union all
-select false, daily_usage, last_usage_date from users where id = $1 and not exists (select from counted)`
+const COUNT = prepared(`
+update users
+set daily_usage = case when last_usage_date = $2::date then daily_usage + 1 else 1 end,
+    last_usage_date = $2::date
+where id = $1 and $3::int > 0
+  and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
+    or (last_usage_date = $2::date and daily_usage < $3::int))
+returning daily_usage`)

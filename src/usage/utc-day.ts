@@ -2,9 +2,18 @@
 
 const DAY = 86_400_000
 
+let number = Number.NaN
+let text = ''
+
 /** @param now milliseconds since the epoch; returns `YYYY-MM-DD` */
 export function utcDay(now: number): string {
-  return new Date(now).toISOString().slice(0, 10)
+  const day = Math.floor(now / DAY)
+  // Nearly always the day that was asked for last, and to write it takes longer than to count a use.
+  if (day !== number) {
+    number = day
+    text = new Date(now).toISOString().slice(0, 10)
+  }
+  return text
 }
 
 /** Whole seconds, at least 1, from `now` (milliseconds since the epoch) until the UTC day ends. */

@@ -1,5 +1,5 @@
 // Alerts on their way to users: what is sent, and to whom, stored in one statement (CONTRACT §7).
-import type { Database } from '../backing/database.ts'
+import type { Alongside, Database } from '../backing/database.ts'
 
 export interface Alert {
   /** A UUID. */
@@ -12,9 +12,15 @@ export interface Alert {
 export interface AlertStore {
   /**
    * Queues a delivery to every active pro user's webhook, or to that of one user.
+   * @param alongside stored with it
    * @returns how many; `user_unknown` where there is no such user at all
    */
-  queue(alert: Alert, userId: number | undefined, now: Date): Promise<number | 'user_unknown'>
+  queue(
+    alert: Alert,
+    userId: number | undefined,
+    now: Date,
+    alongside?: Alongside,
+  ): Promise<number | 'user_unknown'>
   /** Deletes up to `limit` alerts of before `before` that no delivery can speak of any more, and says how many there were. */
   prune(before: Date, limit: number): Promise<number>
 }
@@ -25,20 +31,22 @@ const patience = 10_000
 /** Every method throws StorageError where the store fails. */
 export function createAlertStore(database: Database): AlertStore {
   return {
-    async queue({ id, type, body }, userId, now) {
-      const [row] = await database.transaction(
-        tx =>
-          tx.query<{ deliveries: number; is_known: boolean }>(queueing, [
+    queue: ({ id, type, body }, userId, now, alongside) =>
+      database.transaction(
+        async tx => {
+          const [row] = await tx.query<{ deliveries: number; is_known: boolean }>(queueing, [
             id,
             type,
             body,
             userId ?? null,
             now,
-          ]),
+          ])
+          if (!row?.is_known) return 'user_unknown'
+          await alongside?.(tx)
+          return row.deliveries
+        },
         { patience },
-      )
-      return row?.is_known ? row.deliveries : 'user_unknown'
-    },
+      ),
 
     // The oldest delivery that is left tells for all alerts at once. An hour, since ids rise with the age only as well
     // as the replicas' clocks agree.

@@ -1,4 +1,5 @@
 // Alerts as downstream services emit them: stored with a delivery for each receiver, then sent behind the answer (CONTRACT §7).
+import type { Alongside } from '../backing/database.ts'
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { AlertStore } from './alert-store.ts'
@@ -13,10 +14,11 @@ export interface NewAlert {
 
 export interface Alerts {
   /**
+   * @param alongside stored with the alert
    * @returns how many deliveries were queued; `user_unknown` where there is no such user
    * @throws Refusal `request_invalid` where the data is nested too deep to be written; StorageError
    */
-  emit(alert: NewAlert): Promise<number | 'user_unknown'>
+  emit(alert: NewAlert, alongside?: Alongside): Promise<number | 'user_unknown'>
 }
 
 interface Parts {
@@ -29,10 +31,10 @@ interface Parts {
 
 export function createAlerts({ store, clock, newId, onQueued }: Parts): Alerts {
   return {
-    async emit({ type, data, userId }) {
+    async emit({ type, data, userId }, alongside) {
       const now = new Date(clock.now())
       const body = write({ type, timestamp: now.toISOString(), data })
-      const queued = await store.queue({ id: newId(), type, body }, userId, now)
+      const queued = await store.queue({ id: newId(), type, body }, userId, now, alongside)
       if (queued !== 'user_unknown' && queued > 0) onQueued()
       return queued
     },

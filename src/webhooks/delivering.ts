@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
+import type { DeliveryOutcomes } from '../metrics/tallies.ts'
 import type { Attempted, Claimed, DeliveryStore } from './delivery-store.ts'
 import { createLanes, type Lane, type LaneSizes } from './lanes.ts'
 import { retryDelay } from './schedule.ts'
@@ -27,6 +28,8 @@ interface Parts {
   random(): number
   /** `webhooks.timeout`, milliseconds. */
   timeout: number
+  /** Where attempts are counted as they end. */
+  outcomes: DeliveryOutcomes
   /** Told of a store that failed; what was taken is taken again when its lease has ended. */
   onError(error: unknown): void
   sizes?: LaneSizes
@@ -127,7 +130,9 @@ export function createDelivering(parts: Parts): Delivering {
       await deliveries.giveBack(claimed, new Date(clock.now()))
       return
     }
-    await deliveries.settle(claimed, attempted(claimed, outcome), new Date(clock.now()))
+    const ended = attempted(claimed, outcome)
+    parts.outcomes[typeof ended.result === 'object' ? 'retried' : ended.result] += 1
+    await deliveries.settle(claimed, ended, new Date(clock.now()))
     if (outcome.kind === 'answered' && outcome.status === 410) {
       await webhooks.removeRegistration(claimed.user_id, claimed.registration, new Date(clock.now()))
     }

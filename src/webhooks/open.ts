@@ -1,4 +1,4 @@
-// The webhooks of one gateway, put together: registering them, emitting alerts, delivering and forgetting.
+// Webhooks put together: registering them where clients are served, and alerts' deliveries, once per host.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Backing } from '../backing/open.ts'
@@ -6,6 +6,7 @@ import { createPruner } from '../backing/pruner.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Sealer } from '../identity/sealed.ts'
+import type { DeliveryOutcomes } from '../metrics/tallies.ts'
 import { createAlertStore } from './alert-store.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
 import { createDelivering } from './delivering.ts'
@@ -16,40 +17,54 @@ import { createSender } from './send.ts'
 import { createWebhookStore } from './webhook-store.ts'
 import { createWebhooks, type Webhooks } from './webhooks.ts'
 
-export interface OpenWebhooks {
-  readonly webhooks: Webhooks
+interface Parts {
+  config: Config
+  backing: Backing
+  /** Nothing where `auth.key_secret` is not set. */
+  sealer: Sealer | undefined
+  clock: Clock
+  logger: Logger
+}
+
+export function openWebhooks({ config, backing, sealer, clock }: Parts): Webhooks {
+  const { allow_private_networks: allowPrivate } = config.webhooks
+  return createWebhooks({
+    store: createWebhookStore(backing.database),
+    secrets: createSecrets(sealer),
+    resolve: createResolver({ allowPrivate }),
+    allowPrivate,
+    randomBytes,
+    clock,
+  })
+}
+
+export interface OpenAlerts {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list'>
   /** @param grace milliseconds for what is being delivered */
   stop(grace: number): Promise<void>
 }
 
-interface Parts {
-  config: Config
-  backing: Backing
-  clock: Clock
-  logger: Logger
-}
-
-/** @param sealer nothing where `auth.key_secret` is not set */
-export function openWebhooks(
-  { config, backing, clock, logger }: Parts,
-  sealer: Sealer | undefined,
-): OpenWebhooks {
+/**
+ * Delivers, and forgets deliveries that have had their time.
+ * @param outcomes where attempts are counted
+ */
+export function openAlerts(
+  { config, backing, sealer, clock, logger }: Parts,
+  outcomes: DeliveryOutcomes,
+): OpenAlerts {
   const { allow_private_networks: allowPrivate, timeout, retention } = config.webhooks
-  const store = createWebhookStore(backing.database)
   const deliveries = createDeliveryStore(backing.database)
-  const alertStore = createAlertStore(backing.database)
-  const secrets = createSecrets(sealer)
-  const resolve = createResolver({ allowPrivate })
+  const store = createAlertStore(backing.database)
   const delivering = createDelivering({
     deliveries,
-    webhooks: store,
-    secrets,
-    send: createSender({ resolve, allowPrivate, timeout }),
+    webhooks: createWebhookStore(backing.database),
+    secrets: createSecrets(sealer),
+    send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeout }),
     clock,
     random: Math.random,
     timeout,
+    outcomes,
     onError: error => logger.warn({ err: error }, 'deliveries cannot be taken or noted'),
   })
   const pruner = createPruner({
@@ -57,15 +72,14 @@ export function openWebhooks(
       async prune(now, limit) {
         const before = new Date(now.getTime() - retention)
         const ended = await deliveries.prune(before, limit)
-        return Math.max(ended, await alertStore.prune(before, limit))
+        return Math.max(ended, await store.prune(before, limit))
       },
     },
     clock,
     onError: error => logger.warn({ err: error }, 'the log of deliveries not pruned'),
   })
   return {
-    webhooks: createWebhooks({ store, secrets, resolve, allowPrivate, randomBytes, clock }),
-    alerts: createAlerts({ store: alertStore, clock, newId: randomUUID, onQueued: delivering.wake }),
+    alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: delivering.wake }),
     deliveries,
     async stop(grace) {
       pruner.stop()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server as TcpServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { StorageError } from '../../src/backing/database.ts'
+import { prepared, StorageError } from '../../src/backing/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/backing/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
@@ -50,6 +50,31 @@ describeWithPostgres('a Postgres connection', () => {
   it('does not wait for a statement that takes longer than a second', async () => {
     const { after } = await failure(open(url).query('select pg_sleep(10)'))
     expect(after).toBeLessThan(2_000)
+  })
+
+  it('prepares what it is told to prepare, and does without where a pooler mixes its connections up', async () => {
+    const database = open(url, 1)
+    const statement = prepared('select $1::int as n')
+    const names = () => database.query('select name from pg_prepared_statements')
+    expect(await database.query(statement, [1])).toEqual([{ n: 1 }])
+    expect(await names()).toEqual([{ name: statement.name }])
+    await database.query('deallocate all')
+    expect(await database.query(statement, [2])).toEqual([{ n: 2 }])
+    expect(await names()).toEqual([])
+
+    const other = open(url, 1)
+    await other.query(`prepare ${statement.name} as select 3`)
+    expect(await other.query(statement, [4])).toEqual([{ n: 4 }])
+  })
+
+  it('goes on with a prepared statement whose columns a migration has changed', async () => {
+    const database = open(url, 1)
+    await database.query('create table widened (n smallint not null)')
+    await database.query('insert into widened values (1)')
+    const statement = prepared('select n from widened')
+    expect(await database.query(statement)).toEqual([{ n: 1 }])
+    await database.query('alter table widened alter column n type integer')
+    expect(await database.query(statement)).toEqual([{ n: 1 }])
   })
 
   it('never hands a late answer to the next statement', async () => {

@@ -1,37 +1,9 @@
 // The command line `peage check` and `peage schema`, run as a function on real files.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
-import { afterAll, describe, expect, it } from 'vitest'
-import { run } from '../../src/commands/run.ts'
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { commandLine } from './peage.ts'
 
-const cwd = mkdtempSync(join(tmpdir(), 'peage-check-'))
-afterAll(() => rmSync(cwd, { recursive: true }))
-
-async function peage(words: string[], env: Record<string, string> = {}) {
-  const printed = { stdout: '', stderr: '' }
-  const into = (name: 'stdout' | 'stderr') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        printed[name] += chunk
-        done()
-      },
-    })
-  const exit = await run(words, {
-    env,
-    cwd,
-    stdin: Readable.from([]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-  })
-  return { exit, ...printed }
-}
-
-function write(name: string, text: string): string {
-  writeFileSync(join(cwd, name), text)
-  return name
-}
+const { peage, write } = commandLine()
 
 const TEN_FAULTS = `server:
   listen: \${HOST}:8080

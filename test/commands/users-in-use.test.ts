@@ -96,6 +96,13 @@ describe('peage users, where a gateway has the folder', () => {
     expect(await record()).toEqual([{ plan: 'premium', is_active: 0 }])
     expect((await users('activate', '1')).stdout).toBe('user 1 (u1@example.com) is active\n')
     expect(await record()).toEqual([{ plan: 'premium', is_active: 1 }])
+    const audit = 'select operator, method, changes from admin_audit where user_id = 1 order by id'
+    const entry = { operator: 'token', method: 'PATCH' }
+    expect(await gateway.backing.database.query(audit)).toEqual([
+      { ...entry, changes: { plan: 'premium' } },
+      { ...entry, changes: { is_active: 0 } },
+      { ...entry, changes: { is_active: 1 } },
+    ])
   })
 
   it('sessions shows the active ones and revoke-sessions leaves none', async () => {

@@ -1,4 +1,4 @@
-// `peage users …` as a function on real files, and the two places where accounts are kept.
+// `peage users …` and `peage keys …` as functions on real files, and the two places where accounts are kept.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,10 +55,10 @@ export function folder(): string {
 /** What the gateway serves is of no matter here. @param postgres empty: embedded, in `data/` beside the file */
 export function writeConfiguration(
   cwd: string,
-  { name = 'gateway.yaml', postgres = '', admin = '' } = {},
+  { name = 'gateway.yaml', postgres = '', admin = '', routing = 'upstreams: {}\nroutes: []' } = {},
 ): string {
   const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}' }`
-  writeFileSync(join(cwd, name), `${storage}\n${admin}\nupstreams: {}\nroutes: []\n`)
+  writeFileSync(join(cwd, name), `${storage}\n${admin}\n${routing}\n`)
   return name
 }
 

@@ -13,6 +13,7 @@ const DAY = 86_400_000
 const DEFAULTS = {
   server: {
     listen: { host: '0.0.0.0', port: 8080 },
+    workers: 1,
     trusted_proxies: [],
     drain_timeout: 10 * SECOND,
     timeouts: { headers: 10 * SECOND, body_idle: 30 * SECOND, keep_alive: 65 * SECOND },
@@ -42,6 +43,7 @@ const DEFAULTS = {
   webhooks: { allow_private_networks: false, timeout: 10 * SECOND, retention: 30 * DAY },
   upstreams: {},
   routes: [],
+  tests: [],
 }
 
 describe('defaults', () => {

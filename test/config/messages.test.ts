@@ -10,7 +10,8 @@ const ROUTE = [
 ].join('\n')
 
 describe('the file as a whole', () => {
-  const keys = 'its keys are server, admin, storage, auth, limits, subscription, webhooks, upstreams, routes'
+  const keys =
+    'its keys are server, admin, storage, auth, limits, subscription, webhooks, upstreams, routes, tests'
   it.each([
     ['', [`1:1  (file)  is empty; ${keys}`]],
     ['\n# nothing\n', [`1:1  (file)  is empty; ${keys}`]],
@@ -49,8 +50,8 @@ describe('keys', () => {
     ['servr: {}', '1:1  servr  unknown key; did you mean server?'],
     ['auth: { accessTokenTtl: 1m }', '1:9  auth.accessTokenTtl  unknown key; did you mean access_token_ttl?'],
     [
-      'server: { workers: 2 }',
-      '1:11  server.workers  unknown key; known here: listen, trusted_proxies, drain_timeout, timeouts, log, tls, cors',
+      'server: { reload: 2 }',
+      '1:11  server.reload  unknown key; known here: listen, workers, trusted_proxies, drain_timeout, timeouts, log, tls, cors',
     ],
     ['limits: { a/b~c: 1 }', '1:11  limits["a/b~c"]  unknown key; known here: free_daily'],
     ['limits: { "a\\nb": 1 }', '1:11  limits["a\\nb"]  unknown key; known here: free_daily'],
@@ -83,14 +84,6 @@ describe('keys', () => {
       '3:5  upstreams.a.target  unknown key; did you mean targets?',
     ],
   ])('%j', (text, line) => expect(linesOf(text)).toEqual([line]))
-
-  it('server.workers belongs to a later version and is not ignored', () => {
-    expect(linesOf('server: { workers: 2 }')).toEqual([expect.stringContaining('unknown key')])
-  })
-
-  it('tests belongs to a later version', () => {
-    expect(linesOf('tests: []')).toEqual([expect.stringContaining('unknown key')])
-  })
 })
 
 describe('values', () => {
@@ -105,6 +98,8 @@ describe('values', () => {
     ['limits: { free_daily: 0 }', '1:23  limits.free_daily  must be at least 1'],
     ['limits: { free_daily: 2147483648 }', '1:23  limits.free_daily  must be at most 2147483647'],
     ['webhooks: { timeout: 0s }', '1:22  webhooks.timeout  must be more than 0'],
+    ['auth: { remember: { users: 1000001 } }', '1:28  auth.remember.users  must be at most 1000000'],
+    ['auth: { remember: { tokens: 0 } }', '1:29  auth.remember.tokens  must be at least 1'],
     ['webhooks: { timeout: 30d }', '1:22  webhooks.timeout  must be at most 24d'],
     ['webhooks: { retention: 0d }', '1:24  webhooks.retention  must be more than 0'],
     ['webhooks: { retention: 30 }', '1:24  webhooks.retention  must be a duration such as 15m or 30d'],
@@ -136,6 +131,12 @@ describe('values', () => {
     [
       'auth: { rate_limits: { refresh: 5/x } }',
       '1:33  auth.rate_limits.refresh  must be a duration such as 250ms, 30s, 15m or 30d',
+    ],
+    ['server: { workers: 0 }', '1:20  server.workers  must be at least 1'],
+    ['server: { workers: 1025 }', '1:20  server.workers  must be at most 1024'],
+    [
+      'server: { workers: many }',
+      '1:20  server.workers  must be a number of processes, or auto for one per core',
     ],
     [
       'server: { listen: 8080 }',

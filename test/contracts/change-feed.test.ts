@@ -5,6 +5,7 @@ import type { Database } from '../../src/backing/database.ts'
 import type { EmbeddedDatabase } from '../../src/backing/pglite.ts'
 import { postgresListener } from '../../src/backing/postgres-listener.ts'
 import { createApiTokenStore } from '../../src/identity/api-token-store.ts'
+import { createKeyStore } from '../../src/identity/key-store.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
@@ -110,11 +111,8 @@ describeOverDatabases('the change feed', open => {
       const usage = createUsageStore(database)
       const uses = async () => {
         for (let use = 0; use < 3; use += 1) await usage.count(id, '2096-02-28', 3)
-        expect(await usage.count(id, '2096-02-28', 3)).toMatchObject({ counted: false })
-        expect(await usage.count(id, '2096-02-29', 3)).toEqual({
-          counted: true,
-          record: { daily_usage: 1, last_usage_date: '2096-02-29' },
-        })
+        expect(await usage.count(id, '2096-02-28', 3)).toBeUndefined()
+        expect(await usage.count(id, '2096-02-29', 3)).toBe(1)
       }
       expect(await heardOf(uses)).toEqual([])
     })
@@ -196,6 +194,19 @@ describeOverDatabases('the change feed', open => {
     })
   })
 
+  it('hears of a signing key that is stored, given a turn, or deleted, and nothing of one that is sealed', async () => {
+    const store = createKeyStore(database)
+    const told = ['signing_keys']
+    expect(await heardOf(() => store.add('one', '{}'))).toEqual(told)
+    expect(await heardOf(() => store.addSigning('two', '{}', 0))).toEqual(told)
+    expect(await heardOf(() => store.replaceText('one', '{}', 'sealed'))).toEqual([])
+    expect(await heardOf(() => store.letSign('one', 5_000))).toEqual(told)
+    expect(await heardOf(() => store.letSign('nobody', 0))).toEqual([])
+    const signsFrom = (await store.all()).find(({ kid }) => kid === 'two')?.signs_from ?? null
+    expect(await heardOf(() => store.remove('two', null))).toEqual([])
+    expect(await heardOf(() => store.remove('two', signsFrom))).toEqual(told)
+  })
+
   it('has heard of a change when catching up with it ends, also of many at once', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, newUser))
     heard.length = 0
@@ -220,7 +231,7 @@ describeOverDatabases('the change feed', open => {
   })
 
   it('takes an emptied table for a gap', async () => {
-    for (const sql of ['truncate api_tokens', 'truncate users cascade']) {
+    for (const sql of ['truncate api_tokens', 'truncate users cascade', 'truncate signing_keys']) {
       const before = gaps
       expect(await heardOf(() => database.query(sql))).toEqual([])
       expect(gaps).toBeGreaterThan(before)

@@ -360,7 +360,7 @@ describe('daily counter whose record changes while it is read', () => {
     const counter = createDailyCounter({
       store: {
         read: () => new Promise(resolve => reads.push(resolve)),
-        count: async () => ({ counted: true, record: { daily_usage: 1, last_usage_date: TODAY } }),
+        count: async () => 1,
       },
       fast: { reserve: async () => 'full', set: async () => {} },
       clock: { now: () => NOON },

@@ -17,7 +17,7 @@ let isGenuine: IsGenuine
 
 beforeAll(async () => {
   const page = await readFile(new URL('../../docs/clients.md', import.meta.url), 'utf8')
-  const scripts = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, script]) => script ?? '')
+  const scripts = [...page.matchAll(/```js[^\n]*\n([\s\S]*?)```/g)].map(([, script]) => script ?? '')
   folder = await mkdtemp(join(tmpdir(), 'peage-script-'))
   const file = join(folder, 'verify.mjs')
   await writeFile(file, scripts.find(script => script.includes('isGenuine')) ?? '')

@@ -4,6 +4,7 @@ import type { Plan, User } from '../../src/accounts/user.ts'
 import { type GuardedReply, pathsOf } from '../../src/endpoints/guarded-endpoint.ts'
 import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
 import { JsonObject } from '../../src/wire/json-body.ts'
+import { bytesOf } from '../support/refusals.ts'
 
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'
 
@@ -22,7 +23,7 @@ function ask(
     last_usage_date: null,
     created_at: new Date(0),
   }
-  const found = createUpgradeEndpoints(upgradeUrl).find(one => one.method === method)
+  const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
   return found?.answer({ user, body: new JsonObject(body) }) as Promise<GuardedReply>
 }
 
@@ -91,7 +92,7 @@ describe('POST', () => {
     await expect(ask('POST', plan, body)).rejects.toMatchObject({
       code: 'plan_invalid',
       status: 400,
-      body: { error: 'Plan invalide' },
+      answer: { body: bytesOf({ error: 'Plan invalide' }) },
     })
   })
 
@@ -99,7 +100,7 @@ describe('POST', () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
       code: 'payment_not_configured',
       status: 501,
-      body: { error: 'Paiement non configuré' },
+      answer: { body: bytesOf({ error: 'Paiement non configuré' }) },
     })
     await expect(ask('POST', 'pro', {}, '')).rejects.toMatchObject({ code: 'plan_invalid' })
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })

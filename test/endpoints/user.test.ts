@@ -11,6 +11,7 @@ import { Refusal } from '../../src/refusals/refusal.ts'
 import type { Webhooks } from '../../src/webhooks/webhooks.ts'
 import { JsonObject } from '../../src/wire/json-body.ts'
 import { embeddedDatabase } from '../support/databases.ts'
+import { bytesOf } from '../support/refusals.ts'
 
 const at = Date.parse('2026-02-03T04:05:06.789Z')
 
@@ -56,7 +57,7 @@ function endpoints(webhooks: Webhooks = noting()) {
 }
 
 function ask(method: string, path: string, body: object = {}, webhooks?: Webhooks): Promise<GuardedReply> {
-  const found = endpoints(webhooks).find(one => one.method === method && one.path === path)
+  const found = endpoints(webhooks).find(({ operation: one }) => one.method === method && one.path === path)
   if (found === undefined) throw new Error(`no ${method} ${path}`)
   return found.answer({ user, body: new JsonObject(body) })
 }
@@ -129,7 +130,7 @@ describe('the webhook', () => {
       await expect(ask('POST', webhook, body)).rejects.toMatchObject({
         code: 'webhook_url_invalid',
         status: 400,
-        body: { error: 'URL de webhook invalide (HTTPS requis)' },
+        answer: { body: bytesOf({ error: 'URL de webhook invalide (HTTPS requis)' }) },
       })
     },
   )

@@ -12,7 +12,8 @@ const user = { id: 42, plan: 'pro' as const }
 let clock: MovableClock
 let current = first
 const keys = {
-  current: () => current,
+  current: (): never => expect.unreachable('another key may sign tokens already'),
+  forAssertions: () => current,
   known: () => current,
   find: async () => current,
   jwks: () => ({ keys: [] }),

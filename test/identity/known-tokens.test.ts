@@ -17,6 +17,8 @@ describe('known tokens', () => {
   let tokens: Tokens
   let known: KnownTokens
   let verified: number
+  /** What a verification waits for at its end. */
+  let atEnd: () => Promise<void>
 
   beforeAll(async () => {
     database = await embeddedDatabase()
@@ -40,14 +42,32 @@ describe('known tokens', () => {
     })
     known = create(100)
     verified = 0
+    atEnd = async () => {}
   })
 
   function create(most: number): KnownTokens {
-    const verifyAccess: Tokens['verifyAccess'] = token => {
+    const verifyAccess: Tokens['verifyAccess'] = async token => {
       verified += 1
-      return tokens.verifyAccess(token)
+      const result = await tokens.verifyAccess(token)
+      await atEnd()
+      return result
     }
     return createKnownTokens({ tokens: { verifyAccess }, keys, clock, most })
+  }
+
+  /** Keeps the next verification from ending; `reached` when it has nothing else to do. */
+  function hold() {
+    let release = () => {}
+    const released = new Promise<void>(resolve => {
+      release = resolve
+    })
+    const reached = new Promise<void>(resolve => {
+      atEnd = () => {
+        resolve()
+        return released
+      }
+    })
+    return { reached, release: () => release() }
   }
 
   const issue = (id: number) => tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' })
@@ -57,6 +77,76 @@ describe('known tokens', () => {
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
     expect(known.verify(token)).toMatchObject({ userId: 7 })
     expect(verified).toBe(1)
+  })
+
+  it('are verified once for 100 who ask at once', async () => {
+    const token = await issue(7)
+    const asked = Array.from({ length: 100 }, () => known.verify(token))
+    for (const answer of await Promise.all(asked)) expect(answer).toMatchObject({ userId: 7 })
+    expect(verified).toBe(1)
+  })
+
+  it('are verified each by itself, whoever else asks at the same time', async () => {
+    const issued = await Promise.all([1, 2, 3].map(issue))
+    const asked = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
+    const answers = (await Promise.all(asked)).map(answer => answer !== 'invalid' && answer.userId)
+    expect(answers).toEqual([1, 2, 3, false, 1, 2, 3])
+    expect(verified).toBe(4)
+  })
+
+  it('that are not good are refused to all who ask at once, and verified again for the next', async () => {
+    const asked = Array.from({ length: 100 }, () => known.verify('nonsense'))
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(['invalid']))
+    expect(verified).toBe(1)
+    await known.verify('nonsense')
+    expect(verified).toBe(2)
+  })
+
+  it('whose verification fails are verified again for the next, and all who waited are told', async () => {
+    const token = await issue(7)
+    atEnd = async () => {
+      throw new Error('away')
+    }
+    const asked = [known.verify(token), known.verify(token)]
+    for (const one of asked) await expect(one).rejects.toThrow('away')
+    expect(verified).toBe(1)
+    atEnd = async () => {}
+    expect(await known.verify(token)).toMatchObject({ userId: 7 })
+  })
+
+  it('whose key goes while they are verified are refused to all who wait, and not put back', async () => {
+    const { kid } = keys.current()
+    const token = await issue(7)
+    const { reached, release } = hold()
+    const before = known.verify(token)
+    await reached
+    const [stored] = await database.query<object>('select * from signing_keys')
+    await database.query('delete from signing_keys')
+    await keys.reload()
+    const after = known.verify(token)
+    release()
+    expect(await Promise.all([before, after])).toEqual(['invalid', 'invalid'])
+    expect(verified).toBe(1)
+    // Its key comes again: only a verification may find it good.
+    await database.query(
+      `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
+      [JSON.stringify(stored)],
+    )
+    await keys.reload()
+    expect(keys.known(kid)).toBeDefined()
+    expect(await known.verify(token)).toMatchObject({ userId: 7 })
+    expect(verified).toBe(2)
+  })
+
+  it('that expire while they are verified are refused to all who wait', async () => {
+    const token = await issue(7)
+    const { reached, release } = hold()
+    const before = known.verify(token)
+    await reached
+    clock.advance(15 * minute)
+    const after = known.verify(token)
+    release()
+    expect(await Promise.all([before, after])).toEqual(['invalid', 'invalid'])
   })
 
   it('are good until the moment at which they expire, and not in it', async () => {

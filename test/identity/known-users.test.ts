@@ -45,6 +45,7 @@ describeOverDatabases('known users', open => {
       apiTokens: createApiTokenStore(counting),
       feed,
       most,
+      results: { hit: 0, miss: 0, bypass: 0 },
     })
   }
 

@@ -12,10 +12,12 @@ interface Read {
 function stage({ most = 100, mostAbsent = 100 } = {}) {
   const reads: Read[] = []
   let trusted = true
+  const results = { hit: 0, miss: 0, bypass: 0 }
   const remembered = createRemembered<number, { version: number }>({
     feed: { isTrusted: () => trusted },
     most,
     mostAbsent,
+    results,
     read: key =>
       new Promise((resolve, reject) => {
         reads.push({ key, answer: resolve, fail: reject })
@@ -24,6 +26,7 @@ function stage({ most = 100, mostAbsent = 100 } = {}) {
   return {
     remembered,
     reads,
+    results,
     trust(isTrusted: boolean) {
       trusted = isTrusted
     },
@@ -93,6 +96,19 @@ describe('a record', () => {
     remembered.forgetAll()
     expect(await settle(1, record)).toBe(1)
     expect(reads).toHaveLength(5)
+  })
+
+  it('is counted as found, as read, or as read past the memory', async () => {
+    const { remembered, results, trust, settle } = stage()
+    await settle(1, record)
+    await settle(1, record)
+    await settle(2, undefined)
+    await settle(2, undefined)
+    void remembered.get(3)
+    void remembered.get(3)
+    trust(false)
+    await settle(1, record)
+    expect(results).toEqual({ hit: 2, miss: 4, bypass: 1 })
   })
 
   it('is read once for the first and once more for 100 who ask meanwhile, while the feed is not trusted', async () => {

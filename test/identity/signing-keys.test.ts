@@ -5,12 +5,14 @@ import { join } from 'node:path'
 import { calculateJwkThumbprint } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Database, StorageError } from '../../src/backing/database.ts'
+import { untilKnown } from '../../src/identity/key-schedule.ts'
 import { createKeyStore } from '../../src/identity/key-store.ts'
 import { createSealer } from '../../src/identity/sealed.ts'
 import { generatePrivateJwk, readPrivateJwk } from '../../src/identity/signing-key.ts'
 import { openSigningKeys, readSigningKeys } from '../../src/identity/signing-keys.ts'
 import { movableClock } from '../accounts/setup.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const ed = generateKeyPairSync('ed25519')
@@ -137,18 +139,14 @@ describeOverDatabases('keys in the database', open => {
       onError,
     })
   const stored = () =>
-    database.query<{ kid: string; private_jwk: string; is_signing: number }>('select * from signing_keys')
+    database.query<{ kid: string; private_jwk: string; signs_from: Date | null }>(
+      'select * from signing_keys',
+    )
 
-  /** Another key takes over signing, as an operator's rotation does it. */
-  async function rotate(): Promise<string> {
+  /** Another key takes over signing, in `delay` milliseconds. */
+  async function rotate(delay = 0): Promise<string> {
     const { kid, text } = await generatePrivateJwk('EdDSA')
-    await database.transaction(async tx => {
-      await tx.query('update signing_keys set is_signing = 0')
-      await tx.query('insert into signing_keys (kid, private_jwk, is_signing) values ($1, $2, 1)', [
-        kid,
-        text,
-      ])
-    })
+    await createKeyStore(database).addSigning(kid, text, delay)
     return kid
   }
 
@@ -197,6 +195,67 @@ describeOverDatabases('keys in the database', open => {
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
   })
 
+  it('a key signs from its time on and not before, whatever the clock of the replica, and verifies before', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    const kid = await rotate(untilKnown)
+    clock.advance(-60 * 60_000)
+    await keys.reload()
+    expect(keys.known(kid)).toBeDefined()
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([old, kid])
+    clock.advance(untilKnown - 1_000)
+    expect(keys.current().kid).toBe(old)
+    clock.advance(1_000)
+    expect(keys.current().kid).toBe(kid)
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
+    expect(keys.known(old)).toBeDefined()
+  })
+
+  it('a replica that nobody tells does not stand by a reading of before when the first token of a new key comes', async () => {
+    const store = createKeyStore(database)
+    let meanwhile = async () => {}
+    const all = async () => {
+      const rows = await store.all()
+      await meanwhile()
+      return rows
+    }
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    let kid = ''
+    meanwhile = async () => {
+      kid = await rotate(untilKnown)
+      // The longest that the answer may take.
+      clock.advance(1_500)
+    }
+    expect(await keys.find('made up')).toBeUndefined()
+    meanwhile = async () => {}
+    clock.advance(untilKnown - 1_500)
+    expect((await keys.find(kid))?.kid).toBe(kid)
+  })
+
+  it('a key that only verifies never signs, also where it is the only one', async () => {
+    const { kid, text } = await generatePrivateJwk('ES256')
+    await createKeyStore(database).add(kid, text)
+    const keys = await openKeys()
+    expect(keys.current().kid).not.toBe(kid)
+    expect(keys.known(kid)).toBeDefined()
+    clock.advance(365 * 24 * 60 * 60_000)
+    expect(keys.current().kid).not.toBe(kid)
+  })
+
+  it('assertions are signed with the key before until no copy of the public keys that may be used lacks the new one', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    await database.query("update signing_keys set created_at = now() - interval '1 hour'")
+    const kid = await rotate()
+    await keys.reload()
+    expect(keys.current().kid).toBe(kid)
+    // A copy of before the key was known here, 5 s after it was stored at most, may be used for 300 s.
+    clock.advance((5 + 300) * 1000)
+    expect(keys.forAssertions().kid).toBe(old)
+    clock.advance(5_000)
+    expect(keys.forAssertions().kid).toBe(kid)
+  })
+
   it('are read at most once a second for unknown names, by one query for many at once', async () => {
     const store = createKeyStore(database)
     const all = vi.fn(store.all)
@@ -220,7 +279,7 @@ describeOverDatabases('keys in the database', open => {
     await keys.find('another')
     expect(keys.known(gone)).toBeUndefined()
     expect(keys.current().kid).not.toBe(gone)
-    expect(await stored()).toMatchObject([{ kid: keys.current().kid, is_signing: 1 }])
+    expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })
 
   it('that cannot be read are no reason to call a token bad, also within the second after the failure', async () => {
@@ -246,5 +305,25 @@ describeOverDatabases('keys in the database', open => {
     expect(keys.current().kid).toBe(kid)
     expect(onError).toHaveBeenCalledWith(expect.objectContaining({ name: 'KeyError' }))
     await expect(keys.reload()).rejects.toThrow(/auth\.key_secret is not set/)
+  })
+})
+
+describeWithPostgres('two replicas that make the first key', () => {
+  it('end with one, also where the one that began later comes first', async () => {
+    const database = await postgresDatabase()
+    const store = createKeyStore(database)
+    // Its transaction has begun, and so its `now()` stands, when the other one's is over.
+    const early = createKeyStore({
+      ...database,
+      transaction: work =>
+        database.transaction(async tx => {
+          await tx.query('select now()')
+          await store.addFirst('later', '{}')
+          return work(tx)
+        }),
+    })
+    await early.addFirst('earlier', '{}')
+    expect((await store.all()).map(({ kid }) => kid)).toEqual(['later'])
+    await database.close()
   })
 })

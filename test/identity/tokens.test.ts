@@ -25,6 +25,7 @@ function tokensOf(...keys: SigningKey[]): Tokens {
   const known = (kid: string) => keys.find(each => each.kid === kid)
   const ring: SigningKeys = {
     current: () => keys[0] as SigningKey,
+    forAssertions: () => keys[0] as SigningKey,
     known,
     find: async kid => known(kid),
     jwks: () => ({ keys: [] }),
@@ -139,6 +140,7 @@ describe('issued tokens', () => {
     const away = new StorageError('away', undefined, undefined)
     const ring: SigningKeys = {
       current: () => key,
+      forAssertions: () => key,
       known: () => undefined,
       find: () => Promise.reject(away),
       jwks: () => ({ keys: [] }),

@@ -1,9 +1,23 @@
 // CONTRACT §7: health for probes, accounts for operators, and nobody else.
+import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
+
+/** `fetch` does not send all methods. */
+function send({ port, method, path, token }: Record<'port' | 'method' | 'path' | 'token', string>) {
+  return new Promise<{ status: number | undefined; allow: unknown; code: unknown }>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const sent = request({ host: '127.0.0.1', port, method, path, headers }, response => {
+      response.resume()
+      const { allow, 'x-peage-error': code } = response.headers
+      response.on('end', () => resolve({ status: response.statusCode, allow, code }))
+    })
+    sent.on('error', reject).end()
+  })
+}
 
 const fields = ['created_at', 'daily_usage', 'email', 'id', 'is_active', 'last_usage_date', 'plan']
 
@@ -104,6 +118,46 @@ describeOverSetups('the admin listener', setup => {
     expect((await call(at.gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(401)
     expect((await ask('PATCH', `/admin/v1/users/${user.id}`, { is_active: true })).body.is_active).toBe(1)
     expect((await call(at.gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
+  })
+
+  it('answers a method that a path does not have with 405 and those that it has', async () => {
+    const { port } = new URL(at.gateway.admin)
+    for (const [path, allow, methods] of [
+      ['/admin/v1/routes', 'GET, HEAD', ['POST', 'PUT', 'OPTIONS', 'PROPFIND', 'TRACE']],
+      ['/admin/v1/users', 'GET, HEAD', ['POST', 'DELETE']],
+      ['/admin/v1/users/1', 'GET, HEAD, PATCH', ['PUT', 'DELETE', 'POST']],
+      ['/admin/v1/users/1/sessions/', 'GET, HEAD, DELETE', ['PATCH']],
+      ['/admin/v1/alerts', 'POST', ['GET', 'HEAD', 'DELETE']],
+      ['/healthz', 'GET, HEAD', ['POST', 'PROPFIND']],
+      ['/readyz', 'GET, HEAD', ['DELETE']],
+    ] as const) {
+      for (const method of methods) {
+        const answer = await send({ port, method, path, token: at.gateway.adminToken })
+        expect([method, path, answer.status, answer.allow]).toEqual([method, path, 405, allow])
+        expect(answer.code).toBe('method_not_allowed')
+      }
+    }
+    const nobody = await send({ port, method: 'PUT', path: '/admin/v1/users', token: 'x' })
+    expect(nobody.status).toBe(401)
+  })
+
+  it('gives every answer an id, the client’s own where it is safe', async () => {
+    const ids = await Promise.all(
+      ['/healthz', '/admin/v1/users', '/admin/v1/nothing', '/nothing', '/admin/v1/users?cursor=x'].map(
+        async path => (await ask('GET', path)).headers.get('x-request-id'),
+      ),
+    )
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.every(id => id !== null && /^[\w-]+$/.test(id))).toBe(true)
+    for (const [given, kept] of [
+      ['mine-1', true],
+      ['not <safe>', false],
+    ] as const) {
+      const { headers } = await call(at.gateway.admin, 'GET', '/healthz', {
+        headers: { 'x-request-id': given },
+      })
+      expect(headers.get('x-request-id') === given).toBe(kept)
+    }
   })
 
   it('refuses a change that it does not understand, and changes nothing', async () => {

@@ -8,7 +8,7 @@ import { type Stores, startGateway, type TestGateway } from '../support/gateway.
 import { routes } from '../support/journey.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
-import { describeOverSetups, services } from '../support/setups.ts'
+import { alone, describeOverSetups, services } from '../support/setups.ts'
 import { type StallingRelay, startStallingRelay } from '../support/stalling-relay.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
@@ -241,7 +241,9 @@ describeOverSetups('a change', setup => {
       await remembers(first, user)
       const course = async () => (await get(first, '/courses/1', { token: user.access })).status
       expect(await costOf(async () => expect(await course()).toBe(200))).toHaveLength(1)
-      expect(await costOf(async () => expect(await course()).toBe(429))).toHaveLength(1)
+      // Where Redis says that the day is spent, the record is only read.
+      const asked = setup === alone ? 2 : 1
+      expect(await costOf(async () => expect(await course()).toBe(429))).toHaveLength(asked)
       const cost = await costOf(async () => {
         for (let request = 0; request < 20; request += 1) expect(await course()).toBe(429)
       })

@@ -1,7 +1,8 @@
-// CONTRACT §3: a balancer that nobody declared as trusted is warned of, once.
+// CONTRACT §3: a balancer that nobody declared as trusted is warned of once, and counted.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { scrape } from '../support/scrape.ts'
 
 describe('a forwarder that is not trusted', () => {
   let gateway: TestGateway
@@ -10,7 +11,7 @@ describe('a forwarder that is not trusted', () => {
   })
   afterAll(() => gateway?.stop())
 
-  it('is warned of once, and its word counts for nothing', async () => {
+  it('is warned of once and counted each time, and its word counts for nothing', async () => {
     for (const client of ['192.0.2.1', '192.0.2.2']) {
       await call(gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
     }
@@ -22,5 +23,8 @@ describe('a forwarder that is not trusted', () => {
       '127.0.0.1',
       '127.0.0.1',
     ])
+    await call(gateway.url, 'GET', '/x')
+    const { value } = await scrape(gateway.admin)
+    expect(value('peage_untrusted_forwarder_requests_total')).toBe(2)
   })
 })

@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { giveKey, newUser, type TestUser } from '../support/client.ts'
-import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { type Stores, startGateway, type TestGateway, textOf } from '../support/gateway.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
 import { services } from '../support/setups.ts'
@@ -130,7 +130,8 @@ describe('an open stream', () => {
     await new Promise(resolve => setTimeout(resolve, 600))
     const stranger = await open('/maybe', {})
     database.query = (...parts) => {
-      if (isAboutStreams(parts[0])) statements.push(parts[0])
+      const text = textOf(parts[0])
+      if (isAboutStreams(text)) statements.push(text)
       return query(...parts) as never
     }
     await new Promise(resolve => setTimeout(resolve, 1_200))
@@ -147,7 +148,7 @@ describe('an open stream', () => {
     const query = database.query
     const asked: unknown[] = []
     database.query = (sql, values) => {
-      if (isAboutStreams(sql)) asked.push(values?.[0])
+      if (isAboutStreams(textOf(sql))) asked.push(values?.[0])
       return query(sql, values) as never
     }
     await expect.poll(() => asked.length, { timeout: 2_000 }).toBeGreaterThan(1)

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
+import { scrape } from '../support/scrape.ts'
 import { type Server, startPostgres, startRedis } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithRedisBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
@@ -154,6 +155,61 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         expect((await course(user)).status).toBe(200)
       },
     )
+
+    it('the metrics tell what was counted without Redis, and what could not be decided without Postgres', async () => {
+      const user = await newUser(gateway)
+      const read = () => scrape(gateway.admin)
+      const patiently = { timeout: 10_000 }
+      const guard = (name: string, decision: string) =>
+        ['peage_guard_decisions_total', { guard: name, decision }] as const
+      const all = await read()
+      expect(all.value('peage_redis_up')).toBe(1)
+      await redis.kill()
+      expect((await course(user)).status).toBe(200)
+      await expect.poll(async () => (await read()).value('peage_redis_up'), patiently).toBe(0)
+      const counted = await read()
+      const fallbacks = 'peage_daily_usage_fallback_total'
+      expect(counted.value(fallbacks) - all.value(fallbacks)).toBe(1)
+      expect(counted.value(...guard('free_daily', 'pass')) - all.value(...guard('free_daily', 'pass'))).toBe(
+        1,
+      )
+      await redis.restart()
+
+      await postgres.kill()
+      try {
+        await expect.poll(async () => (await read()).value('peage_change_feed_trusted'), patiently).toBe(0)
+        const before = await read()
+        await call(gateway.url, 'GET', '/any/x', { token: user.access })
+        await call(gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': 'peage_some' } })
+        await call(gateway.url, 'POST', '/api/v1/auth/login', {
+          body: { email: user.email, password: user.password },
+        })
+        await logoutIsKept(user)
+        const grown = async () => {
+          const now = await read()
+          const by = (name: string, labels: Record<string, string>) =>
+            now.value(name, labels) - before.value(name, labels)
+          return [
+            by(...guard('authenticate', 'error')),
+            by(...guard('authenticate', 'refuse')),
+            by('peage_identity_cache_total', { result: 'bypass' }),
+            by('peage_auth_total', { endpoint: 'login', outcome: 'service_unavailable' }),
+            now.value('peage_pending_logouts'),
+          ]
+        }
+        await expect.poll(grown, patiently).toEqual([2, 0, 2, 1, 1])
+      } finally {
+        await postgres.restart()
+      }
+      await expect
+        .poll(async () => {
+          const now = await read()
+          return ['peage_pending_logouts', 'peage_change_feed_trusted', 'peage_redis_up'].map(name =>
+            now.value(name),
+          )
+        }, patiently)
+        .toEqual([0, 1, 1])
+    })
 
     /** Logout answers 200 whatever happens; the token does not live on when the store returns. */
     async function logoutIsKept(user: TestUser): Promise<void> {

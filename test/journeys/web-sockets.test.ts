@@ -268,7 +268,8 @@ routes:
         { interval: 200 },
       )
       .toBe(true)
-    expect(sent).toBeLessThan(32 * 1024 * 1024)
+    // The kernel's buffers of four sockets, which grow with what they are sent.
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
     connection.close()
   })
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { Database, Queryable } from '../../src/backing/database.ts'
+import type { Database, Prepared, Queryable } from '../../src/backing/database.ts'
 import type { Backing } from '../../src/backing/open.ts'
 import { openBacking } from '../../src/backing/open.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -50,6 +50,7 @@ export async function startGateway(
     server?: string
     limits?: string
     admin?: string
+    adminListen?: string
     drainTimeout?: string
   } = {},
 ): Promise<TestGateway> {
@@ -61,7 +62,7 @@ export async function startGateway(
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: ${settings.drainTimeout ?? '2s'}${settings.server ?? ''} }
-admin: { listen: '127.0.0.1:0'${settings.admin ?? `, token: ${adminToken}`} }
+admin: { listen: '${settings.adminListen ?? '127.0.0.1:0'}'${settings.admin ?? `, token: ${adminToken}`} }
 storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
@@ -110,10 +111,15 @@ ${yaml}`,
 const noRateLimits =
   'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
 
+export function textOf(sql: string | Prepared): string {
+  return typeof sql === 'string' ? sql : sql.text
+}
+
 function noting(database: Database, statements: string[]): Database {
   const notingOf = (queryable: Queryable): Queryable => ({
     query(sql, values) {
-      if (!sql.includes('pg_notify')) statements.push(sql)
+      const text = textOf(sql)
+      if (!text.includes('pg_notify')) statements.push(text)
       return queryable.query(sql, values)
     },
   })

@@ -1,6 +1,7 @@
-// Once per run: the real Postgres, Redis and nginx that suites may use, found or started (CONTRACT §1, `npm test`).
+// Once per run: the real Postgres, Redis, nginx and promtool that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
 import { findNginx } from './nginx.ts'
+import { findPromtool } from './promtool.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
@@ -14,6 +15,8 @@ declare module 'vitest' {
     redisBin: string
     /** The path of `nginx`. */
     nginxBin: string
+    /** The path of `promtool`. */
+    promtoolBin: string
   }
 }
 
@@ -23,10 +26,12 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const postgresBin = findPostgres() ?? ''
   const redisBin = findRedis() ?? ''
   const nginxBin = findNginx() ?? ''
+  const promtoolBin = findPromtool() ?? ''
   if (TEST_REQUIRE_SERVICES === '1') {
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
     if (nginxBin === '') throw new Error('TEST_REQUIRE_SERVICES: no nginx')
+    if (promtoolBin === '') throw new Error('TEST_REQUIRE_SERVICES: no promtool')
   }
   const started: Server[] = []
   const startedUrl = async (server: Promise<Server>) => {
@@ -51,5 +56,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('postgresBin', postgresBin)
   project.provide('redisBin', redisBin)
   project.provide('nginxBin', nginxBin)
+  project.provide('promtoolBin', promtoolBin)
   return stop
 }

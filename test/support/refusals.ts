@@ -17,3 +17,8 @@ export function expectAnswer(answer: Answer, status: number, body: object): void
   expect(answer.headers.get('cache-control')).toBe('no-store')
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
 }
+
+/** A body as a `Refusal` holds it: bytes, one a character. */
+export function bytesOf(body: object): string {
+  return Buffer.from(JSON.stringify(body)).toString('latin1')
+}

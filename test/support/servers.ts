@@ -122,14 +122,19 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
   const running = () => child.exitCode === null && child.signalCode === null
   const signal = (name: NodeJS.Signals) => {
     if (child.pid === undefined || !running()) return
-    // Postgres' backends go on answering while only their parent is paused.
-    for (const pid of [child.pid, ...childrenOf(child.pid)]) {
+    const told = new Set<number>()
+    const tell = (pid: number) => {
+      if (told.has(pid)) return
+      told.add(pid)
       try {
         process.kill(pid, name)
       } catch {
         // It ended in between.
       }
     }
+    // Postgres' backends go on answering while only their parent is paused; and it may have been making one more.
+    tell(child.pid)
+    for (let look = 0; look < 3; look += 1) for (const pid of childrenOf(child.pid)) tell(pid)
   }
   const server: Server = {
     url: plan.url,
@@ -188,7 +193,7 @@ function endWithUs(child: ChildProcess, folder: string): void {
 }
 
 /** Direct children, from proc(5); none where the system has no such folder. */
-function childrenOf(parent: number): number[] {
+export function childrenOf(parent: number): number[] {
   return list('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
     try {

@@ -32,6 +32,11 @@ export function describeWithNginx(title: string, suite: () => void): void {
   describeWhere(inject('nginxBin'), 'no nginx binary', title, suite)
 }
 
+/** A suite that has Prometheus' own tool read what the gateway exposes. */
+export function describeWithPromtool(title: string, suite: () => void): void {
+  describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)
+}
+
 /** The run's Postgres server; a test makes a database of its own there (see databases.ts). */
 export function postgresUrl(): string {
   return inject('postgresUrl')

@@ -131,6 +131,20 @@ describe('streaming', () => {
     response.destroy()
   })
 
+  it.each([{ 'content-type': 'text/event-stream' }, { 'content-length': '3' }])(
+    'an answer’s head does not wait for its body: %o',
+    async fields => {
+      let finish: () => void = () => {}
+      at.upstream.answer = (_, response) => {
+        response.writeHead(200, fields).flushHeaders()
+        finish = () => response.end('end')
+      }
+      const response = await send('/public/slow', undefined, {}, 'GET')
+      finish()
+      expect(String((await response[Symbol.asyncIterator]().next()).value)).toBe('end')
+    },
+  )
+
   it('a body is bytes: big integers, charsets and broken UTF-8 arrive unchanged', async () => {
     const bodies = [
       Buffer.from('{"id":12345678901234567890,"n":1.0,"e":1e400,"a":1,"a":2, "z" : null }\n'),

@@ -62,7 +62,7 @@ routes:
   })
 
   it('have each a limit on connections: what is more waits, and goes where there is room', async () => {
-    both((_, response) => setTimeout(() => response.end(), 50))
+    both((_, response) => setTimeout(() => response.end(), 250))
     const answers = await Promise.all(Array.from({ length: 12 }, () => call(gateway.url, 'GET', '/narrow')))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
     expect([one.most, two.most]).toEqual([2, 2])

@@ -36,6 +36,7 @@ describeOverDatabases('delivering', open => {
   let stored: Stored
   let time: number
   const errors: unknown[] = []
+  const outcomes = { delivered: 0, retried: 0, failed: 0 }
   const hooks: Hook[] = []
   const running: Delivering[] = []
   beforeAll(async () => {
@@ -45,6 +46,7 @@ describeOverDatabases('delivering', open => {
   beforeEach(async () => {
     time = Date.now()
     errors.length = 0
+    Object.assign(outcomes, { delivered: 0, retried: 0, failed: 0 })
     await stored.empty()
   })
   afterEach(async () => {
@@ -88,6 +90,7 @@ describeOverDatabases('delivering', open => {
       clock: { now: () => time },
       random: () => random,
       timeout,
+      outcomes,
       onError: error => errors.push(error),
     })
     running.push(made)
@@ -105,6 +108,7 @@ describeOverDatabases('delivering', open => {
     start().wake()
     await becomes({ status: 'delivered', attempts: 1, response_status: 202, error: null })
     expect(target.seen).toHaveLength(1)
+    expect(outcomes).toEqual({ delivered: 1, retried: 0, failed: 0 })
     const { headers, body } = target.seen[0] as Seen
     const at = new Date(time).toISOString()
     expect(body).toBe(`{"type":"course.done","timestamp":"${at}","data":{"title":"Émigré"}}`)
@@ -143,6 +147,7 @@ describeOverDatabases('delivering', open => {
     }
     made.wake()
     await becomes({ status: 'failed', attempts: 6, response_status: 500, finished_at: new Date(time) })
+    expect(outcomes).toEqual({ delivered: 0, retried: 5, failed: 1 })
 
     expect(target.seen).toHaveLength(6)
     const of = (name: string) => new Set(target.seen.map(({ headers }) => headers[name]))

@@ -1,8 +1,9 @@
 // What became of a change to a user: the record as it is now, or a sentence about why not.
 import type { Plan, User } from '../../accounts/user.ts'
 import type { Io } from '../io.ts'
+import { print } from '../print.ts'
 import type { UserAdministration, UserKey } from './administration.ts'
-import { nameOf, print } from './print.ts'
+import { nameOf } from './print.ts'
 
 /** Says what was done, or prints the user for machines. */
 export function report(

@@ -1,23 +1,7 @@
 // Shows users and sessions: aligned text for people, JSON in the spec's field names for machines.
-import type { Writable } from 'node:stream'
 import type { Session } from '../../accounts/session-store.ts'
 import type { User } from '../../accounts/user.ts'
-
-/** Writes what comes as it comes. A reader that has seen enough (`| head`) ends it, and is no error. */
-export async function print(
-  output: Writable,
-  chunks: Iterable<string> | AsyncIterable<string>,
-): Promise<void> {
-  // The stream reports a failure twice, and an `error` that nobody listens to would end the process.
-  output.on('error', () => {})
-  for await (const chunk of chunks) {
-    const failure = await new Promise<NodeJS.ErrnoException | null | undefined>(resolve =>
-      output.write(chunk, resolve),
-    )
-    if (failure?.code === 'EPIPE') return
-    if (failure) throw failure
-  }
-}
+import { createTable } from '../print.ts'
 
 /** One JSON document, however long: `{"users":[…]}`, a user a line. */
 export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
@@ -75,21 +59,6 @@ export function sessionsAsText(sessions: readonly Session[]): string {
 /** `user 3 (a@example.com)`. */
 export function nameOf({ id, email }: Pick<User, 'id' | 'email'>): string {
   return `user ${id} (${printable(email)})`
-}
-
-/** Lays out page after page; columns may widen from one to the next, as what is printed cannot be moved. */
-function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
-  const widths: number[] = []
-  let above = heading === undefined ? [] : [heading]
-  return page => {
-    const rows = [...above, ...page]
-    above = []
-    for (const row of rows) {
-      for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length)
-    }
-    const line = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')
-    return rows.map(row => `${line(row).trimEnd()}\n`).join('')
-  }
 }
 
 function yesOrNo({ is_active }: User): string {

@@ -7,7 +7,7 @@ const hashing = section(
     concurrency: Type.Optional(
       Type.Integer({
         description:
-          'Hashes computed at once. Omitted: the number of cores, at most 2: more need a larger UV_THREADPOOL_SIZE.',
+          'Hashes computed at once, per process. Omitted: the cores of each worker, 1 at least and 2 at most: more need a larger UV_THREADPOOL_SIZE.',
         minimum: 1,
       }),
     ),
@@ -17,17 +17,22 @@ const hashing = section(
   { description: 'How much Argon2 may take of the machine.', default: {} },
 )
 
+/** As many of each are some 1.4 GB (`npm run measure -- memory`), and Node's heap has 4 GiB at most by default. */
+const mostRemembered = 1_000_000
+
 const remember = section(
   {
     users: Type.Integer({
       description:
-        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 500 bytes each.',
+        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 650 bytes for one of each.',
       minimum: 1,
+      maximum: mostRemembered,
       default: 100_000,
     }),
     tokens: Type.Integer({
-      description: 'Access tokens found good: at most so many per process, some 1 KiB each.',
+      description: 'Access tokens found good: at most so many per process, some 700 bytes each.',
       minimum: 1,
+      maximum: mostRemembered,
       default: 50_000,
     }),
   },

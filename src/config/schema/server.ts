@@ -32,6 +32,13 @@ const log = section(
   { description: 'JSON lines on standard output.', default: {} },
 )
 
+const workers = Type.Union([Type.Integer({ minimum: 1, maximum: 1_024 }), Type.Literal('auto')], {
+  title: 'a number of processes, or auto for one per core',
+  description:
+    'Processes that serve clients on the one port; auto is one per core. More than one need Postgres and Redis.',
+  default: 1,
+})
+
 const fileName = (description: string) => Type.String({ title: 'a file name', minLength: 1, description })
 
 const tls = section(
@@ -48,6 +55,7 @@ export const server = section(
       description: 'Where clients connect. Port 0 lets the system choose.',
       default: '0.0.0.0:8080',
     }),
+    workers,
     trusted_proxies: Type.Array(formatted('network'), {
       description: 'Addresses and networks whose X-Forwarded-* is believed. Nobody by default.',
       default: [],
@@ -72,7 +80,7 @@ export const admin = section(
     }),
     token: formatted('token', {
       description:
-        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz and /readyz are served.',
+        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
       default: '',
     }),
     tokens: Type.Record(Type.String({ pattern: NAME_PATTERN }), formatted('token'), {
@@ -81,5 +89,5 @@ export const admin = section(
       default: {},
     }),
   },
-  { description: 'The second listener: health, accounts. Omit the section to switch it off.' },
+  { description: 'The second listener: health, metrics, accounts. Omit the section to switch it off.' },
 )

@@ -80,10 +80,12 @@ const kinds: ((target: string, operation: Operation) => string)[] = [
 /** A target as it may stand in a request line; latin1. */
 export const target: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...places, ...corpus.paths.map(attack => attack.raw_target)), operations(4))
-  .map(([start, steps]) =>
-    steps.reduce((text, step) => (kinds[step.kind % kinds.length] ?? String)(text, step), start),
-  )
+  .map(([start, steps]) => mutateTarget(start, steps))
   .map(text => (/[^\0-\xff]/.test(text) ? Buffer.from(text).toString('latin1') : text))
+
+export function mutateTarget(target: string, steps: readonly Operation[]): string {
+  return steps.reduce((text, step) => (kinds[step.kind % kinds.length] ?? String)(text, step), target)
+}
 
 export const place: fc.Arbitrary<string> = fc.constantFrom(...places)
 

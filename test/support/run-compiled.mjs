@@ -1,14 +1,15 @@
-// Compiles main.ts and what it needs, since Node 20 runs no TypeScript, and runs it with the flags it was given.
+// Compiles an entry and what it needs, since Node 20 runs no TypeScript, and runs it: ENTRY.ts [its flags].
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const [entry, ...flags] = process.argv.slice(2)
 const cache = join(root, 'node_modules/.cache/peage-test')
 mkdirSync(cache, { recursive: true })
 // Below node_modules, so that imports of packages are found.
-const out = mkdtempSync(join(cache, 'fuzz-'))
+const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
 let status = 1
@@ -17,15 +18,15 @@ try {
     process.execPath,
     [
       join(root, 'node_modules/typescript/bin/tsc'),
-      'test/security/fuzz/main.ts',
+      entry,
       ...['--ignoreConfig', '--rootDir', '.', '--outDir', out, ...options.split(' ')],
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  symlinkSync(join(root, 'migrations'), join(out, 'migrations'))
+  for (const name of ['migrations', 'package.json']) symlinkSync(join(root, name), join(out, name))
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
-  const main = join(out, 'test/security/fuzz/main.js')
-  status = spawnSync(process.execPath, [main, ...process.argv.slice(2)], { stdio: 'inherit' }).status ?? 1
+  const main = join(out, entry.replace(/\.ts$/, '.js'))
+  status = spawnSync(process.execPath, [main, ...flags], { stdio: 'inherit' }).status ?? 1
 } finally {
   rmSync(out, { recursive: true, force: true })
 }

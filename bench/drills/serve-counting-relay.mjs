@@ -1,0 +1,118 @@
+// A relay in front of Postgres that reads what passes: every statement, and how many look-ups of one user are under way.
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
+import { connect, createServer } from 'node:net'
+
+const { hostname, port } = new URL(process.argv[2] ?? '')
+const lookUp = /from users u\s+where u\.id = \$1/
+
+/** @type {Record<string, number>} */
+const statements = {}
+let lookUps = 0
+/** The most look-ups of one user that were under way at one moment. */
+let mostOfOne = 0
+/** @type {Map<string, number>} */
+const underWay = new Map()
+
+const server = createServer(client => {
+  const upstream = connect(Number(port), hostname)
+  client.setNoDelay(true)
+  upstream.setNoDelay(true)
+  /** Prepared statements by their names; the one without a name is the last that came. @type {Map<string, string>} */
+  const prepared = new Map()
+  let text = ''
+  /** Those of this connection, in the order in which they will be answered. @type {(string | undefined)[]} */
+  const asked = []
+  let user
+  // The first message of a client, its start-up, has no type.
+  const read = splitter(false, (type, body) => {
+    if (type === 'P') {
+      const [name = '', statement = ''] = strings(body, 2)
+      prepared.set(name, statement)
+    }
+    if (type === 'B') {
+      text = prepared.get(strings(body, 2)[1] ?? '') ?? ''
+      if (lookUp.test(text)) user = firstParameter(body)
+    }
+    if (type === 'Q') text = strings(body, 1)[0] ?? ''
+    if (type === 'E' || type === 'Q') statements[text] = (statements[text] ?? 0) + 1
+    if (type === 'Q' || type === 'S') {
+      asked.push(user)
+      if (user !== undefined) begin(user)
+      user = undefined
+    }
+  })
+  const hear = splitter(true, type => {
+    // Ready for the next: the end of what was asked. The first one ends the start-up.
+    if (type !== 'Z') return
+    if (isStarted) end(asked.shift())
+    isStarted = true
+  })
+  let isStarted = false
+  client.on('data', bytes => {
+    read(bytes)
+    upstream.write(bytes)
+  })
+  upstream.on('data', bytes => {
+    hear(bytes)
+    client.write(bytes)
+  })
+  const close = () => {
+    for (const each of asked.splice(0)) end(each)
+    client.destroy()
+    upstream.destroy()
+  }
+  for (const socket of [client, upstream]) socket.on('error', close).on('close', close)
+})
+server.listen(0, '127.0.0.1', () => process.send?.(server.address().port))
+process.on('message', () => process.send?.({ statements, lookUps, mostOfOne }))
+process.once('disconnect', () => process.exit())
+
+function begin(user) {
+  const now = (underWay.get(user) ?? 0) + 1
+  underWay.set(user, now)
+  lookUps += 1
+  mostOfOne = Math.max(mostOfOne, now)
+}
+
+function end(user) {
+  if (user === undefined) return
+  const now = (underWay.get(user) ?? 0) - 1
+  if (now > 0) underWay.set(user, now)
+  else underWay.delete(user)
+}
+
+/** Cuts a stream into messages: a type (after the start-up), four bytes of length that count themselves, a body. */
+function splitter(isTyped, onMessage) {
+  let rest = Buffer.alloc(0)
+  let head = isTyped ? 1 : 0
+  return bytes => {
+    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+    while (rest.length >= head + 4) {
+      const length = head + rest.readInt32BE(head)
+      if (rest.length < length) return
+      onMessage(String.fromCharCode(head === 0 ? 0 : rest[0]), rest.subarray(head + 4, length))
+      rest = rest.subarray(length)
+      head = 1
+    }
+  }
+}
+
+/** The first strings of a body, each of which ends in a zero byte. */
+function strings(body, count) {
+  const found = []
+  for (let at = 0; found.length < count; ) {
+    const to = body.indexOf(0, at)
+    if (to === -1) break
+    found.push(body.toString('utf8', at, to))
+    at = to + 1
+  }
+  return found
+}
+
+/** Of a Bind: after two names come the parameters' formats, then the parameters, each with its length. */
+function firstParameter(body) {
+  const names = body.indexOf(0, body.indexOf(0) + 1) + 1
+  const parameters = names + 2 + 2 * body.readInt16BE(names)
+  const length = body.readInt32BE(parameters + 2)
+  return body.toString('utf8', parameters + 6, parameters + 6 + length)
+}

@@ -1,0 +1,40 @@
+// What passwords and tokens take: hashing, signing, and the verification of a token that is not known yet.
+import { createPasswords } from '../../dist/accounts/password.js'
+import { generatePrivateJwk, readPrivateJwk } from '../../dist/identity/signing-key.js'
+import { createTokens } from '../../dist/identity/tokens.js'
+import { forEach, round } from './own-stores.mjs'
+
+/** @type {import('./main.mjs').Part} */
+export async function crypto({ say, table }) {
+  const passwords = await createPasswords({ concurrency: 2, queue: 64, wait: 60_000 })
+  const { kid, text } = await generatePrivateJwk('ES256')
+  const key = await readPrivateJwk(text)
+  const tokens = createTokens({
+    keys: { current: () => key, known: () => key, find: async name => (name === kid ? key : undefined) },
+    clock: Date,
+    issuer: 'peage',
+    audience: 'peage',
+    accessTokenTtl: 900_000,
+    refreshTokenTtl: 900_000,
+  })
+  const user = { id: 1_234_567, email: 'firstname.lastname@example.com', plan: 'free' }
+  const token = await tokens.issueAccess(user)
+  const rows = [
+    ['password hashed or compared (Argon2id)', 2, 40, () => passwords.hash('correct horse battery')],
+    ['token signed (ES256)', 20, 3_000, () => tokens.issueAccess(user)],
+    ['token verified (ES256)', 20, 3_000, () => tokens.verifyAccess(token)],
+  ]
+  const costs = []
+  for (const [name, atOnce, count, work] of rows) {
+    const all = Array(count).fill(undefined)
+    // Compiled by use.
+    await forEach(all, atOnce, work)
+    const before = process.cpuUsage()
+    await forEach(all, atOnce, work)
+    const { user: own, system } = process.cpuUsage(before)
+    const micros = (own + system) / count
+    costs.push([name, round(micros), round(1e6 / micros)])
+  }
+  table(['one', 'CPU µs', 'a second and core'], costs)
+  say(`\nAn access token of this user has ${token.length} bytes.`)
+}

@@ -1,0 +1,45 @@
+// What the gateway and its stores carry, measured by the part: `npm run measure`, or `npm run measure -- memory`.
+import { runAndCleanUp } from '../cleanup.mjs'
+import { crypto } from './crypto.mjs'
+import { heartbeats } from './heartbeats.mjs'
+import { memory } from './memory.mjs'
+import { statements } from './statements.mjs'
+import { stores } from './stores.mjs'
+
+/**
+ * @typedef {{ say: (text: string) => void, table: (head: string[], rows: (string | number)[][]) => void }} Print
+ * @typedef {(print: Print) => Promise<void>} Part
+ */
+
+/** @type {Record<string, Part>} */
+const parts = { memory, crypto, statements, stores, heartbeats }
+
+const asked = process.argv.slice(2)
+const unknown = asked.filter(name => !(name in parts))
+if (unknown.length > 0) {
+  process.stderr.write(`nothing called ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}\n`)
+  process.exit(2)
+}
+
+const say = text => process.stdout.write(`${text}\n`)
+
+/** Columns of words first, then numbers; good Markdown too. */
+function table(head, rows) {
+  const lines = [head, ...rows].map(row =>
+    row.map(cell => (typeof cell === 'number' ? cell.toLocaleString('en') : cell)),
+  )
+  const widths = head.map((_, at) => Math.max(3, ...lines.map(line => line[at].length)))
+  const isNumber = head.map((_, at) => rows.every(row => typeof row[at] === 'number'))
+  const pad = (cell, at) => (isNumber[at] ? cell.padStart(widths[at]) : cell.padEnd(widths[at]))
+  const rule = widths.map((width, at) => (isNumber[at] ? `${'-'.repeat(width - 1)}:` : '-'.repeat(width)))
+  const [first, ...others] = lines.map(line => `| ${line.map(pad).join(' | ')} |`)
+  say([first, `| ${rule.join(' | ')} |`, ...others].join('\n'))
+}
+
+await runAndCleanUp(async () => {
+  for (const [name, part] of Object.entries(parts)) {
+    if (asked.length > 0 && !asked.includes(name)) continue
+    say(`\n## ${name}\n`)
+    await part({ say, table })
+  }
+})

@@ -1,0 +1,86 @@
+// Replays the steps of one stage of a Dockerfile in an empty root file system.
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, lchownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { execForm } from './dockerfile.mjs'
+import { enter, makeRoot } from './root.mjs'
+
+/** Builds, and owns what it builds: nothing of it needs root. */
+const builder = 65_533
+
+/** What `docker build .` would send: the files that .dockerignore, a list of exceptions to `*`, lets through. */
+export function makeContext({ repository, work }) {
+  const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
+    .split('\n')
+    .filter(line => !/^(#|$)/.test(line))
+  if (all !== '*' || exceptions.some(line => !/^![^*]+$/.test(line)))
+    throw new Error('.dockerignore: not read')
+  const context = join(work, 'context')
+  mkdirSync(context)
+  for (const name of exceptions.map(line => line.slice(1))) {
+    cpSync(join(repository, name), join(context, name), { recursive: true })
+  }
+  return context
+}
+
+/** @returns {import('./root.mjs').Image} */
+export function build(stage, { context, stages, work }) {
+  const isLast = /^\d+$/.test(stage.name)
+  const root = makeRoot(join(work, `stage-${stage.name}`))
+  const image = { root, env: {}, folder: '/', user: `${isLast ? 0 : builder}`, volumes: [] }
+  for (const { name, words, flags, line } of stage.instructions) {
+    console.log(`[${stage.name}] ${name} ${words}`)
+    if (name === 'ENV') for (const [, key, value] of words.matchAll(/(\w+)=(\S+)/g)) image.env[key] = value
+    if (name === 'WORKDIR') {
+      image.folder = words
+      mkdirSync(join(root, words), { recursive: true })
+      lchownSync(join(root, words), Number(image.user), Number(image.user))
+    }
+    if (name === 'COPY') {
+      const [target, ...sources] = words.split(' ').reverse()
+      const source = flags.from === undefined ? context : stages.get(flags.from).root
+      for (const path of sources)
+        copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
+      // Docker gives what it copies to root; the builder of the other stages must be able to write beside it.
+      if (!isLast) giveTo(join(root, image.folder), builder)
+    }
+    if (name === 'RUN') {
+      const ended = enter(image, ['sh', '-c', words], { writable: true })
+      if (ended.status !== 0) throw new Error(`Dockerfile:${line}: RUN ${words}: exit ${ended.status}`)
+    }
+    if (name === 'VOLUME') image.volumes.push(words)
+    if (name === 'USER') image.user = words
+    if (name === 'STOPSIGNAL') image.stopSignal = words
+    if (name === 'HEALTHCHECK') image.health = execForm(words.replace(/^CMD /, ''))
+    if (name === 'ENTRYPOINT') image.entrypoint = execForm(words)
+    if (name === 'CMD') image.command = execForm(words)
+  }
+  return image
+}
+
+/** As COPY: a folder's content, or a file into a folder. */
+function copy(source, target, sources, path) {
+  const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
+  const into = isFolder
+    ? target
+    : sources.length > 1 || path.endsWith('/')
+      ? join(target, basename(path))
+      : target
+  cpSync(source, !isFolder && readdirOf(into) !== undefined ? join(into, basename(path)) : into, {
+    recursive: true,
+    verbatimSymlinks: true,
+  })
+}
+
+function readdirOf(path) {
+  try {
+    return readdirSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+function giveTo(folder, uid) {
+  const { status } = spawnSync('chown', ['-Rh', `${uid}:${uid}`, folder])
+  if (status !== 0) throw new Error(`chown ${folder}`)
+}

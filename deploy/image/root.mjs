@@ -1,0 +1,79 @@
+// A root file system of its own for a stage, and how a program is run in it: chroot in a mount namespace.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * What the steps of a stage made.
+ * @typedef {{
+ *   root: string, env: Record<string, string>, folder: string, user: string, volumes: string[],
+ *   entrypoint: string[], command: string[], health: string[], stopSignal?: NodeJS.Signals
+ * }} Image
+ */
+
+/** The base image's `node`. */
+const nodeUser = 1_000
+
+/** What the base image would bring, empty but for the user `node` and where names and authorities are looked up. */
+export function makeRoot(root) {
+  for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp']) {
+    mkdirSync(join(root, name), { recursive: true })
+  }
+  chmodSync(join(root, 'tmp'), 0o1777)
+  writeFileSync(
+    join(root, 'etc/passwd'),
+    `root:x:0:0::/root:/bin/sh\nnode:x:${nodeUser}:${nodeUser}::/tmp:/bin/sh\n`,
+  )
+  writeFileSync(join(root, 'etc/group'), `root:x:0:\nnode:x:${nodeUser}:\n`)
+  for (const name of ['resolv.conf', 'hosts', 'nsswitch.conf']) {
+    if (existsSync(`/etc/${name}`)) cpSync(`/etc/${name}`, join(root, 'etc', name), { dereference: true })
+  }
+  return root
+}
+
+/**
+ * The command line that runs a program in an image: its root read-only unless it is being built, its volumes writable,
+ * as its user, without capabilities or a way to them, and with no environment but its own.
+ */
+export function entering(image, words, { writable = false, env = {} } = {}) {
+  const bind = ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl']
+    .filter(name => existsSync(`/${name}`))
+    .map(
+      name =>
+        `mount --rbind /${name} ${image.root}/${name} && mount -o remount,bind,ro ${image.root}/${name}`,
+    )
+  const mounts = [
+    'mount --make-rprivate /',
+    `mount --bind ${image.root} ${image.root}`,
+    ...bind,
+    `mount -t proc proc ${image.root}/proc`,
+    `mount --rbind /dev ${image.root}/dev`,
+    ...image.volumes.map(path => `mount --bind ${image.root}${path} ${image.root}${path}`),
+    ...(writable ? [] : [`mount -o remount,bind,ro ${image.root}`]),
+  ]
+  const [uid, gid = uid] = image.user.split(':')
+  const drop =
+    uid === '0'
+      ? ''
+      : `setpriv --reuid ${uid} --regid ${gid} --clear-groups --bounding-set=-all --no-new-privs`
+  const inside = Object.entries({
+    PATH: '/usr/local/bin:/usr/bin:/bin',
+    ...environment(),
+    ...image.env,
+    ...env,
+  })
+  const script = `${mounts.join(' && ')} && exec chroot ${image.root} sh -c 'cd "$0" && exec "$@"' ${image.folder} ${drop} env -i "$@"`
+  return ['-m', 'sh', '-c', script, 'sh', ...inside.map(([key, value]) => `${key}=${value}`), ...words]
+}
+
+/** How this machine reaches the package registry, which the base image would not know. */
+function environment() {
+  const passed = Object.entries(process.env).filter(([key]) =>
+    /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),
+  )
+  return { HOME: '/tmp', npm_config_update_notifier: 'false', ...Object.fromEntries(passed) }
+}
+
+export function enter(image, words, options) {
+  return spawnSync('unshare', entering(image, words, options), { stdio: ['ignore', 'inherit', 'inherit'] })
+}

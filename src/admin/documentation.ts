@@ -1,0 +1,62 @@
+// The description of what the gateway answers: for programs, and as a page for people (our addition to CONTRACT §7).
+import { createHash } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { Operation } from '../openapi/operation.ts'
+import { pageStyle } from '../openapi/page-style.ts'
+import { admissionRefusals } from './endpoint.ts'
+
+export const documentation = {
+  document: {
+    method: 'GET',
+    path: '/openapi.json',
+    id: 'showDocument',
+    summary: 'This document',
+    caller: 'reader',
+    answers: { 200: { description: 'OpenAPI 3.1.', type: 'application/json' } },
+    refusals: admissionRefusals,
+  },
+  page: {
+    method: 'GET',
+    path: '/docs',
+    id: 'showPage',
+    summary: 'This document as a page',
+    description: 'Browsers ask for a name and a password: any name, and the token.',
+    caller: 'reader',
+    answers: {
+      200: {
+        description: 'Without scripts; nothing is loaded from elsewhere.',
+        type: 'text/html',
+        headers: { 'content-security-policy': 'Nothing but the page itself.' },
+      },
+    },
+    refusals: admissionRefusals,
+  },
+} as const satisfies Record<string, Operation>
+
+/** The same for every request: it tells of the program, not of the installation. */
+export interface Documentation {
+  /** JSON. */
+  readonly document: string
+  /** HTML. */
+  readonly page: string
+}
+
+/** @param app where every request is an operator's @param make called once, when somebody wants to read it */
+export function serveDocumentation(app: FastifyInstance, make: () => Documentation): void {
+  let made: Documentation | undefined
+  const get = () => {
+    made ??= make()
+    return made
+  }
+  app.get(documentation.document.path, (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(get().document),
+  )
+  app.get(documentation.page.path, (_request, reply) =>
+    reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(get().page),
+  )
+}
+
+const style = createHash('sha256').update(pageStyle).digest('base64')
+
+/** Nothing runs, nothing is loaded, and no other page frames it. */
+const policy = `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

@@ -1,0 +1,56 @@
+// What needs no token: whether the process is up, whether it can do its work, and its metrics (CONTRACT §7).
+import Type from 'typebox'
+import type { Operation } from '../openapi/operation.ts'
+import { oneOf, record, text } from '../openapi/terms.ts'
+
+const mark = oneOf(['ok', 'degraded', 'down'], 'How it is.')
+
+const health = record(
+  {
+    status: mark,
+    checks: Type.Record(Type.String(), mark, {
+      description: 'Of each store that is configured, and of the workers.',
+    }),
+    warnings: Type.Optional(
+      Type.Array(Type.String(), { description: 'What works, but not as it should in production.' }),
+    ),
+  },
+  { title: 'Health', description: 'Whether the gateway can do its work.' },
+)
+
+export const probes = {
+  isUp: {
+    method: 'GET',
+    path: '/healthz',
+    id: 'isUp',
+    summary: 'Says that the process is up',
+    caller: 'anybody',
+    answers: { 200: { description: 'It is.', body: record({ status: oneOf(['ok'], 'Always.') }) } },
+    refusals: {},
+  },
+  isReady: {
+    method: 'GET',
+    path: '/readyz',
+    id: 'isReady',
+    summary: 'Says whether guards can decide',
+    description: 'Redis lost is `degraded`: the database alone is the record.',
+    caller: 'anybody',
+    query: record({
+      for: Type.Optional(text('`public` asks only whether unguarded routes can be served.')),
+    }),
+    answers: {
+      200: { description: 'They can.', body: health },
+      503: { description: 'They cannot.', body: health },
+    },
+    refusals: {},
+  },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    id: 'showMetrics',
+    summary: 'Shows the metrics, for Prometheus',
+    caller: 'anybody',
+    answers: { 200: { description: 'In the text format of Prometheus.', type: 'text/plain' } },
+    refusals: {},
+  },
+} as const satisfies Record<string, Operation>

@@ -1,0 +1,104 @@
+// What is done once, however many processes serve: the admin listener, deliveries, and forgetting what has had its time.
+import { randomBytes } from 'node:crypto'
+import { createSessionStore } from './accounts/session-store.ts'
+import { createUserStore } from './accounts/user-store.ts'
+import { createAuditStore } from './admin/audit-store.ts'
+import { createHealth } from './admin/health.ts'
+import { createAdminListener } from './admin/listener.ts'
+import { createPruner } from './backing/pruner.ts'
+import type { Config } from './config/schema.ts'
+import { createDocumentation } from './described.ts'
+import { createDrain, type Drain } from './drain.ts'
+import { createRequestIdFor } from './gate/request-ids.ts'
+import { textOfAll } from './metrics/exposition.ts'
+import type { Opened } from './opened.ts'
+import { packageFacts } from './package-facts.ts'
+import { addressOf, type Serving } from './serving.ts'
+import { type OpenAlerts, openAlerts } from './webhooks/open.ts'
+
+export interface Chores {
+  /** The admin listener's, where there is one. */
+  readonly adminAddress: string | undefined
+  /** Takes no delivery more. @param grace milliseconds for those that are under way */
+  endDeliveries(grace: number): Promise<void>
+  /** Closes what it opened; the backing is the caller's. */
+  close(): Promise<void>
+}
+
+/** @throws whatever keeps the admin listener from listening, with nothing left open */
+export async function openChores(
+  opened: Opened,
+  serving: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
+): Promise<Chores> {
+  const { backing, clock, logger, metrics } = opened
+  const sessions = createSessionStore(backing.database)
+  const telling = openAlerts(opened, metrics.tallies.deliveries)
+  const pruner = createPruner({
+    store: sessions,
+    clock,
+    onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
+  })
+  let admin: { address: string; drain: Drain } | undefined
+  const close = async () => {
+    pruner.stop()
+    await Promise.all([telling.stop(0), admin?.drain.run(0)])
+  }
+  try {
+    admin = await listen(opened, serving, { sessions, telling })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { adminAddress: admin?.address, endDeliveries: telling.stop, close }
+}
+
+interface Stores {
+  sessions: ReturnType<typeof createSessionStore>
+  telling: OpenAlerts
+}
+
+async function listen(
+  { config, backing, clock, logger, metrics }: Opened,
+  { inForce, standing, workers }: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
+  { sessions, telling: { alerts, deliveries } }: Stores,
+): Promise<{ address: string; drain: Drain } | undefined> {
+  const warnings = warningsOf(config)
+  for (const warning of warnings) logger.warn({}, warning)
+  if (config.admin === undefined) return undefined
+  const app = createAdminListener({
+    tokens: operatorTokens(config.admin),
+    routes: config.routes,
+    standing,
+    users: createUserStore(backing.database),
+    sessions,
+    alerts,
+    deliveries,
+    audit: createAuditStore(backing.database),
+    inForce,
+    expose: async () =>
+      workers === undefined
+        ? metrics.text()
+        : textOfAll([await metrics.gather(), ...(await workers.metrics())]),
+    health: createHealth({ ...backing.checks, workers: workers?.health, warnings }),
+    documentation: () => createDocumentation(packageFacts().version),
+    requestIdFor: createRequestIdFor(randomBytes),
+    clock,
+    logger,
+  })
+  const drain = createDrain(app)
+  // A copy: Fastify writes into it.
+  await app.listen({ ...config.admin.listen })
+  return { address: addressOf(app), drain }
+}
+
+/** By name; an empty token is none. */
+function operatorTokens({ token, tokens }: NonNullable<Config['admin']>): Map<string, string> {
+  return new Map(Object.entries({ token, ...tokens }).filter(([, value]) => value !== ''))
+}
+
+/** What works but should not stay so in production. */
+function warningsOf({ auth }: Config): string[] {
+  if (auth.key_secret !== '') return []
+  const bare = auth.keys.length > 0 ? 'webhook secrets stand' : 'signing keys and webhook secrets stand'
+  return [`auth.key_secret is not set: ${bare} unencrypted in the database`]
+}

@@ -1,0 +1,64 @@
+// Shows an explanation: aligned text for people, the JSON of CONTRACT §1 for machines.
+
+import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
+import type { FieldChanges } from '../../explain/field-changes.ts'
+
+export function explanationAsJson(explanation: Explanation): string {
+  const { question, route, guards, refusal, upstream, headers } = explanation
+  const { method, path, as } = question
+  const document = {
+    request: { method, path, as },
+    route,
+    guards,
+    status: refusal?.status ?? null,
+    upstream: upstream && { name: upstream.name, url: upstream.url },
+    headers,
+  }
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+export function explanationAsText(explanation: Explanation): string {
+  const { question, route, guards, refusal, upstream, headers } = explanation
+  const { method, path, host, as, usedToday } = question
+  const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
+  const lines = [
+    `${method} ${path}  at ${host}, as ${as}${used}`,
+    '',
+    ...rows('route', [route ?? 'none']),
+    ...rows('guards', guards.map(guardAsText)),
+    ...rows('answer', [answerOf(explanation)]),
+  ]
+  if (upstream !== null) {
+    const others = upstream.urls.length - 1
+    const more =
+      others === 0 ? '' : ` (or the same at ${others === 1 ? 'its other target' : `one of ${others} others`})`
+    lines.push(...rows('upstream', [`${upstream.name}  ${upstream.url}${more}`]))
+    lines.push(...rows('to it', changesAsText(headers.request)))
+  }
+  const title = refusal === null ? 'from it' : 'fields'
+  lines.push(...rows(title, changesAsText(headers.response)))
+  return `${lines.join('\n')}\n`
+}
+
+function guardAsText({ guard, outcome, status, error }: GuardOutcome): string {
+  const refusal = outcome === 'refuse' ? `  ${status} ${error}` : ''
+  return `${guard.padEnd(12)}  ${outcome}${refusal}`
+}
+
+function answerOf({ refusal, own, upstream }: Explanation): string {
+  if (refusal !== null) return `${refusal.status} ${refusal.code}: ${refusal.sentence}`
+  if (own !== null) return `the gateway's own endpoint ${own}`
+  return `the upstream's: it is forwarded to ${upstream?.name}`
+}
+
+function changesAsText({ set, remove }: FieldChanges): string[] {
+  return [
+    ...Object.entries(set).map(([name, value]) => `+ ${name}: ${value}`),
+    ...remove.map(name => `- ${name}`),
+  ]
+}
+
+/** The title before the first. */
+function rows(title: string, texts: readonly string[]): string[] {
+  return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(9)} ${text}`)
+}

@@ -1,0 +1,22 @@
+// Writes a new private key to a file that nobody else may read, and never over another.
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { generatePrivateJwk, type SigningAlgorithm } from '../../identity/signing-key.ts'
+import type { Io } from '../io.ts'
+
+/**
+ * Returns the key's name.
+ * @throws Error with a plain sentence where the file cannot be made
+ */
+export async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
+  const { kid, text } = await generatePrivateJwk(alg)
+  try {
+    await writeFile(resolve(io.cwd, file), `${text}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST')
+      throw new Error(`${file} is there already, and nothing is written over: name another`)
+    throw new Error(`${file} cannot be written (${code ?? message})`)
+  }
+  return kid
+}

@@ -1,0 +1,166 @@
+// What the gateway would do with a request: asked of the gate that serves, over stand-ins for stores and network.
+import type { Plan } from '../accounts/user.ts'
+import type { Clock } from '../clock.ts'
+import type { GuardName } from '../config/route-guards.ts'
+import type { Config } from '../config/schema.ts'
+import { createOwnPaths } from '../endpoints/own-paths.ts'
+import { createGate } from '../gate/gate.ts'
+import { createTallies, type GuardDecisions } from '../metrics/tallies.ts'
+import type { Refusal } from '../refusals/refusal.ts'
+import {
+  type FieldChanges,
+  noChanges,
+  removedBetween,
+  setBetween,
+  tryingAnswer,
+  tryingRequest,
+} from './field-changes.ts'
+import { type FieldList, pairsOf, requestOf } from './request.ts'
+import { serve } from './serve.ts'
+import { ownEndpoints, standIns, tokenOf } from './stand-ins.ts'
+import { type Dispatched, standInUpstreams } from './upstreams.ts'
+
+export interface Question {
+  readonly method: string
+  /** The request target, as in a request line. */
+  readonly path: string
+  /** As the `Host` field has it. */
+  readonly host: string
+  /** Who calls, with a good access token; nobody in particular without one. */
+  readonly as: Plan | 'anonymous'
+  /** Uses of the day that are spent already. */
+  readonly usedToday: number
+}
+
+export interface GuardOutcome {
+  readonly guard: GuardName
+  /** `skip`: it has nothing to decide here, or one before it refused. */
+  readonly outcome: 'pass' | 'refuse' | 'skip'
+  readonly status?: number
+  /** The refusal's code. */
+  readonly error?: string
+}
+
+export interface Explanation {
+  readonly question: Question
+  /** The name of the route that serves it. */
+  readonly route: string | null
+  /** The path of the gateway's own endpoint that it goes to. */
+  readonly own: string | null
+  /** In the order in which they are asked; none where it comes to no guard. */
+  readonly guards: readonly GuardOutcome[]
+  /** What the gateway refuses it with; `null` where it goes to an upstream, or to an endpoint of its own. */
+  readonly refusal: RefusedWith | null
+  /** Where it is forwarded to. */
+  readonly upstream: ForwardedTo | null
+  readonly headers: { readonly request: FieldChanges; readonly response: FieldChanges }
+}
+
+export interface RefusedWith {
+  readonly status: number
+  /** As `X-Peage-Error` has it. */
+  readonly code: string
+  /** `error` of the body. */
+  readonly sentence: string
+}
+
+export interface ForwardedTo {
+  readonly name: string
+  /** Of the first target. */
+  readonly url: string
+  /** Of every target. */
+  readonly urls: readonly string[]
+}
+
+export type Explain = (question: Question) => Promise<Explanation>
+
+/** One question at a time: they share what stands in for the stores. */
+export function createExplain(config: Config, clock: Clock): Explain {
+  const day = { used: 0 }
+  const own = ownEndpoints()
+  const { guards: decisions } = createTallies()
+  let onDispatch = (_: Dispatched): void => {}
+  const gate = createGate({
+    config,
+    findOwn: createOwnPaths(own).find,
+    asked: standIns(config.limits.free_daily, day, clock),
+    upstreams: standInUpstreams(config.upstreams, dispatched => onDispatch(dispatched)),
+    openStreams: { add: () => () => {} },
+    decisions,
+    clock,
+    onUntrustedForwarder: () => {},
+    newRequestId: () => 'explained',
+  })
+
+  return async question => {
+    day.used = question.usedToday
+    for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
+    const asked = fieldsOf(question)
+    const write = (fields: FieldList) =>
+      requestOf({ ...question, fields, isEncrypted: config.server.tls !== undefined })
+    const request = write(asked)
+    const arrival = gate.arrivals.read(request)
+    const { door } = arrival
+    const route = door.kind === 'route' ? door.route : undefined
+    const tried = route ? tryingRequest(route, asked) : asked
+    const answer = route ? tryingAnswer(route) : []
+    const served = await serve({
+      gate,
+      own,
+      request,
+      arrival,
+      tried: write(tried),
+      answer,
+      onDispatch(listener) {
+        onDispatch = listener
+      },
+    })
+    const { refusal, dispatched, head } = served
+    const sent = refusal ? [] : answer
+    return {
+      question,
+      route: route?.name ?? null,
+      own: door.kind === 'own' ? door.path : null,
+      guards: outcomesOf(decisions, refusal),
+      refusal: refusal ? refusedWith(refusal) : null,
+      upstream: route && dispatched ? forwardedTo(config, route.upstream, dispatched.asked) : null,
+      headers: {
+        request: dispatched
+          ? {
+              set: setBetween(asked, pairsOf(dispatched.asked.fields)),
+              remove: removedBetween(tried, pairsOf(dispatched.tried.fields)),
+            }
+          : noChanges,
+        response: head
+          ? { set: setBetween(sent, head.fields), remove: removedBetween(sent, head.fields) }
+          : noChanges,
+      },
+    }
+  }
+}
+
+function fieldsOf({ host, as }: Question): FieldList {
+  const fields: FieldList = [['Host', host]]
+  return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${tokenOf(as)}`]]
+}
+
+/** As they were counted; the one that refused is the last that decided. */
+function outcomesOf(decisions: GuardDecisions, refusal: Refusal | undefined): GuardOutcome[] {
+  const all = Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]
+  if (all.every(([, { pass, refuse }]) => pass + refuse === 0)) return []
+  return all.map(([guard, { pass, refuse }]) => {
+    if (refuse > 0 && refusal)
+      return { guard, outcome: 'refuse', status: refusal.status, error: refusal.code }
+    return { guard, outcome: pass > 0 ? 'pass' : 'skip' }
+  })
+}
+
+function refusedWith({ status, code, answer }: Refusal): RefusedWith {
+  const { error } = JSON.parse(Buffer.from(answer.body, 'latin1').toString())
+  return { status, code, sentence: error }
+}
+
+function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
+  const { targets = [] } = config.upstreams[name] ?? {}
+  return { name, url: origin + path, urls: targets.map(target => target + path) }
+}

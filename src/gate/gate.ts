@@ -1,0 +1,89 @@
+// The gate of one configuration: whatever its guards ask is handed in, stores or what stands in for them.
+import type { Limit, Limiter } from '../backing/limiter.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import { sharedTargets } from '../config/shared-targets.ts'
+import type { Assertions } from '../identity/assertions.ts'
+import type { GuardDecisions } from '../metrics/tallies.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
+import type { DailyCounter } from '../usage/daily-counter.ts'
+import type { SpentUsers } from '../usage/spent-users.ts'
+import { createAllowInPath } from './allow-in-path.ts'
+import { type Arrivals, createArrivals, type FindOwn } from './arrival.ts'
+import { type AskedForIdentity, createAuthenticate } from './authenticate.ts'
+import { createTrustedProxies } from './client-address.ts'
+import { createCorsPolicies } from './cors.ts'
+import { createCountDailyUse } from './count-daily-use.ts'
+import { createGuards, createOwnGuards, type Guards, type OwnGuards } from './guards.ts'
+import { createLimitRate } from './limit-rate.ts'
+import type { OpenStreams } from './open-streams.ts'
+import { createPass, type Pass } from './pass.ts'
+import { compileRoute } from './route.ts'
+import { createRouteTable } from './route-table.ts'
+
+export interface Gate {
+  readonly arrivals: Arrivals
+  readonly guards: Guards
+  readonly ownGuards: OwnGuards
+  readonly pass: Pass
+}
+
+/** What the configuration alone cannot answer. */
+export interface Asked {
+  readonly identity: AskedForIdentity
+  /** Of one name, the same for all replicas. */
+  createLimiter(name: string, limit: Limit): Limiter
+  readonly counter: Pick<DailyCounter, 'use'>
+  readonly spent: SpentUsers
+  readonly assertions: Assertions
+}
+
+interface Parts {
+  config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
+  /** The gateway's own endpoints: they come before every route. */
+  findOwn: FindOwn
+  asked: Asked
+  upstreams: Pick<Upstreams, 'get'>
+  openStreams: Pick<OpenStreams, 'add'>
+  /** Where the guards' decisions are counted. */
+  decisions: GuardDecisions
+  clock: Clock
+  /** See `createArrivals`. */
+  onUntrustedForwarder(peer: string): void
+  newRequestId(): string
+}
+
+export function createGate(parts: Parts): Gate {
+  const { config, findOwn, asked, upstreams, decisions, clock } = parts
+  const compiled = config.routes.map(compileRoute)
+  const routes = createRouteTable(compiled)
+  const authenticate = createAuthenticate(asked.identity)
+  const { free_daily: limit } = config.limits
+  const { counter, spent } = asked
+  return {
+    arrivals: createArrivals({
+      findOwn,
+      routes,
+      allowInPath: createAllowInPath({
+        isOwn: segments => findOwn(segments) !== undefined,
+        routes,
+        isSameService: sharedTargets(
+          new Map(Object.entries(config.upstreams).map(([name, { targets }]) => [name, targets])),
+        ),
+      }),
+      cors: createCorsPolicies(config.server.cors, compiled),
+      proxies: createTrustedProxies(config.server.trusted_proxies),
+      onUntrustedForwarder: parts.onUntrustedForwarder,
+      newRequestId: parts.newRequestId,
+    }),
+    guards: createGuards({
+      upstreams,
+      authenticate,
+      limitRate: createLimitRate(compiled, asked.createLimiter),
+      countDailyUse: createCountDailyUse({ counter, spent, limit, clock }),
+      decisions,
+    }),
+    ownGuards: createOwnGuards(authenticate, decisions),
+    pass: createPass(upstreams, config.server.timeouts.body_idle, asked.assertions, parts.openStreams),
+  }
+}

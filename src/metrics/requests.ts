@@ -1,0 +1,98 @@
+// Requests as they end: how many by route, method and status, and how long they took.
+import { createDurations, type Durations, histogram, observe } from './durations.ts'
+import { counter, type Family, type Sample } from './families.ts'
+
+export interface RequestCounts {
+  count(request: EndedRequest): void
+  readonly families: readonly Family[]
+}
+
+interface EndedRequest {
+  /** A declared route's name or an endpoint's path, nothing where the request came to neither. */
+  readonly route: string | undefined
+  /** As it was sent. */
+  readonly method: string
+  /** Nothing where the client left before anything was answered. */
+  readonly status: number | undefined
+  /** Milliseconds from its arrival to the end of its answer. */
+  readonly duration: number
+}
+
+interface Row {
+  /** By method, then by status. */
+  readonly answers: Map<string, Map<number, { count: number }>>
+  readonly durations: Durations
+}
+
+/** The route of requests that came to none; one that is declared under this name shares its series. */
+const noRoute = 'none'
+
+/** The status of requests that were left before they were answered: nginx's, so that all of them are numbers. */
+const clientGone = 499
+
+/** Its connection is no answer's to end: what an open WebSocket took would drown what its route's requests take. */
+const switching = 101
+
+/** What node:http lets through beside these a client may choose from: they are one. */
+const methods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'CONNECT',
+  'TRACE',
+])
+
+export function createRequestCounts(): RequestCounts {
+  const rows = new Map<string, Row>()
+  const durations = new Map<string, Durations>()
+
+  function addRow(route: string): Row {
+    const row = { answers: new Map(), durations: createDurations() }
+    rows.set(route, row)
+    durations.set(route, row.durations)
+    return row
+  }
+
+  return {
+    count({ route = noRoute, method, status = clientGone, duration }) {
+      const row = rows.get(route) ?? addRow(route)
+      const cell = row.answers.get(method)?.get(status) ?? cellOf(row, method, status)
+      cell.count += 1
+      if (status !== switching) observe(row.durations, duration)
+    },
+    families: [
+      counter('http_requests_total', 'Requests that have ended, by route, method and status.', () =>
+        [...rows].flatMap(([route, row]) => samplesOf(route, row)),
+      ),
+      histogram(
+        'http_request_duration_seconds',
+        'Time from a request’s arrival to the end of its answer, WebSockets aside.',
+        'route',
+        durations,
+      ),
+    ],
+  }
+}
+
+/** The first of its kind, or one of a method that has no cell of its own. */
+function cellOf({ answers }: Row, sent: string, status: number): { count: number } {
+  const method = methods.has(sent) ? sent : 'other'
+  const statuses = answers.get(method) ?? new Map<number, { count: number }>()
+  answers.set(method, statuses)
+  const cell = statuses.get(status) ?? { count: 0 }
+  statuses.set(status, cell)
+  return cell
+}
+
+function samplesOf(route: string, { answers }: Row): Sample[] {
+  return [...answers].flatMap(([method, statuses]) =>
+    [...statuses].map(([status, { count }]) => ({
+      labels: { route, method, status: String(status) },
+      value: count,
+    })),
+  )
+}

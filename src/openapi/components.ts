@@ -1,0 +1,45 @@
+// What stands once in a document and is referred to everywhere else: schemas with a title, and refusals.
+import type { TSchema } from 'typebox'
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+export interface Components {
+  /** The schema as it stands at a place in the document; one with a title is put under that. */
+  refer(schema: TSchema): Json
+  /** A response under a name; `make` is called where there is none yet. */
+  response(name: string, make: () => Json): Json
+  /** All that were referred to, by name. */
+  all(): Readonly<Record<'schemas' | 'responses', { readonly [name: string]: Json }>>
+}
+
+export function createComponents(): Components {
+  const schemas: Record<string, Json> = {}
+  const responses: Record<string, Json> = {}
+
+  function refer(part: Json): Json {
+    if (Array.isArray(part)) return part.map(refer)
+    if (typeof part !== 'object' || part === null) return part
+    const { title, ...rest } = part as { [key: string]: Json }
+    const inner = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, refer(value)]))
+    if (typeof title !== 'string') return inner
+    const before = schemas[title]
+    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(inner))
+      throw new Error(`two schemas have the title ${title}`)
+    schemas[title] = inner
+    return { $ref: `#/components/schemas/${title}` }
+  }
+
+  return {
+    // What the schema library notes of its own is not enumerable, and gone then.
+    refer: schema => refer(JSON.parse(JSON.stringify(schema)) as Json),
+    response(name, make) {
+      responses[name] ??= make()
+      return { $ref: `#/components/responses/${name}` }
+    },
+    all: () => ({ schemas: sorted(schemas), responses: sorted(responses) }),
+  }
+}
+
+function sorted(named: Readonly<Record<string, Json>>): { readonly [name: string]: Json } {
+  return Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

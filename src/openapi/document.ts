@@ -1,0 +1,181 @@
+// The OpenAPI 3.1 document of a set of operations.
+import Type from 'typebox'
+import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
+import { type Components, createComponents, type Json } from './components.ts'
+import { anyRequest, type DescribedAnswer, type Operation } from './operation.ts'
+import { oneOf, plan, record } from './terms.ts'
+
+/** What belongs together, for whoever reads. */
+export interface OperationGroup {
+  readonly name: string
+  readonly description: string
+  readonly listener: 'clients' | 'operators'
+  readonly operations: readonly Operation[]
+}
+
+export type Document = { readonly [key: string]: Json }
+
+export function describeOperations(version: string, groups: readonly OperationGroup[]): Document {
+  const components = createComponents()
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const { name, listener, operations } of groups) {
+    for (const operation of operations) {
+      const path = operation.path.replace(/:(\w+)/g, '{$1}')
+      paths[path] ??= listener === 'operators' ? { servers: [servers.operators] } : {}
+      paths[path][operation.method.toLowerCase()] = describe(operation, name, components)
+    }
+  }
+  return {
+    openapi: '3.1.1',
+    info: { title: 'Péage', version, license: { name: 'MIT', identifier: 'MIT' }, description: introduction },
+    servers: [servers.clients],
+    tags: groups.map(({ name, description }) => ({ name, description })),
+    paths,
+    components: { ...components.all(), headers, securitySchemes },
+  }
+}
+
+const introduction = [
+  'The endpoints that the gateway answers itself. What it forwards is described by the services behind.',
+  'Refusals are JSON with a French sentence; programs branch on the code in `X-Peage-Error`.',
+  'Request bodies are JSON, whatever the `Content-Type`; one that is no JSON object counts as `{}`.',
+].join(' ')
+
+const servers = {
+  clients: {
+    url: '{base_url}',
+    description: 'server.listen',
+    variables: { base_url: { default: 'http://127.0.0.1:8080' } },
+  },
+  operators: {
+    url: '{admin_url}',
+    description: 'admin.listen',
+    variables: { admin_url: { default: 'http://127.0.0.1:8081' } },
+  },
+}
+
+const securitySchemes = {
+  accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From login or refresh.' },
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A personal API key.' },
+  operatorPassword: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'The same token as the password, with any name: for browsers.',
+  },
+  operatorToken: { type: 'http', scheme: 'bearer', description: '`admin.token`, or one of `admin.tokens`.' },
+}
+
+const callers = {
+  anybody: [],
+  user: [{ accessToken: [] }, { apiKey: [] }],
+  operator: [{ operatorToken: [] }],
+  reader: [{ operatorToken: [] }, { operatorPassword: [] }],
+} as const satisfies Record<Operation['caller'], Json>
+
+const headers = {
+  requestId: {
+    description: 'The request’s own where that was a plain one, else made here.',
+    required: true,
+    schema: { type: 'string' },
+  },
+  retryAfter: { description: 'Seconds.', required: true, schema: { type: 'string', pattern: '^[0-9]+$' } },
+  rateLimit: { description: 'draft-ietf-httpapi-ratelimit-headers.', schema: { type: 'string' } },
+  authenticate: { description: 'The scheme.', schema: { type: 'string' } },
+}
+
+const header = (name: keyof typeof headers): Json => ({ $ref: `#/components/headers/${name}` })
+
+function describe(operation: Operation, tag: string, components: Components): Json {
+  const { id, summary, description, caller, params, query, body, answers, refusals } = operation
+  const parameters = [
+    ...Object.entries(params?.properties ?? {}).map(([name, schema]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: components.refer(schema),
+    })),
+    ...Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      schema: components.refer(schema),
+    })),
+  ]
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: callers[caller] as unknown as Json,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { content: { 'application/json': { schema: components.refer(body) } } } }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(answers).map(([status, answer]) => [status, given(answer, components)]),
+      ),
+      ...Object.fromEntries(
+        Object.entries(refusals).map(([status, codes]) => [
+          status,
+          refused(Number(status), codes, components),
+        ]),
+      ),
+      default: refused(undefined, anyRequest, components),
+    },
+  }
+}
+
+function given(
+  { description, body, type, headers: own = {} }: DescribedAnswer,
+  components: Components,
+): Json {
+  const content = body !== undefined ? { 'application/json': { schema: components.refer(body) } } : undefined
+  const plain = type === undefined ? undefined : { [type]: { schema: { type: 'string' } } }
+  return {
+    description,
+    headers: {
+      'X-Request-Id': header('requestId'),
+      ...Object.fromEntries(
+        Object.entries(own).map(([name, meaning]) => [
+          name,
+          { description: meaning, required: true, schema: { type: 'string' } },
+        ]),
+      ),
+    },
+    ...(content === undefined && plain === undefined ? {} : { content: { ...content, ...plain } as Json }),
+  }
+}
+
+/** @param status nothing for what may happen to any request */
+function refused(status: number | undefined, codes: readonly RefusalCode[], components: Components): Json {
+  return components.response([status ?? 'any', ...codes].join('.'), () => {
+    const error = { type: 'string', enum: [...new Set(codes.map(code => catalog[code].error))] }
+    const plain = { type: 'object', required: ['error'], properties: { error }, additionalProperties: false }
+    const schema = codes.includes('plan_insufficient') ? components.refer(planInsufficient) : plain
+    return {
+      description: codes.map(code => `\`${code}\``).join(', '),
+      headers: {
+        'X-Peage-Error': { required: true, schema: { type: 'string', enum: [...codes] } },
+        // A request that is no HTTP has none.
+        ...(status === undefined ? {} : { 'X-Request-Id': header('requestId') }),
+        ...(status === 429 || status === 503 ? { 'Retry-After': header('retryAfter') } : {}),
+        ...(status === 429
+          ? { RateLimit: header('rateLimit'), 'RateLimit-Policy': header('rateLimit') }
+          : {}),
+        ...(status === 401 ? { 'WWW-Authenticate': header('authenticate') } : {}),
+      },
+      content: { 'application/json': { schema } },
+    }
+  })
+}
+
+/** The one refusal that says more than its sentence. */
+const planInsufficient = record(
+  {
+    error: oneOf([catalog.plan_insufficient.error]),
+    required: Type.Array(plan, { description: 'The plans that are let through.' }),
+    current_plan: plan,
+    upgrade_url: oneOf([upgradePath]),
+  },
+  { title: 'PlanInsufficient', description: 'The user’s plan is not among those that are asked for.' },
+)

@@ -1,0 +1,189 @@
+// The document as a page that can be read: one piece of HTML, without scripts.
+import type { Document } from './document.ts'
+import { pageStyle } from './page-style.ts'
+
+interface Schema {
+  readonly $ref?: string
+  readonly type?: string
+  readonly format?: string
+  readonly description?: string
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Schema[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+}
+
+type Content = Readonly<Record<string, { readonly schema: Schema }>>
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly schema: Schema
+}
+
+interface Response {
+  readonly description: string
+  readonly content?: Content
+}
+
+interface Described {
+  readonly operationId: string
+  readonly tags: readonly string[]
+  readonly summary: string
+  readonly description?: string
+  readonly security: readonly object[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, Response | Reference>>
+}
+
+interface Reference {
+  readonly $ref: string
+}
+
+/** What the page shows of a document of ours. */
+interface Readable {
+  readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described | undefined>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly responses: Readonly<Record<string, Response>>
+  }
+}
+
+const methods = ['get', 'post', 'patch', 'delete'] as const
+
+export function renderPage(document: Document): string {
+  const { info, tags, paths, components } = document as unknown as Readable
+  const operations = Object.entries(paths).flatMap(([path, item]) =>
+    methods.flatMap(method => {
+      const operation = item[method]
+      return operation === undefined ? [] : [{ path, method, operation }]
+    }),
+  )
+  const resolve = (response: Response | Reference) =>
+    '$ref' in response ? (components.responses[lastOf(response.$ref)] as Response) : response
+  const groups = tags.map(({ name, description }) => {
+    const own = operations.filter(({ operation }) => operation.tags.includes(name))
+    return `<h2 id="${slug(name)}">${escaped(name)}</h2>\n<p>${prose(description)}</p>\n${own.map(one => renderOperation(one, resolve)).join('\n')}`
+  })
+  const contents = tags.map(({ name }) => `<a href="#${slug(name)}">${escaped(name)}</a>`)
+  const schemas = Object.entries(components.schemas).map(
+    ([name, schema]) =>
+      `<section id="schema-${name}"><h3>${escaped(name)}</h3>${renderSchema(schema)}</section>`,
+  )
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${escaped(info.title)} ${escaped(info.version)}</title>
+<style>${pageStyle}</style>
+</head>
+<body>
+<h1>${escaped(info.title)} <small>${escaped(info.version)}</small></h1>
+<p>${prose(info.description)}</p>
+<nav>${[...contents, '<a href="#schemas">Schemas</a>', '<a href="openapi.json">openapi.json</a>'].join(' ')}</nav>
+${groups.join('\n')}
+<h2 id="schemas">Schemas</h2>
+${schemas.join('\n')}
+</body>
+</html>
+`
+}
+
+interface Shown {
+  readonly path: string
+  readonly method: string
+  readonly operation: Described
+}
+
+function renderOperation(
+  { path, method, operation }: Shown,
+  resolve: (response: Response | Reference) => Response,
+): string {
+  const { operationId, summary, description, security, parameters, requestBody, responses } = operation
+  const callers = security.flatMap(scheme => Object.keys(scheme))
+  const body = requestBody?.content['application/json']?.schema
+  return `<section id="${operationId}">
+<h3><b class="${method}">${method.toUpperCase()}</b> <code>${escaped(path)}</code></h3>
+<p>${prose(`${summary}.`)}${description === undefined ? '' : ` ${prose(description)}`}</p>
+<p class="note">${callers.length === 0 ? 'Anybody may call.' : `With ${callers.map(name => `<code>${escaped(name)}</code>`).join(' or ')}.`}</p>
+${parameters === undefined ? '' : table(['parameter', 'in', 'is'], parameters.map(parameterRow))}
+${body === undefined ? '' : `<h4>Body</h4>${renderSchema(body)}`}
+${table(
+  ['status', 'meaning', 'body'],
+  Object.entries(responses).map(([status, response]) => responseRow(status, resolve(response))),
+)}
+</section>`
+}
+
+function parameterRow({ name, in: place, schema }: Parameter): string[] {
+  return [`<code>${escaped(name)}</code>`, place, typeOf(schema)]
+}
+
+function responseRow(status: string, { description, content = {} }: Response): string[] {
+  const [type = 'none', media] = Object.entries(content)[0] ?? []
+  const body = type === 'application/json' && media ? typeOf(media.schema) : escaped(type)
+  return [status === 'default' ? 'any' : status, prose(description), body]
+}
+
+function renderSchema(schema: Schema): string {
+  if (schema.properties === undefined) return `<p>${typeOf(schema)}</p>`
+  const rows = Object.entries(schema.properties).map(([name, member]) => [
+    `<code>${escaped(name)}</code>${schema.required?.includes(name) ? '' : '?'}`,
+    typeOf(member),
+  ])
+  const said = schema.description === undefined ? '' : `<p>${prose(schema.description)}</p>`
+  return said + table(['member', 'is'], rows)
+}
+
+/** What a value may be, in one line. */
+function typeOf(schema: Schema): string {
+  const said = schema.description === undefined ? '' : ` ${prose(schema.description)}`
+  return `<i>${kindOf(schema)}</i>${said}`
+}
+
+function kindOf(schema: Schema): string {
+  if (schema.$ref !== undefined) {
+    const name = lastOf(schema.$ref)
+    return `<a href="#schema-${name}">${escaped(name)}</a>`
+  }
+  if (schema.anyOf !== undefined) return schema.anyOf.map(kindOf).join(' or ')
+  if (schema.enum !== undefined) return schema.enum.map(value => escaped(JSON.stringify(value))).join(' | ')
+  if (schema.type === 'array') return `list of ${kindOf(schema.items ?? {})}`
+  if (schema.properties !== undefined) {
+    const members = Object.entries(schema.properties).map(
+      ([name, member]) => `${escaped(name)}: ${kindOf(member)}`,
+    )
+    return `{ ${members.join(', ')} }`
+  }
+  return escaped([schema.type ?? 'anything', schema.format].filter(Boolean).join(', '))
+}
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[], tag: string) =>
+    `<tr>${cells.map(cell => `<${tag}>${cell}</${tag}>`).join('')}</tr>`
+  return `<table>${line(heads, 'th')}${rows.map(row => line(row, 'td')).join('\n')}</table>`
+}
+
+/** Of a reference within the document. */
+function lastOf(reference: string): string {
+  return reference.split('/').at(-1) ?? ''
+}
+
+function slug(name: string): string {
+  return name.toLowerCase().replace(/[^a-z]+/g, '-')
+}
+
+/** Code in backquotes. */
+function prose(words: string): string {
+  return escaped(words).replace(/`([^`]*)`/g, '<code>$1</code>')
+}
+
+function escaped(words: string): string {
+  const marks: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return words.replace(/[&<>"]/g, mark => marks[mark] ?? '')
+}

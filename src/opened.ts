@@ -1,0 +1,36 @@
+// What every process of a gateway stands on: the configuration, its stores, a clock, a log, and what is counted.
+import type { Logger } from 'pino'
+import { type Backing, openBacking } from './backing/open.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config/schema.ts'
+import { createSealer, type Sealer } from './identity/sealed.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { packageFacts } from './package-facts.ts'
+
+export interface Opened {
+  readonly config: Config
+  readonly backing: Backing
+  /** Nothing where `auth.key_secret` is not set. */
+  readonly sealer: Sealer | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+  /** For as long as the process runs. */
+  readonly metrics: Metrics
+}
+
+interface Parts {
+  config: Config
+  clock: Clock
+  logger: Logger
+  /** How the stores are opened; whoever passes another may look into them. */
+  open?: typeof openBacking | undefined
+}
+
+/** @throws FolderInUse, StorageError as `openBacking` */
+export async function openStores({ config, clock, logger, open = openBacking }: Parts): Promise<Opened> {
+  const { storage, auth } = config
+  const sealer = auth.key_secret === '' ? undefined : await createSealer(auth.key_secret)
+  const backing = await open({ storage, rate_limits: auth.rate_limits }, { logger, clock })
+  const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
+  return { config, backing, sealer, clock, logger, metrics }
+}

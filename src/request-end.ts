@@ -1,0 +1,58 @@
+// Where every request ends: it is looked at once, counted, and its line is written.
+import type { ServerResponse } from 'node:http'
+import type { LogRequest } from './access-log.ts'
+import { authPrefix } from './endpoints/own-paths.ts'
+import type { Door } from './gate/arrival.ts'
+import type { Metrics } from './metrics/metrics.ts'
+import { type Passage, passageOf } from './passage.ts'
+
+/** A request whose answer is over, or whose client has gone. */
+export interface Ended {
+  readonly passage: Passage
+  readonly method: string
+  /** The route's name, the own endpoint's path, or nothing. */
+  readonly route: string | undefined
+  /** Nothing where the client left before anything was answered. */
+  readonly status: number | undefined
+  /** Milliseconds from its arrival. */
+  readonly duration: number
+}
+
+/** To be called once for each, whatever became of it. */
+export type EndRequest = (response: ServerResponse) => void
+
+interface Parts extends Pick<Metrics, 'requests' | 'tallies'> {
+  /** Nothing where no lines are written. */
+  logRequest: LogRequest | undefined
+}
+
+export function createRequestEnd({ requests, tallies, logRequest }: Parts): EndRequest {
+  return response => {
+    const passage = passageOf(response.req)
+    const { door } = passage.arrival
+    const ended: Ended = {
+      passage,
+      method: response.req.method ?? '',
+      route: nameOf(door),
+      status: response.headersSent ? response.statusCode : undefined,
+      duration: performance.now() - passage.startedAt,
+    }
+    requests.count(ended)
+    if (door.kind === 'own' && door.path.startsWith(authPaths)) {
+      tallies.authenticated(door.path.slice(authPaths.length), outcomeOf(passage))
+    }
+    logRequest?.(ended)
+  }
+}
+
+const authPaths = `${authPrefix}/`
+
+function outcomeOf({ decision = 'client_gone' }: Passage): string {
+  return decision === 'answered' ? 'success' : decision
+}
+
+function nameOf(door: Door): string | undefined {
+  if (door.kind === 'route') return door.route.name
+  if (door.kind === 'preflight') return door.name
+  return door.kind === 'own' ? door.path : undefined
+}

@@ -1,0 +1,31 @@
+// What a primary and its workers ask of each other.
+import type { Reach } from '../admin/health.ts'
+import type { Config } from '../config/schema.ts'
+import type { FamilyJson } from '../metrics/families.ts'
+import type { TargetStanding } from '../upstream/standing.ts'
+
+// Types, not interfaces: those would have no index signature.
+export type AskedOfWorker = {
+  /** Serve with this configuration; answered when it listens, or with what keeps it from that. */
+  serve(config: Config): Promise<{ address: string } | { fault: string }>
+  /** Which stores it reaches. */
+  reach(): Promise<Reach>
+  /** What it has counted, and how it stands. */
+  metrics(): Promise<readonly FamilyJson[]>
+  /** How every target stands to it. */
+  standing(): Promise<readonly TargetStanding[]>
+  /** Answered when it has heard of all that is committed by now. */
+  catch_up(): Promise<void>
+  /** Drain, and exit: that is the answer. @param time milliseconds */
+  drain(time: number): Promise<never>
+}
+
+export type AskedOfPrimary = {
+  /** Said once: what a worker is asked before that is lost. */
+  hello(): Promise<void>
+  /** Answered `true` when every worker has heard of all that is committed by now. */
+  in_force(): Promise<true>
+}
+
+/** Milliseconds that an answer may take for which somebody waits. */
+export const patience = 1_000

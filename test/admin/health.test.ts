@@ -1,0 +1,84 @@
+// What `/readyz` makes of the stores and of the workers (CONTRACT §7).
+import { describe, expect, it } from 'vitest'
+import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
+
+const up = { postgres: true, redis: true }
+
+/** @param workers their `reach`; one that is not there has no pid */
+function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = up) {
+  return createHealth({
+    postgres: async () => own.postgres,
+    redis: async () => own.redis,
+    warnings: [],
+    workers:
+      workers &&
+      (async () =>
+        workers.map((reach, index) =>
+          reach === 'gone' ? { pid: undefined, reach: undefined } : { pid: index + 1, reach },
+        )),
+  })
+}
+
+describe('the view of health', () => {
+  it('of one process names no workers', async () => {
+    expect(await health(undefined).ofGuards()).toEqual({
+      status: 'ok',
+      checks: { postgres: 'ok', redis: 'ok' },
+    })
+    expect(await health(undefined).ofPublicRoutes()).toEqual({ status: 'ok', checks: {} })
+  })
+
+  it.each([
+    ['all are up', [up, up], 'ok', 'ok', []],
+    ['one does not answer', [up, undefined], 'degraded', 'degraded', ['worker 2 does not answer']],
+    ['one is gone', [up, 'gone'], 'degraded', 'degraded', ['a worker has ended and is not replaced yet']],
+    [
+      'none is up',
+      [undefined, 'gone'],
+      'down',
+      'down',
+      ['worker 1 does not answer', 'a worker has ended and is not replaced yet'],
+    ],
+  ] as const)('is, where %s, %#', async (_, workers, mark, status, warnings) => {
+    const report = await health([...workers]).ofGuards()
+    expect(report).toEqual({
+      status,
+      checks: { postgres: 'ok', redis: 'ok', workers: mark },
+      ...(warnings.length === 0 ? {} : { warnings }),
+    })
+    expect(await health([...workers]).ofPublicRoutes()).toEqual({ status, checks: { workers: mark } })
+  })
+
+  it('says of a worker that it does not reach Postgres although the primary does', async () => {
+    const some = await health([up, { ...up, postgres: false }]).ofGuards()
+    expect(some).toMatchObject({
+      status: 'degraded',
+      checks: { postgres: 'degraded', workers: 'ok' },
+      warnings: ['worker 2 does not reach postgres'],
+    })
+    const all = await health([{ ...up, postgres: false }]).ofGuards()
+    expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
+  })
+
+  it('is degraded and no more where workers, or the primary, do not reach Redis', async () => {
+    const none = { ...up, redis: false }
+    expect(await health([up, none]).ofGuards()).toMatchObject({
+      status: 'degraded',
+      checks: { redis: 'degraded' },
+      warnings: ['worker 2 does not reach redis'],
+    })
+    expect(await health([none, none]).ofGuards()).toMatchObject({
+      status: 'degraded',
+      checks: { redis: 'down' },
+    })
+    expect(await health([up, up], none).ofGuards()).toMatchObject({
+      status: 'degraded',
+      checks: { redis: 'down' },
+    })
+  })
+
+  it('is down where the primary does not reach Postgres', async () => {
+    const report = await health([up, up], { ...up, postgres: false }).ofGuards()
+    expect(report).toMatchObject({ status: 'down', checks: { postgres: 'down', workers: 'ok' } })
+  })
+})

@@ -1,0 +1,166 @@
+// `peage test`: cases of the configuration or of a file, where they stand, what failed, and what none of them reached.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { commandLine } from './peage.ts'
+
+const { peage, write } = commandLine()
+
+const gateway = `upstreams:
+  courses: { targets: ["http://127.0.0.1:9000", "http://127.0.0.1:9001"] }
+routes:
+  - { name: courses, path: /courses/*, upstream: courses, free_daily: true }
+  - { name: reports, path: /reports, upstream: courses, plans: [pro], max_body: 1KiB, hosts: [api.example.com] }
+  - { name: open, path: /open, upstream: courses, auth: none }
+`
+
+describe('peage test', () => {
+  it('passes cases that fit, says what none of them reached, and exits 0', async () => {
+    const file = write(
+      'good.yaml',
+      `${gateway}tests:
+  - request: GET /courses/1
+    as: { plan: free, used_today: 1 }
+    expect: { status: 429, route: courses, error: daily_limit_reached }
+  - { request: GET /courses/1, as: pro, expect: { route: courses, upstream: courses } }
+  - { request: GET /courses/1?a=b, as: free, expect: { upstream: "http://127.0.0.1:9001/courses/1?a=b" } }
+  - { request: POST /reports, host: api.example.com, as: { plan: premium }, expect: { status: 403 } }
+  - { request: GET /reports, expect: { status: 404, error: route_unknown } }
+  - { request: POST /api/v1/user/webhook, as: free, expect: { status: 403 } }
+`,
+    )
+    expect(await peage(['test', '-c', file])).toEqual({
+      exit: 0,
+      stdout: '6 passed, 0 failed\nnot reached: route open, max_body of reports, target of reports\n',
+      stderr: '',
+    })
+    write('gateway.yaml', readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8'))
+    expect(await peage(['test'])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/^\d+ passed, 0 failed\nevery route and guard was reached\n$/),
+    })
+  })
+
+  it('has a line for every case that fails, with its place, what was expected and what came; exit 1', async () => {
+    const config = write('gateway-only.yaml', gateway)
+    const cases = write(
+      'cases.yaml',
+      `tests:
+  - { request: GET /open, expect: { route: open, upstream: courses } }
+  - request: GET /courses/1
+    as: { plan: free, used_today: 1 }
+    expect: { route: open, upstream: courses, status: 200 }
+  - { request: GET /reports, as: pro, host: api.example.com, expect: { status: 403, error: plan_insufficient } }
+  -   request: GET /courses
+      as: pro
+      expect: { upstream: "http://127.0.0.1:9002/courses" }
+`,
+    )
+    expect(await peage(['test', '-c', config, cases])).toEqual({
+      exit: 1,
+      stdout: [
+        'cases.yaml:3:5  GET /courses/1 as free (1 used today)  expected status 200, came 429; expected route open, came courses; expected upstream courses, came none (not forwarded)',
+        'cases.yaml:6:5  GET /reports at api.example.com as pro  expected status 403, came none (not refused); expected error plan_insufficient, came none (not refused)',
+        'cases.yaml:7:7  GET /courses as pro  expected upstream http://127.0.0.1:9002/courses, came http://127.0.0.1:9000/courses',
+        '1 passed, 3 failed',
+        'every route and guard was reached',
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
+  })
+
+  it('--json has every case with its place and what was missed', async () => {
+    const file = write(
+      'json.yaml',
+      `${gateway}tests:
+  - { request: GET /open, host: API.example.com, expect: { route: open } }
+  - { request: GET /open, as: { plan: free, used_today: 3 }, expect: { route: courses } }
+`,
+    )
+    const { exit, stdout } = await peage(['test', '-c', file, '--json'])
+    expect(exit).toBe(1)
+    const at = { file, column: 5 }
+    expect(JSON.parse(stdout)).toEqual({
+      passed: 1,
+      failed: 1,
+      cases: [
+        {
+          ...{ ...at, line: 8, ok: true, misses: [] },
+          request: { method: 'GET', path: '/open', host: 'api.example.com', as: 'anonymous' },
+        },
+        {
+          ...{ ...at, line: 9, ok: false, misses: [{ what: 'route', expected: 'courses', came: 'open' }] },
+          request: { method: 'GET', path: '/open', as: { plan: 'free', used_today: 3 } },
+        },
+      ],
+      unreached: { routes: ['courses', 'reports'], guards: [] },
+    })
+  })
+
+  it('one case does not use up what another may have: each is the first of its day and window', async () => {
+    const one = '  - { request: GET /a, as: free, expect: { upstream: a } }\n'
+    const file = write(
+      'many.yaml',
+      `upstreams: { a: { targets: ["http://a"] } }
+routes: [{ path: /a, upstream: a, free_daily: true, rate_limit: 1/1m }]
+tests:\n${one.repeat(50)}`,
+    )
+    expect(await peage(['test', '-c', file])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringContaining('50 passed'),
+    })
+  })
+
+  it('refuses bad cases, in the configuration or in a file, with line and column, and exits 2', async () => {
+    const bad = `tests:
+  - { request: gt /x, as: fre, expect: {} }
+  - request: GET /x
+    as: { plan: free, used: 1 }
+    expect: { status: 1, rout: x }
+  - { request: GET nowhere, host: "a b", expect: { route: 7 } }
+  - { as: pro, expect: { status: 404 } }
+`
+    const lines = (file: string, down: number) =>
+      [
+        [2, 16, 'tests[0].request  must be an HTTP method such as GET; did you mean GET?'],
+        [2, 27, 'tests[0].as  must be anonymous, free, premium or pro; did you mean free?'],
+        [
+          ...[2, 40],
+          'tests[0].expect  must be a mapping with at least one of status, route, upstream and error',
+        ],
+        [4, 23, 'tests[1].as.used  unknown key; known here: plan, used_today'],
+        [5, 23, 'tests[1].expect.status  must be at least 100'],
+        [5, 26, 'tests[1].expect.rout  unknown key; did you mean route?'],
+        [6, 16, 'tests[2].request  must have a path that begins with /'],
+        [6, 35, 'tests[2].host  must be a host name such as api.example.com, in ASCII and without wildcards'],
+        [6, 59, 'tests[2].expect.route  must be the name of a route, in quotes'],
+        [7, 5, 'tests[3].request  is required: a method and a path such as GET /api/v1/courses/1'],
+      ].map(([line, column, rest]) => `${file}:${Number(line) + down}:${column}  ${rest}\n`)
+    const config = write('plain.yaml', gateway)
+    const alone = await peage(['test', '-c', config, write('bad-cases.yaml', bad)])
+    expect(alone).toEqual({ exit: 2, stdout: '', stderr: lines('bad-cases.yaml', 0).join('') })
+    const within = await peage(['test', '-c', write('bad.yaml', gateway + bad)])
+    expect(within).toEqual({ exit: 2, stdout: '', stderr: lines('bad.yaml', 6).join('') })
+  })
+
+  it.each([
+    ['', '1:1  (file)  is empty; its keys are tests'],
+    ['tests: []\nroutes: []', '2:1  routes  unknown key; known here: tests'],
+    ['{}', '1:1  tests  is required: a list'],
+  ])('a file of cases holds nothing but cases: %j', async (text, line) => {
+    const config = write('plain.yaml', gateway)
+    const said = await peage(['test', '-c', config, write('odd.yaml', text)])
+    expect(said).toEqual({ exit: 2, stdout: '', stderr: `odd.yaml:${line}\n` })
+  })
+
+  it('without any case says so and exits 1: green would be a lie', async () => {
+    const config = write('plain.yaml', gateway)
+    expect(await peage(['test', '-c', config])).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: 'error: plain.yaml has no tests\n',
+    })
+    expect(await peage(['test', '-c', config, write('none.yaml', 'tests: []')])).toMatchObject({ exit: 1 })
+    expect(await peage(['test', '-c', config, 'gone.yaml'])).toMatchObject({ exit: 2 })
+  })
+})

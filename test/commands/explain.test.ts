@@ -1,0 +1,215 @@
+// `peage explain`: the JSON of CONTRACT §1, the exit codes, and what people read.
+import { describe, expect, it } from 'vitest'
+import { commandLine } from './peage.ts'
+
+const { peage, write } = commandLine()
+
+write(
+  'gateway.yaml',
+  `limits: { free_daily: 2 }
+upstreams:
+  courses: { targets: ["http://127.0.0.1:9000", "https://courses.internal"] }
+  others: { targets: ["http://127.0.0.1:9001"] }
+routes:
+  - { name: courses, path: /api/v1/courses/*, upstream: courses, free_daily: true, strip_prefix: /api/v1 }
+  - { name: reports, path: /reports/:id, upstream: others, plans: [premium, pro], methods: [GET], rate_limit: 5/1m }
+  - { name: open, path: /open, upstream: others, auth: none, headers: { request: { set: { X-A: b }, remove: [X-Debug] }, response: { remove: [Server] } } }
+  - { name: maybe, path: /maybe, upstream: others, auth: optional, plans: [pro] }
+  - { name: partner, path: /partner, upstream: others, hosts: [api.example.com], forward_email: true, identity_assertion: true, forward_credentials: true }
+`,
+)
+
+async function explain(...words: string[]) {
+  const { exit, stdout, stderr } = await peage(['explain', ...words, '--json'])
+  expect(stderr).toBe('')
+  return { exit, said: JSON.parse(stdout) }
+}
+
+const guards = (...outcomes: (string | object)[]) =>
+  ['authenticate', 'rate_limit', 'plan', 'max_body', 'target', 'free_daily'].map((guard, index) => {
+    const outcome = outcomes[index] ?? 'skip'
+    return typeof outcome === 'string' ? { guard, outcome } : { guard, outcome: 'refuse', ...outcome }
+  })
+
+describe('peage explain --json', () => {
+  it('has exactly the keys of the contract, of a request that is forwarded', async () => {
+    const { exit, said } = await explain(
+      'GET',
+      '/api/v1/courses/7?page=2',
+      '--as',
+      'free',
+      '--used-today',
+      '1',
+    )
+    expect(exit).toBe(0)
+    expect(said).toEqual({
+      request: { method: 'GET', path: '/api/v1/courses/7?page=2', as: 'free' },
+      route: 'courses',
+      guards: guards('pass', 'skip', 'skip', 'skip', 'pass', 'pass'),
+      status: null,
+      upstream: { name: 'courses', url: 'http://127.0.0.1:9000/courses/7?page=2' },
+      headers: {
+        request: {
+          set: {
+            host: '127.0.0.1:9000',
+            via: '1.1 peage',
+            'x-forwarded-for': '192.0.2.1',
+            'x-forwarded-host': 'localhost',
+            'x-forwarded-prefix': '/api/v1',
+            'x-forwarded-proto': 'http',
+            'x-request-id': 'explained',
+            'x-user-id': '1',
+            'x-user-plan': 'free',
+          },
+          remove: [
+            ...['authorization', 'forwarded', 'x-api-key', 'x-http-method-override', 'x-original-url'],
+            ...['x-peage-assertion', 'x-real-ip', 'x-rewrite-url', 'x-user-email'],
+          ],
+        },
+        response: { set: { via: '1.1 peage', 'x-request-id': 'explained' }, remove: ['x-peage-error'] },
+      },
+    })
+  })
+
+  it('tells the guard that refuses, with status and code, and skips those behind it', async () => {
+    const { exit, said } = await explain('GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2')
+    expect(exit).toBe(0)
+    expect(said).toMatchObject({ route: 'courses', status: 429, upstream: null })
+    const spent = { status: 429, error: 'daily_limit_reached' }
+    expect(said.guards).toEqual(guards('pass', 'skip', 'skip', 'skip', 'pass', spent))
+    expect(said.headers.request).toEqual({ set: {}, remove: [] })
+    expect(said.headers.response.set).toMatchObject({ 'x-peage-error': 'daily_limit_reached' })
+  })
+
+  it.each([
+    [['GET', '/reports/1'], [{ status: 401, error: 'token_invalid' }]],
+    [
+      ['GET', '/reports/1', '--as', 'free'],
+      ['pass', 'pass', { status: 403, error: 'plan_insufficient' }],
+    ],
+    [
+      ['GET', '/maybe'],
+      ['pass', 'skip', { status: 401, error: 'unauthenticated' }],
+    ],
+    [
+      ['GET', '/maybe', '--as', 'pro'],
+      ['pass', 'skip', 'pass', 'skip', 'pass'],
+    ],
+    [
+      ['DELETE', '/open', '--as', 'pro'],
+      ['skip', 'skip', 'skip', 'skip', 'pass'],
+    ],
+  ])('%j comes to the guards as declared', async (words, outcomes) => {
+    const { exit, said } = await explain(...words)
+    expect(exit).toBe(0)
+    expect(said.guards).toEqual(guards(...outcomes))
+  })
+
+  it('shows what the route changes in header fields, both ways', async () => {
+    const { said } = await explain('GET', '/open', '--as', 'pro')
+    expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
+    expect(said.headers.request.set).not.toHaveProperty('x-user-id')
+    // A token of the gateway's is nobody's business, also where no credential is read.
+    expect(said.headers.request.remove).toEqual(
+      expect.arrayContaining(['authorization', 'x-debug', 'x-user-id']),
+    )
+    expect(said.headers.request.remove).not.toContain('x-api-key')
+    expect(said.headers.response.remove).toEqual(['server', 'x-peage-error'])
+  })
+
+  it('takes the host from --host, or from a path that is a whole URL', async () => {
+    expect((await explain('GET', '/partner', '--as', 'pro')).exit).toBe(1)
+    for (const words of [['/partner', '--host', 'API.example.com:443'], ['http://api.example.com/partner']]) {
+      const { exit, said } = await explain('GET', ...words, '--as', 'pro')
+      expect(exit).toBe(0)
+      expect(said.route).toBe('partner')
+      expect(said.headers.request.set).toMatchObject({
+        'x-forwarded-host': 'api.example.com',
+        'x-user-email': 'pro@example.com',
+        'x-peage-assertion': '<signed by the gateway>',
+      })
+      expect(said.headers.request.remove).not.toContain('authorization')
+    }
+  })
+
+  it.each([
+    [['GET', '/nowhere'], 404],
+    [['POST', '/reports/1', '--as', 'pro'], 405],
+    [['GET', '/open/../reports/1'], 400],
+    [['GET', '/open%2f'], 400],
+    [['GET', '/api/v1/auth/login'], 405],
+    [['GET', '/api/v1/auth/nothing'], 404],
+  ])('%j has no route: exit 1, with the status of the answer', async (words, status) => {
+    const { exit, said } = await explain(...words)
+    expect(exit).toBe(1)
+    expect(said).toMatchObject({ route: null, guards: [], status, upstream: null })
+  })
+
+  it('an endpoint of the gateway’s own has no route, its guards where it has some, and no status that is known', async () => {
+    const nothing = { request: { set: {}, remove: [] }, response: { set: {}, remove: [] } }
+    expect(await explain('POST', '/api/v1/auth/login')).toEqual({
+      exit: 1,
+      said: {
+        request: { method: 'POST', path: '/api/v1/auth/login', as: 'anonymous' },
+        ...{ route: null, guards: [], status: null, upstream: null, headers: nothing },
+      },
+    })
+    const refused = await explain('POST', '/api/v1/user/webhook', '--as', 'free')
+    expect(refused).toMatchObject({ exit: 1, said: { route: null, status: 403, upstream: null } })
+    expect(refused.said.guards).toEqual(guards('pass', 'skip', { status: 403, error: 'plan_insufficient' }))
+    const answered = await explain('DELETE', '/api/v1/user/api-token', '--as', 'pro')
+    expect(answered).toMatchObject({ exit: 1, said: { route: null, status: null, upstream: null } })
+    const upgrade = await explain('HEAD', '/api/v1/subscription/upgrade')
+    expect(upgrade).toMatchObject({ exit: 1, said: { route: null, status: 401 } })
+  })
+})
+
+describe('peage explain', () => {
+  it('prints for people what the JSON has, the other targets and the sentence of a refusal', async () => {
+    const { stdout } = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free'])
+    expect(stdout.split('\n').slice(0, 11)).toEqual([
+      'GET /api/v1/courses/7  at localhost, as free',
+      '',
+      'route     courses',
+      'guards    authenticate  pass',
+      '          rate_limit    skip',
+      '          plan          skip',
+      '          max_body      skip',
+      '          target        pass',
+      '          free_daily    pass',
+      "answer    the upstream's: it is forwarded to courses",
+      'upstream  courses  http://127.0.0.1:9000/courses/7 (or the same at its other target)',
+    ])
+    const refused = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2'])
+    expect(refused.stdout).toContain(
+      'answer    429 daily_limit_reached: Limite quotidienne atteinte (plan free: 2 course/jour)\n',
+    )
+    const own = await peage(['explain', 'POST', '/api/v1/auth/login'])
+    expect(own.stdout).toContain("answer    the gateway's own endpoint /api/v1/auth/login\n")
+  })
+
+  it.each([
+    [['get', '/x'], 'must be in upper case: GET'],
+    [['GTE', '/x'], 'did you mean GET?'],
+    [['CONNECT', '/x'], 'tunnels are not forwarded'],
+    [['GET', 'x'], 'a path that begins with /'],
+    [['GET', '/é'], 'percent-encoded'],
+    [['GET', '/a b'], 'must be a method and a path'],
+    [['GET', '/x', '--as', 'admin'], 'Allowed choices are anonymous, free, premium, pro'],
+    [['GET', '/x', '--used-today', '-1'], 'must be a whole number'],
+    [['GET', '/x', '--host', 'a b'], 'must be a host name'],
+    [['GET'], "missing required argument 'path'"],
+  ])('%j is a bad command line: said on standard error, exit 2', async (words, sentence) => {
+    const said = await peage(['explain', ...words])
+    expect(said).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining(sentence) })
+  })
+
+  it('refuses a bad configuration as check does', async () => {
+    const file = write('bad.yaml', 'routs: []\n')
+    expect(await peage(['explain', '-c', file, 'GET', '/x'])).toEqual({
+      exit: 2,
+      stdout: '',
+      stderr: 'bad.yaml:1:1  routs  unknown key; did you mean routes?\n',
+    })
+  })
+})

@@ -1,0 +1,87 @@
+// `peage keys …` where keys are files, and where a gateway has the embedded database.
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { lockFolder } from '../../src/backing/folder-lock.ts'
+import { readPrivateJwk } from '../../src/identity/signing-key.ts'
+import { folder, peage, writeConfiguration } from './users-setup.ts'
+
+const cwd = folder()
+const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
+
+it.each(['ES256', 'EdDSA', 'RS256'])(
+  'generate --out writes a private JWK for %s that only its owner may read, and prints nothing of it',
+  async alg => {
+    const before = process.umask(0)
+    const { exit, stdout, stderr } = await keys('generate', '--alg', alg, '--out', `${alg}.json`, '--json')
+    process.umask(before)
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
+    const file = join(cwd, `${alg}.json`)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const text = readFileSync(file, 'utf8')
+    const { kid } = await readPrivateJwk(text)
+    expect(JSON.parse(text)).toMatchObject({ kid, alg, use: 'sig', d: expect.any(String) })
+    expect(JSON.parse(stdout)).toEqual({ kid, alg, file: `${alg}.json` })
+  },
+)
+
+it('generate --out needs no configuration and no database', async () => {
+  const words = ['generate', '--out', 'alone.json', '-c', 'nowhere.yaml']
+  expect((await keys(...words)).stdout).toMatch(
+    /^key \S+ \(ES256\) is in alone\.json: name it in auth\.keys\n$/,
+  )
+})
+
+it('generate --out writes nothing over, a link that leads nowhere included, and names what it cannot write', async () => {
+  writeFileSync(join(cwd, 'there.json'), 'precious')
+  symlinkSync(join(cwd, 'elsewhere.json'), join(cwd, 'link.json'))
+  for (const name of ['there.json', 'link.json']) {
+    expect(await keys('generate', '--out', name)).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: `error: ${name} is there already, and nothing is written over: name another\n`,
+    })
+  }
+  expect(readFileSync(join(cwd, 'there.json'), 'utf8')).toBe('precious')
+  expect((await keys('generate', '--out', 'no/where.json')).stderr).toBe(
+    'error: no/where.json cannot be written (ENOENT)\n',
+  )
+})
+
+it('list shows the files of auth.keys in their order; rotation by command is refused, and says what to do', async () => {
+  for (const name of ['a.json', 'b.json']) await keys('generate', '--out', name)
+  const config = writeConfiguration(cwd, {
+    name: 'files.yaml',
+    admin: 'auth: { keys: [b.json, a.json] }',
+  })
+  const kid = (name: string) => JSON.parse(readFileSync(join(cwd, name), 'utf8')).kid
+  const { stdout } = await keys('list', '--json', '-c', config)
+  expect(JSON.parse(stdout).keys).toMatchObject([
+    { kid: kid('b.json'), state: 'signs', kept_in: 'b.json', created_at: null, spent_from: null },
+    { kid: kid('a.json'), state: 'verifies', kept_in: 'a.json' },
+  ])
+  expect((await keys('list', '-c', config)).stdout).not.toContain('"d"')
+  for (const words of [['rotate'], ['generate'], ['retire', kid('a.json')]]) {
+    expect(await keys(...words, '-c', config)).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr:
+        'error: the keys are in files: they are changed in auth.keys of files.yaml, and peage keys generate --out makes one\n',
+    })
+  }
+})
+
+it('where a gateway has the embedded database, says which process it is and to stop it', async () => {
+  const data = join(cwd, 'data')
+  mkdirSync(join(data, 'postgres'), { recursive: true })
+  chmodSync(data, 0o700)
+  const lock = await lockFolder(data)
+  for (const words of [['list'], ['generate'], ['rotate'], ['retire', 'x']]) {
+    expect(await keys(...words)).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}, which cannot be asked to do this: stop it first\n`,
+    })
+  }
+  await lock.release()
+})

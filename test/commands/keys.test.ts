@@ -1,0 +1,124 @@
+// `peage keys …` on the keys in the database: what the commands say, and that they are done when they end.
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openEmbedded } from '../../src/backing/pglite.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { makeDatabase } from '../support/embedded.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { folder, type Printed, peage, writeConfiguration } from './users-setup.ts'
+
+function json({ exit, stdout }: Printed) {
+  expect({ exit, stdout }).toMatchObject({ exit: 0 })
+  return JSON.parse(stdout)
+}
+
+function failure({ exit, stdout, stderr }: Printed): string {
+  expect({ exit, stdout }).toEqual({ exit: 1, stdout: '' })
+  return stderr
+}
+
+describe('peage keys', () => {
+  const cwd = folder()
+  const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
+  beforeAll(async () => {
+    await makeDatabase(join(cwd, 'data'))
+    writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
+  })
+
+  it('goes through a rotation, printing and storing nothing private in the clear', async () => {
+    const printed: Printed[] = []
+    const said = async (...words: string[]) => {
+      const outcome = await keys(...words)
+      printed.push(outcome)
+      return outcome
+    }
+    expect(await said('list')).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
+    const first = json(await said('rotate', '--json')).kid
+    const { kid: second } = json(await said('generate', '--alg', 'EdDSA', '--json'))
+    expect(json(await said('list', '--json')).keys).toEqual([
+      {
+        kid: first,
+        alg: 'ES256',
+        state: 'signs',
+        created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+        signs_from: expect.stringMatching(/^\d{4}-.*Z$/),
+        signs_assertions: false,
+        spent_from: null,
+        kept_in: 'database',
+      },
+      expect.objectContaining({ kid: second, alg: 'EdDSA', state: 'verifies', signs_from: null }),
+    ])
+    expect((await said('rotate', second)).stdout).toBe(`key ${second} signs\n`)
+    expect(failure(await said('rotate', second))).toBe(`error: key ${second} signs already\n`)
+    expect(failure(await said('retire', second))).toBe(
+      `error: key ${second} is the one that signs: peage keys rotate lets another sign first\n`,
+    )
+    const [, replaced] = json(await said('list', '--json')).keys
+    expect(replaced).toMatchObject({ kid: first, state: 'verifies' })
+    expect(failure(await said('retire', first))).toBe(
+      `error: tokens that key ${first} signed may be good until ${replaced.spent_from}: retire it then, or with --force now, which ends them\n`,
+    )
+    expect((await said('list')).stdout).toMatch(
+      new RegExp(`^KID .*\n${second}  EdDSA .* signs\n${first}  ES256 .* verifies\n$`),
+    )
+    expect((await said('retire', first, '--force')).stdout).toBe(
+      `key ${first} is retired: what it signed is good no more\n`,
+    )
+    const unknown = `error: there is no key ${first}: peage keys list shows which there are\n`
+    expect(failure(await said('retire', first))).toBe(unknown)
+    expect(failure(await said('rotate', first))).toBe(unknown)
+
+    for (const { stdout, stderr } of printed) expect(stdout + stderr).not.toMatch(/"d"|sealed\.v1/)
+    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    const rows = await database.query<{ private_jwk: string }>('select private_jwk from signing_keys')
+    await database.close()
+    expect(rows).toHaveLength(1)
+    expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
+  })
+
+  it('takes lifetimes and the use of assertions from the configuration', async () => {
+    const configure = (routing: string) =>
+      writeConfiguration(cwd, {
+        admin:
+          'auth: { key_secret: a long and random secret for tests, access_token_ttl: 2m, refresh_token_ttl: 1m }',
+        routing,
+      })
+    configure('upstreams: {}\nroutes: []')
+    await keys('rotate')
+    const [newer, older] = json(await keys('list', '--json')).keys
+    expect(Date.parse(older.spent_from) - Date.parse(newer.signs_from)).toBe(125_000)
+    configure(`upstreams: { app: { targets: ['http://127.0.0.1:1'] } }
+routes: [{ path: /x, upstream: app, identity_assertion: true }]`)
+    const [published, before] = json(await keys('list', '--json')).keys
+    expect([published, before].map(key => key.signs_assertions)).toContain(true)
+    expect(Date.parse(before.spent_from) - Date.parse(published.created_at)).toBe(375_000)
+  })
+
+  it('an algorithm beside the name of a key, or an unknown one, is a bad command line', async () => {
+    expect((await keys('rotate', 'x', '--alg', 'ES256')).exit).toBe(2)
+    expect((await keys('generate', '--alg', 'HS256')).exit).toBe(2)
+    expect((await keys('retire')).exit).toBe(2)
+  })
+})
+
+describeWithPostgres('peage keys rotate, where replicas may run', () => {
+  const cwd = folder()
+  let database: Awaited<ReturnType<typeof postgresDatabase>>
+  beforeAll(async () => {
+    database = await postgresDatabase()
+    writeConfiguration(cwd, { postgres: database.url })
+  })
+  afterAll(() => database?.close())
+  const rotate = () => peage(cwd, ['keys', 'rotate', '--json'])
+
+  it('ends when the new key signs, 5 s after every replica was told of it', async () => {
+    const first = json(await rotate()).kid
+    const begun = performance.now()
+    const { stdout, stderr } = await rotate()
+    expect(performance.now() - begun).toBeGreaterThan(5_000)
+    const { kid } = JSON.parse(stdout)
+    expect(stderr).toBe(`key ${kid} signs in 5 s\n`)
+    const signing = 'select kid from signing_keys where signs_from <= now() order by signs_from'
+    expect(await database.query(signing)).toEqual([{ kid: first }, { kid }])
+  })
+})

@@ -1,0 +1,54 @@
+// The Dockerfile's promises that can be read; `npm run image:replay` tries its steps.
+import { describe, expect, it } from 'vitest'
+import { readDockerfile } from '../../deploy/image/dockerfile.mjs'
+import { read } from './read.ts'
+
+const stages = readDockerfile(read('Dockerfile'))
+const image = stages.at(-1)?.instructions ?? []
+const words = (name: string) => image.filter(one => one.name === name).map(one => one.words)
+
+describe('the Dockerfile', () => {
+  it('starts every stage from one image, named to the patch', () => {
+    expect(new Set(stages.map(({ from }) => from)).size).toBe(1)
+    expect(stages[0]?.from).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim$/)
+  })
+
+  it('ships the packages of production alone, as the lock file has them', () => {
+    const packages = stages.find(({ name }) => name === 'packages')?.instructions ?? []
+    expect(packages.filter(({ name }) => name === 'RUN').map(one => one.words)).toEqual([
+      'npm ci --omit=dev --ignore-scripts',
+    ])
+    const shipped = image.filter(({ name, flags }) => name === 'COPY' && flags.from !== undefined)
+    expect(shipped.map(one => `${one.flags.from} ${one.words}`)).toEqual([
+      'packages /app/node_modules ./node_modules',
+      'build /app/dist ./dist',
+    ])
+    expect(words('ENV').join(' ')).toContain('NODE_ENV=production')
+  })
+
+  it('runs as a user with a number that is not root’s, and writes to its volume alone', () => {
+    expect(words('USER')).toEqual(['1000:1000'])
+    expect(words('VOLUME')).toEqual(['/data'])
+  })
+
+  it('stops by SIGTERM, which reaches node itself', () => {
+    expect(words('STOPSIGNAL')).toEqual(['SIGTERM'])
+    expect(words('ENTRYPOINT')).toEqual(['["node", "/app/dist/cli.js"]'])
+  })
+
+  it('asks for its health with what is in the image', () => {
+    expect(words('HEALTHCHECK').join()).toMatch(/^CMD \["node", "-e", /)
+  })
+
+  it('copies nothing that .dockerignore holds back', () => {
+    const [all, ...through] = read('.dockerignore')
+      .split('\n')
+      .filter(line => !/^(#|$)/.test(line))
+    expect(all).toBe('*')
+    const copied = stages
+      .flatMap(({ instructions }) => instructions)
+      .filter(({ name, flags }) => name === 'COPY' && flags.from === undefined)
+      .flatMap(one => one.words.split(' ').slice(0, -1))
+    expect([...new Set(copied)].sort()).toEqual(through.map(line => line.slice(1)).sort())
+  })
+})

@@ -1,0 +1,68 @@
+// deploy/systemd: the unit fits its gateway.yaml and the program, and systemd's own tool takes it.
+import { spawnSync } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { isProgram, searchPath } from '../support/servers.ts'
+import { configOf, pathOf, read, seconds, secretsIn } from './read.ts'
+
+const unit = 'deploy/systemd/peage.service'
+const settings = read(unit)
+  .split('\n')
+  .flatMap(line => {
+    const [, key, value] = /^(\w+)=(.*)$/.exec(line) ?? []
+    return key === undefined ? [] : [[key, value ?? ''] as const]
+  })
+const all = (name: string) => settings.filter(([key]) => key === name).map(([, value]) => value)
+const credentials = all('LoadCredential').map(value => value.split(':')[0] ?? '')
+const config = configOf(
+  'deploy/systemd/gateway.yaml',
+  secretsIn('/run/credentials/peage.service', credentials),
+)
+
+describe('deploy/systemd', () => {
+  it('loads every credential that its gateway.yaml names', () => {
+    expect(config.storage.postgres).not.toBe('')
+    const named = [...read('deploy/systemd/gateway.yaml').matchAll(/peage\.service\/(\w+)/g)].map(
+      ([, name]) => name,
+    )
+    expect(named.sort()).toEqual([...credentials].sort())
+  })
+
+  it('stops by SIGTERM and waits longer than the drain before it kills', () => {
+    expect(all('KillSignal')).toEqual(['SIGTERM'])
+    expect(seconds(String(all('TimeoutStopSec')))).toBeGreaterThanOrEqual(
+      config.server.drain_timeout / 1_000 + 5,
+    )
+  })
+
+  it('checks the file before a reload, and reloads by SIGHUP', () => {
+    expect(all('ExecReload').map(line => line.replace(/^\S*\/(\w+) (\S+).*/, '$1 $2'))).toEqual([
+      'node /opt/peage/dist/cli.js',
+      'kill -HUP',
+    ])
+  })
+
+  it('does not start a configuration again that was refused', () => {
+    expect(all('RestartPreventExitStatus')).toEqual(['2'])
+  })
+
+  it('lets V8 write the code that it runs', () => {
+    expect(all('MemoryDenyWriteExecute')).toEqual(['no'])
+  })
+
+  it('keeps the embedded database, where it is used, in its state folder', () => {
+    expect(config.storage.data_dir).toBe(`/var/lib/${all('StateDirectory')}`)
+  })
+
+  const analyze = searchPath()
+    .map(folder => `${folder}/systemd-analyze`)
+    .find(isProgram)
+  if (analyze === undefined) console.warn('skipped: deploy/systemd, read by systemd: no systemd-analyze')
+
+  it.skipIf(analyze === undefined)('is read by systemd without a word, and exposes little', () => {
+    const verified = spawnSync(String(analyze), ['verify', pathOf(unit)], { encoding: 'utf8' })
+    // It may miss programs that the unit runs and that are elsewhere here.
+    expect(verified.stderr.split('\n').filter(line => /peage\.service/.test(line))).toEqual([])
+    const secure = spawnSync(String(analyze), ['security', '--offline=yes', '--threshold=20', pathOf(unit)])
+    expect(secure.status).toBe(0)
+  })
+})

@@ -1,0 +1,32 @@
+// The links of a page to files and headings of this repository: those that lead nowhere.
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** Each as `page:line: target`. */
+export function deadLinks(page: string): string[] {
+  return readFileSync(page, 'utf8')
+    .split('\n')
+    .flatMap((line, index) =>
+      [...line.matchAll(/\]\(([^)\s]+)\)/g)]
+        .map(([, target = '']) => target)
+        .filter(target => !/^[a-z]+:/.test(target) && !leads(page, target))
+        .map(target => `${page}:${index + 1}: ${target}`),
+    )
+}
+
+function leads(page: string, target: string): boolean {
+  const [path = '', anchor] = target.split('#')
+  const file = path === '' ? page : join(dirname(page), path)
+  if (!existsSync(file)) return false
+  return anchor === undefined || (statSync(file).isFile() && anchorsOf(file).includes(anchor))
+}
+
+/** As GitHub makes them of headings. */
+export function anchorsOf(file: string): string[] {
+  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}

@@ -1,0 +1,43 @@
+// `npm run docs:check`: makes a clean clone of what is committed, installs it, and runs the pages' blocks there.
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const repository = fileURLToPath(new URL('../../..', import.meta.url))
+const work = mkdtempSync(join(tmpdir(), 'peage-docs-check-'))
+const clone = join(work, 'clone')
+let status = 1
+try {
+  const steps = [
+    ['git', ['clone', '-q', repository, clone], '.'],
+    ['npm', ['ci', '--no-audit', '--no-fund'], clone],
+    [...alone('npx', ['vitest', 'run', '--config', 'test/docs/check/vitest.config.ts', ...filter()]), clone],
+  ]
+  for (const [program, words, cwd] of steps) {
+    status = spawnSync(program, words, { cwd, stdio: 'inherit' }).status ?? 1
+    if (status !== 0) break
+  }
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
+process.exitCode = status === 0 ? 0 : 1
+
+/**
+ * In a network of its own where that can be had: the pages' ports (8080, 8081, 9000, 5432, 6379) are free there, and what
+ * a page starts reaches nobody. Else they must be free here.
+ */
+function alone(program, words) {
+  const inside = 'ip link set lo up && exec "$@"'
+  const wrapped = ['--net', 'sh', '-c', inside, 'sh', program, ...words]
+  const canBe =
+    spawnSync('unshare', ['--net', 'sh', '-c', 'ip link set lo up'], { stdio: 'ignore' }).status === 0
+  return canBe ? ['unshare', wrapped] : [program, words]
+}
+
+/** `npm run docs:check -- docs/clients.md`: that page alone. */
+function filter() {
+  const [page] = process.argv.slice(2)
+  return page === undefined ? [] : ['-t', page]
+}

@@ -1,0 +1,63 @@
+// A block of YAML as `peage check` sees it: a whole gateway.yaml, or a part that is completed to one first.
+import { parse, stringify } from 'yaml'
+import { loadConfig } from '../../../src/config/load.ts'
+import { formatProblem } from '../../../src/config/problem.ts'
+import type { Block } from './blocks.ts'
+
+interface Written {
+  upstreams?: Record<string, unknown>
+  routes?: { upstream?: string }[]
+}
+
+/** Every problem, with page and line of the block. */
+export function problemsOf({ page, line, text }: Block): string[] {
+  const written = parse(text) as Written
+  const isWhole = written.upstreams !== undefined && written.routes !== undefined
+  const loaded = loadConfig({
+    file: 'block',
+    env: anything,
+    readFile: name => (name === 'block' ? whole() : valueFor(name)),
+  })
+  return 'problems' in loaded
+    ? loaded.problems.map(problem => `${page}:${line}: ${formatProblem(problem)}`)
+    : []
+
+  function whole(): string {
+    return isWhole ? text : stringify(completed(written))
+  }
+}
+
+/** Upstreams for its routes, or a route to its upstreams: what the reader has already. */
+function completed(written: Written): Written {
+  const named = (written.routes ?? []).map(route => String(route.upstream))
+  const [first = 'courses'] = [...Object.keys(written.upstreams ?? {}), ...named]
+  const targets = Object.fromEntries([...new Set([first, ...named])].map((name, i) => [name, target(i)]))
+  return {
+    ...written,
+    upstreams: { ...targets, ...written.upstreams },
+    routes: written.routes ?? ([{ path: '/completed/*', upstream: first }] as Written['routes'] & object),
+  }
+}
+
+function target(i: number) {
+  return { targets: [`http://127.0.0.1:${9000 + i}`] }
+}
+
+/** A value of the kind that the name of a variable or file promises. */
+function valueFor(name: string): string {
+  return /url$/i.test(name) ? 'postgres://peage@127.0.0.1/peage' : 'a-secret-of-32-characters-012345'
+}
+
+/** Every variable is set. */
+const anything = new Proxy<Record<string, string>>(
+  {},
+  {
+    get: (_, name) => valueFor(String(name)),
+    getOwnPropertyDescriptor: (_, name) => ({
+      value: valueFor(String(name)),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    }),
+  },
+)

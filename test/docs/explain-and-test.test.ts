@@ -1,0 +1,35 @@
+// docs/explain-and-test.md: every command on it prints what stands below it.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { commandLine } from '../commands/peage.ts'
+
+const page = readFileSync(new URL('../../docs/explain-and-test.md', import.meta.url), 'utf8')
+const blocks = (language: string) =>
+  [...page.matchAll(new RegExp(`^\`\`\`${language}\\b[^\n]*\n(.*?)^\`\`\`$`, 'gms'))].map(
+    ([, text = '']) => text,
+  )
+
+const { peage, write } = commandLine()
+const [gateway = '', cases = ''] = blocks('yaml')
+write('gateway.yaml', gateway)
+write('more.yaml', cases)
+
+/** `$ peage …`, and what follows until the next. */
+const commands = blocks('console').flatMap(block =>
+  block
+    .split(/^\$ peage /m)
+    .slice(1)
+    .map(text => {
+      const end = text.indexOf('\n')
+      return [text.slice(0, end), text.slice(end + 1)] as const
+    }),
+)
+
+describe('docs/explain-and-test.md', () => {
+  it('shows commands', () => expect(commands.length).toBeGreaterThan(4))
+
+  it.each(commands)('peage %s', async (words, printed) => {
+    const { stdout, stderr } = await peage(words.split(' ').map(word => word.replace(/^'(.*)'$/, '$1')))
+    expect({ stdout, stderr }).toEqual({ stdout: printed, stderr: '' })
+  })
+})

@@ -1,0 +1,46 @@
+// docs/operations.md against the page itself: every metric of ours with its type and labels, and none that there is not.
+import { describe, expect, it } from 'vitest'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { codeRows, plain } from './read-tables.ts'
+
+/** Of a gateway on Postgres and Redis, on which everything has happened once: `[name, type, labels]`. */
+async function exposed(): Promise<string[][]> {
+  const metrics = createMetrics({
+    version: '1',
+    stores: { postgresPool: () => ({ total: 1, idle: 1, waiting: 0, max: 1 }), isRedisUp: () => true },
+  })
+  metrics.requests.count({ route: 'a', method: 'GET', status: 200, duration: 1 })
+  metrics.upstream('a')
+  metrics.tallies.authenticated('login', 'success')
+  metrics.watch({
+    targets: () => [{ upstream: 'a', target: 'http://a', isHealthy: true }],
+    openStreams: () => ({ web_socket: 0, event_stream: 0 }),
+    pendingLogouts: () => 0,
+    isFeedTrusted: () => true,
+  })
+  return (await metrics.gather())
+    .filter(({ name }) => /^(http|peage)_/.test(name))
+    .map(({ name, type, values }) => {
+      const labels = Object.keys(values[0]?.labels ?? {}).filter(label => label !== 'le')
+      return [name, type, labels.join(' ')]
+    })
+}
+
+describe('docs/operations.md', () => {
+  const rows = codeRows('operations.md').filter(([name]) => /^`(http|peage)_/.test(name ?? ''))
+
+  it('has every metric with its type and labels, and no other, each once', async () => {
+    const written = rows.map(([name, type, labels = '']) => [
+      plain(name),
+      String(type),
+      [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label).join(' '),
+    ])
+    const known = await exposed()
+    expect(known.length).toBeGreaterThan(18)
+    expect(written.sort()).toEqual(known.sort())
+  })
+
+  it('says what each metric means', () => {
+    expect(rows.filter(([, , , says]) => (says ?? '').length < 10)).toEqual([])
+  })
+})

@@ -1,0 +1,50 @@
+// The statements of docs/scaling.md that partition refresh tokens, as they stand there.
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Database } from '../../src/backing/database.ts'
+import { day, openRoom, outcome, password, type Room } from '../accounts/setup.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+describeOverDatabases('refresh tokens in partitions', open => {
+  let database: Database
+  let room: Room
+  let before: string
+
+  beforeAll(async () => {
+    database = await open()
+    room = await openRoom(database)
+    await room.register('ada@example.com')
+    before = (await room.accounts.login({ email: 'ada@example.com', password })).refresh_token
+    const page = await readFile(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+    const [, sql = ''] = /```sql[^\n]*\n([\s\S]*?)```/.exec(page) ?? []
+    for (const statement of sql.split(/;\n(?! {2})/).filter(each => each.trim() !== '')) {
+      await database.query(statement)
+    }
+  })
+  afterAll(() => database?.close())
+
+  it('are there with those from before, and each is still exchanged once', async () => {
+    const { refresh_token: after } = await room.sessions.refresh(before)
+    expect(await outcome(room.sessions.refresh(before))).toBe('refresh_token_inactive')
+    const uses = await Promise.all([1, 2, 3, 4].map(() => outcome(room.sessions.refresh(after))))
+    expect(uses.toSorted()).toEqual(['ok', ...Array(3).fill('refresh_token_inactive')])
+  })
+
+  it('end at logout, with all of their user, and are pruned when they expire', async () => {
+    const ids = await Promise.all([1, 2, 3, 4, 5].map(nth => room.register(`user${nth}@example.com`)))
+    const pairs = await Promise.all(
+      ids.map((_, at) => room.accounts.login({ email: `user${at + 1}@example.com`, password })),
+    )
+    const [first, second, third] = pairs.map(pair => pair.refresh_token)
+    await room.sessions.logout(first ?? '')
+    await room.sessions.revokeAll(ids[1] ?? 0)
+    expect(await outcome(room.sessions.refresh(first ?? ''))).toBe('refresh_token_inactive')
+    expect(await outcome(room.sessions.refresh(second ?? ''))).toBe('refresh_token_inactive')
+    expect(await outcome(room.sessions.refresh(third ?? ''))).toBe('ok')
+    const partitions = await database.query('select distinct tableoid from refresh_tokens')
+    expect(partitions.length).toBeGreaterThan(1)
+    room.clock.advance(31 * day)
+    expect(await room.store.prune(new Date(room.clock.now()), 1_000)).toBeGreaterThan(5)
+    expect(await database.query('select id from refresh_tokens')).toEqual([])
+  })
+})

@@ -1,0 +1,23 @@
+// What is explained is what happens: `npm run agree` holds more pairs of configuration and request to it.
+import { describe, expect, it } from 'vitest'
+import { runAgreement } from './agreement/run.ts'
+
+describe('explain and a running gateway', () => {
+  it('agree on 500 generated pairs of configuration and request', async () => {
+    const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
+    expect(report.disagreements).toEqual([])
+    expect(report.pairs).toBe(500)
+    // They do not all end at the same door.
+    expect(report.outcomes.forwarded).toBeGreaterThan(200)
+    expect(report.outcomes).toMatchObject({
+      '400 path_invalid': expect.any(Number),
+      '401 token_invalid': expect.any(Number),
+      '401 unauthenticated': expect.any(Number),
+      '403 plan_insufficient': expect.any(Number),
+      '404 route_unknown': expect.any(Number),
+      '405 method_not_allowed': expect.any(Number),
+      '429 daily_limit_reached': expect.any(Number),
+      'own endpoint': expect.any(Number),
+    })
+  }, 120_000)
+})

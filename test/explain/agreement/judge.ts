@@ -1,0 +1,115 @@
+// Whether what happened is what was explained: status, code, route by its upstream and URL, fields in and out.
+import type { Explanation } from '../../../src/explain/explain.ts'
+import type { FieldChanges } from '../../../src/explain/field-changes.ts'
+import type { Answer, Echo, Pair } from './exchange.ts'
+
+export interface Happened {
+  readonly sent: readonly Pair[]
+  readonly answer: Answer
+  readonly upstreams: readonly Echo[]
+  /** What the upstreams answer. */
+  readonly answered: readonly Pair[]
+  /** Who really called; nobody where anonymous. */
+  readonly user: { readonly id: number; readonly email: string } | undefined
+}
+
+/** @returns what does not agree, a sentence each */
+export function disagreements(explanation: Explanation, happened: Happened): string[] {
+  const faults: string[] = []
+  const same = (what: string, explained: unknown, came: unknown) => {
+    if (explained !== came) faults.push(`${what}: explained ${explained}, came ${came}`)
+  }
+  const { refusal, upstream, own, headers, question } = explanation
+  const { sent, answer, answered } = happened
+  const received = happened.upstreams.flatMap(({ name, url, received }) =>
+    received.map(request => ({ ...request, name, at: url + request.url })),
+  )
+  const code = valuesOf(answer.fields).get('x-peage-error')
+  same('requests upstream', upstream === null ? 0 : 1, received.length)
+  if (own === null || refusal !== null) {
+    same('status', refusal?.status ?? 200, answer.status)
+    same('code', refusal?.code, code)
+  } else if (decidedBefore.has(code ?? '')) faults.push(`an endpoint was explained, came ${code}`)
+  if (refusal !== null && question.method !== 'HEAD') same('error', refusal.sentence, errorOf(answer))
+  const [request] = received
+  if (upstream !== null && request !== undefined) {
+    same('upstream', upstream.name, request.name)
+    same('url', upstream.url, request.at)
+    same('method', question.method, request.method)
+    const raw = request.rawHeaders.flatMap((name, i, all) => (i % 2 ? [] : [[name, all[i + 1]] as Pair]))
+    const real = withReal(headers.request, happened)
+    faults.push(...fieldFaults('request', real, sent, raw, transport))
+  }
+  if (own === null || refusal !== null) {
+    faults.push(...fieldFaults('response', headers.response, refusal ? [] : answered, answer.fields, hop))
+  }
+  return faults
+}
+
+/** Such a refusal comes before any endpoint. */
+const decidedBefore = new Set([
+  ...['path_invalid', 'request_invalid', 'route_unknown', 'method_not_allowed', 'plan_insufficient'],
+  ...['token_invalid', 'unauthenticated'],
+])
+
+/** What the connection and the framing need, beside what was explained. */
+const transport = new Set(['connection', 'content-length'])
+const hop = new Set(['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length'])
+
+/** Another each time. */
+const made = new Set(['x-request-id', 'x-peage-assertion', 'ratelimit'])
+
+function fieldFaults(
+  where: string,
+  { set, remove }: FieldChanges,
+  sent: readonly Pair[],
+  received: readonly Pair[],
+  besides: ReadonlySet<string>,
+): string[] {
+  const faults: string[] = []
+  const before = valuesOf(sent)
+  const after = valuesOf(received)
+  for (const [name, value] of Object.entries(set)) {
+    const came = after.get(name)
+    const fits = made.has(name) ? came !== undefined && came !== before.get(name) : came === value
+    if (!fits) faults.push(`${where} field ${name}: explained ${value}, came ${came}`)
+  }
+  for (const name of remove) if (after.has(name)) faults.push(`${where} field ${name} was not removed`)
+  for (const [name, value] of after) {
+    if (name in set || besides.has(name)) continue
+    if (before.get(name) !== value) faults.push(`${where} field ${name}: ${value} was not explained`)
+  }
+  const gone = [...before.keys()].filter(name => !after.has(name) && !besides.has(name))
+  for (const name of gone.filter(name => !remove.includes(name))) {
+    faults.push(`that ${where} field ${name} is removed was not explained`)
+  }
+  return faults
+}
+
+/** The values of the real caller in place of those that stand in for them. */
+function withReal({ set, remove }: FieldChanges, { user }: Happened): FieldChanges {
+  const real: Record<string, string> = { ...set }
+  if ('x-user-id' in set) real['x-user-id'] = String(user?.id)
+  if ('x-user-email' in set) real['x-user-email'] = String(user?.email)
+  const forwarded = set['x-forwarded-for']
+  if (forwarded !== undefined) real['x-forwarded-for'] = forwarded.replace('192.0.2.1', '127.0.0.1')
+  return { set: real, remove }
+}
+
+function valuesOf(fields: readonly Pair[]): Map<string, string> {
+  const values = new Map<string, string>()
+  for (const [name, value] of fields) {
+    const lower = name.toLowerCase()
+    const before = values.get(lower)
+    values.set(lower, before === undefined ? value : `${before}, ${value}`)
+  }
+  return values
+}
+
+function errorOf({ body }: Answer): unknown {
+  try {
+    return (JSON.parse(body) as { error?: unknown }).error
+  } catch {
+    return `a body that is no JSON: ${body}`
+  }
+}

@@ -1,0 +1,82 @@
+// Requests to the paths that a configuration declares, to those beside them, and to mutations of both.
+import fc from 'fast-check'
+import type { Config, RouteConfig } from '../../../src/config/schema.ts'
+import type { Question } from '../../../src/explain/explain.ts'
+import { operations } from '../../security/fuzz/operations.ts'
+import { mutateTarget } from '../../security/fuzz/path-mutations.ts'
+
+export function questions({ routes }: Config): fc.Arbitrary<Question> {
+  return fc.constantFrom(...routes).chain(questionsTo)
+}
+
+const methods = ['GET', 'GET', 'GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']
+const hosts = [
+  'localhost',
+  'api.example.com',
+  'API.Example.com.:8080',
+  'admin.example.com',
+  'other.example.com',
+]
+
+/** Mostly what the route is declared for. */
+function questionsTo(route: RouteConfig): fc.Arbitrary<Question> {
+  const meant = route.methods ?? methods
+  return fc
+    .record({
+      method: mostly(meant, methods),
+      fill: fc.array(fc.constantFrom('a', 'b', 'q', 'Z', '7', '%20x', 'x.y'), { minLength: 6, maxLength: 6 }),
+      steps: fc.oneof(
+        { weight: 5, arbitrary: fc.constant([]) },
+        { weight: 4, arbitrary: operations(2) },
+        { weight: 1, arbitrary: operations(4) },
+      ),
+      elsewhere: fc.oneof(
+        { weight: 9, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constantFrom(...others) },
+      ),
+      query: fc.constantFrom('', '', '', '?page=2', '?a=b&c=%2F', '?', '?x=/../'),
+      host: mostly(route.hosts.length === 0 ? ['localhost'] : route.hosts, hosts),
+      as: fc.constantFrom('anonymous', 'free', 'free', 'premium', 'pro'),
+      usedToday: fc.constantFrom(0, 0, 1, 2, 3, 7),
+    })
+    .map(({ fill, steps, elsewhere, query, ...rest }) => {
+      const plain = (elsewhere ?? filled(route.path, fill)) + query
+      const mutated = mutateTarget(plain, steps)
+      return { ...rest, path: isSendable(mutated) ? mutated : plain } as Question
+    })
+}
+
+function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<string> {
+  return fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(...meant) },
+    { weight: 1, arbitrary: fc.constantFrom(...any) },
+  )
+}
+
+/** The gateway's own, and nobody's. */
+const others = [
+  ...['/', '/a', '/a/b', '/b/c', '/nobody/here', 'http://api.example.com/a', 'http://localhost/a/b'],
+  ...['/api/v1/auth/login', '/api/v1/auth/nothing', '/api/v1/user/api-token', '/api/v1/user/webhook'],
+  ...['/api/v1/subscription/upgrade', '/.well-known/jwks.json', '/API/V1/Auth/Logout/', '/api/v1/user/'],
+]
+
+function filled(pattern: string, fill: readonly string[]): string {
+  const at = (index: number) => fill[index % fill.length] as string
+  return pattern
+    .split('/')
+    .map((segment, index) => (segment.startsWith(':') ? at(index) : segment))
+    .join('/')
+    .replace(
+      /\/?\*$/,
+      fill
+        .slice(0, fill.length - 3 - (fill[0] === 'q' ? 3 : 0))
+        .map(one => `/${one}`)
+        .join(''),
+    )
+    .replace(/^$/, '/')
+}
+
+/** Whatever else cannot stand in a request line: the parser refuses it before there is anything to explain. */
+function isSendable(target: string): boolean {
+  return /^(\/[\x21-\x7e]*|https?:\/\/[a-z0-9.-]+(:\d{1,4})?([/?][\x21-\x7e]*)?)$/i.test(target)
+}

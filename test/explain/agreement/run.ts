@@ -1,0 +1,150 @@
+// Explains generated requests to generated configurations, and sends them to a gateway that runs on the same file.
+import fc from 'fast-check'
+import { guardsOf } from '../../../src/config/route-guards.ts'
+import { createExplain, type Explain, type Question } from '../../../src/explain/explain.ts'
+import { newUser, type TestUser } from '../../support/client.ts'
+import { embedded, startGateway, type TestGateway } from '../../support/gateway.ts'
+import { configurations, type Generated } from './configurations.ts'
+import { createSender, type Echo, type Pair, type Sender, startEcho } from './exchange.ts'
+import { disagreements } from './judge.ts'
+import { questions } from './questions.ts'
+
+interface Plan {
+  readonly seed: number
+  readonly configurations: number
+  /** Requests to each of them. */
+  readonly requests: number
+  onConfiguration?(count: number): void
+}
+
+export interface Report {
+  pairs: number
+  readonly disagreements: Disagreement[]
+  /** What came of the pairs, by status or by what they went to. */
+  readonly outcomes: Record<string, number>
+}
+
+interface Disagreement {
+  readonly faults: readonly string[]
+  readonly question: Question
+  readonly yaml: string
+}
+
+/** What an upstream answers: some of it is not for clients to see. */
+const answered: readonly Pair[] = [
+  ['X-Up', 'yes'],
+  ['X-Powered-By', 'echo'],
+  ['X-Peage-Error', 'forged'],
+  ['Access-Control-Allow-Origin', 'https://everybody.example'],
+]
+
+/** What a client sends beside its credential: some of it is not for upstreams to see. */
+const forged: readonly Pair[] = [
+  ['X-User-Id', '999'],
+  ['x-user-plan', 'pro'],
+  ['X-User-Email', 'root@example.com'],
+  ['X-Peage-Assertion', 'forged'],
+  ['X-Forwarded-For', '198.51.100.1'],
+  ['X-Forwarded-Host', 'tried.example'],
+  ['X-Real-IP', '198.51.100.1'],
+  ['X-Original-URL', '/api/v1/auth/login'],
+  ['X-HTTP-Method-Override', 'DELETE'],
+  ['X-Debug', '1'],
+  ['Cookie', 'a=b'],
+  ['X-Kept', 'yes'],
+]
+
+export async function runAgreement(plan: Plan): Promise<Report> {
+  const report: Report = { pairs: 0, disagreements: [], outcomes: {} }
+  const upstreams = [await startEcho('north', answered), await startEcho('south', answered)] as const
+  try {
+    const { seed, configurations: numRuns } = plan
+    const generated = fc.sample(configurations([upstreams[0].url, upstreams[1].url]), { seed, numRuns })
+    for (const [index, configuration] of generated.entries()) {
+      const asked = fc.sample(questions(configuration.config), { seed: seed + index, numRuns: plan.requests })
+      await compare(configuration, asked, upstreams, report)
+      plan.onConfiguration?.(index + 1)
+    }
+  } finally {
+    await Promise.all(upstreams.map(upstream => upstream.close()))
+  }
+  return report
+}
+
+async function compare(
+  { yaml, server, limits, config }: Generated,
+  asked: readonly Question[],
+  upstreams: readonly Echo[],
+  report: Report,
+): Promise<void> {
+  const gateway = await startGateway(yaml, embedded, { server, limits, auth: ', access_token_ttl: 3000d' })
+  const sender = createSender(gateway.url)
+  try {
+    const users = {
+      free: await newUser(gateway),
+      premium: await newUser(gateway, 'premium'),
+      pro: await newUser(gateway, 'pro'),
+    }
+    const explain = createExplain(config, gateway.clock)
+    for (const question of asked) {
+      const user = question.as === 'anonymous' ? undefined : users[question.as]
+      const faults = await pair({ gateway, sender, explain, upstreams, question, user, config, report })
+      report.pairs += 1
+      if (faults.length > 0) report.disagreements.push({ faults, question, yaml })
+    }
+  } finally {
+    sender.close()
+    await gateway.stop()
+  }
+}
+
+interface Parts {
+  gateway: TestGateway
+  sender: Sender
+  explain: Explain
+  upstreams: readonly Echo[]
+  question: Question
+  user: TestUser | undefined
+  config: Generated['config']
+  report: Report
+}
+
+async function pair(parts: Parts): Promise<string[]> {
+  const { gateway, sender, explain, upstreams, question, user, config, report } = parts
+  // Another day: nothing of it is spent, and every window of a limit is over.
+  gateway.clock.at += 86_400_000
+  await spend(gateway, user, question.usedToday)
+  for (const { received } of upstreams) received.length = 0
+  const explanation = await explain(question)
+  const route = config.routes.find(({ name }) => name === explanation.route)
+  // What a trusted proxy says of the client goes on as it is.
+  const isTrusted = config.server.trusted_proxies.length > 0
+  const sent: Pair[] = [
+    ['Host', question.host],
+    ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
+    ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
+    // A credential of the upstream's own: elsewhere it would be held to be ours.
+    ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
+  ]
+  const answer = await sender.send(question.method, question.path, sent)
+  const { refusal, own, guards } = explanation
+  const outcome = refusal ? `${refusal.status} ${refusal.code}` : own === null ? 'forwarded' : 'own endpoint'
+  report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1
+  const faults = disagreements(explanation, { sent, answer, upstreams, answered, user })
+  if (route !== undefined && refusal === null) {
+    const passed = guards.filter(guard => guard.outcome === 'pass').map(({ guard }) => guard)
+    const declared = guardsOf(route)
+    if (passed.join() !== declared.join()) faults.push(`guards: passed ${passed}, the route has ${declared}`)
+  }
+  return faults
+}
+
+async function spend(gateway: TestGateway, user: TestUser | undefined, uses: number): Promise<void> {
+  if (user === undefined || uses === 0) return
+  const day = new Date(gateway.clock.at).toISOString().slice(0, 10)
+  await gateway.sql('update users set daily_usage = $2, last_usage_date = $3 where id = $1', [
+    user.id,
+    uses,
+    day,
+  ])
+}

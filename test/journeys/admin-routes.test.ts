@@ -1,0 +1,145 @@
+// CONTRACT §7: `GET /admin/v1/routes`, routes with their guards, upstream targets and their health.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { worstOf } from '../../src/upstream/standing.ts'
+import { call } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+interface Route {
+  name: string
+  upstream: { healthy: boolean; targets: { url: string; healthy: boolean }[] }
+}
+
+describe('the list of routes', () => {
+  let gateway: TestGateway
+  let upstream: Upstream
+  const nobody = 'http://127.0.0.1:1'
+  const routes = async () =>
+    (await call(gateway.admin, 'GET', '/admin/v1/routes', { token: gateway.adminToken })).body
+      .routes as Route[]
+  const upstreamOf = async (name: string) =>
+    (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(`upstreams:
+  plain: { targets: ['${upstream.url}'] }
+  pair: { targets: ['${upstream.url}', '${nobody}'], retries: 0 }
+  checked:
+    targets: ['${upstream.url}']
+    health: { path: /health, interval: 20ms, unhealthy_after: 2 }
+    circuit_breaker: { of_at_least: 2, open_for: 1h }
+  broken:
+    targets: ['${nobody}']
+    circuit_breaker: { of_at_least: 2, open_for: 1h }
+routes:
+  - { path: /open/:id, upstream: plain, auth: none, methods: [GET], hosts: [api.example.com], websocket: true }
+  - { name: full, path: /full/*, upstream: checked, plans: [free, pro], free_daily: true, rate_limit: 5/1m, max_body: 1KiB }
+  - { name: maybe, path: /maybe, upstream: plain, auth: optional }
+  - { name: pair, path: /pair, upstream: pair, auth: none }
+  - { name: broken, path: /broken, upstream: broken, auth: none }
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  it('has each with its guards in order, as declared', async () => {
+    const [open, full, maybe] = await routes()
+    expect(open).toEqual({
+      name: expect.any(String),
+      path: '/open/:id',
+      methods: ['GET'],
+      hosts: ['api.example.com'],
+      auth: 'none',
+      guards: ['target'],
+      plans: null,
+      free_daily: false,
+      rate_limit: null,
+      max_body: null,
+      websocket: true,
+      upstream: {
+        name: 'plain',
+        healthy: true,
+        targets: [{ url: upstream.url, healthy: true, checks: null, circuit: null, avoided: false }],
+      },
+    })
+    expect(full).toMatchObject({
+      name: 'full',
+      methods: null,
+      hosts: [],
+      auth: 'required',
+      guards: ['authenticate', 'rate_limit', 'plan', 'max_body', 'target', 'free_daily'],
+      plans: ['free', 'pro'],
+      free_daily: true,
+      rate_limit: { limit: 5, window_seconds: 60 },
+      max_body: 1024,
+      upstream: {
+        name: 'checked',
+        targets: [{ url: upstream.url, checks: 'passing', circuit: 'closed' }],
+      },
+    })
+    expect(maybe).toMatchObject({ auth: 'optional', guards: ['authenticate', 'target'] })
+  })
+
+  it('says that a target’s checks fail, and that they pass again', async () => {
+    upstream.answer = (_, response) => response.writeHead(500).end()
+    await expect
+      .poll(() => upstreamOf('full'))
+      .toMatchObject({
+        healthy: false,
+        targets: [{ healthy: false, checks: 'failing', circuit: 'closed' }],
+      })
+    upstream.answer = undefined
+    await expect
+      .poll(() => upstreamOf('full'))
+      .toMatchObject({
+        healthy: true,
+        targets: [{ healthy: true, checks: 'passing' }],
+      })
+  })
+
+  it('says that a target is avoided while others take its place', async () => {
+    await Promise.all([1, 2].map(() => call(gateway.url, 'GET', '/pair')))
+    expect(await upstreamOf('pair')).toMatchObject({
+      healthy: true,
+      targets: [
+        { url: upstream.url, healthy: true, avoided: false },
+        { url: nobody, healthy: false, avoided: true, circuit: null },
+      ],
+    })
+  })
+
+  it('says that a circuit is open', async () => {
+    for (let i = 0; i < 2; i += 1) await call(gateway.url, 'GET', '/broken')
+    expect(await upstreamOf('broken')).toMatchObject({
+      healthy: false,
+      targets: [{ url: nobody, healthy: false, circuit: 'open', checks: null }],
+    })
+  })
+})
+
+describe('what several processes see of one target', () => {
+  const well = {
+    upstream: 'a',
+    target: 'http://a',
+    isHealthy: true,
+    checks: 'passing',
+    circuit: 'closed',
+    isAvoided: false,
+  } as const
+
+  it('is told as the worst-off sees it', () => {
+    const ill = {
+      ...well,
+      isHealthy: false,
+      checks: 'failing',
+      circuit: 'half_open',
+      isAvoided: true,
+    } as const
+    const other = { ...well, target: 'http://b' }
+    expect(worstOf([[well, other], [ill, other], [well]])).toEqual([ill, other])
+    expect(worstOf([])).toEqual([])
+  })
+})

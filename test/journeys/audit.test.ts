@@ -1,0 +1,172 @@
+// CONTRACT §7: what operators change is written down with the change, under the name of their token.
+import { describe, expect, it } from 'vitest'
+import { call, newUser } from '../support/client.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const billing = 'a-token-of-the-billing-service'
+const admin = `, token: a-token-for-operators-0123456789, tokens: { billing: ${billing} }`
+
+interface Entry {
+  id: number
+  user_id: number | null
+  status: number
+  [field: string]: unknown
+}
+
+describeOverSetups('the audit', setup => {
+  const at = journey(setup, { admin })
+  const ask = (method: string, path: string, body?: unknown, token = at.gateway.adminToken) =>
+    call(at.gateway.admin, method, `/admin/v1${path}`, { body, token })
+  const entries = async (query = '') => (await ask('GET', `/audit${query}`)).body.entries as Entry[]
+
+  it('says who changed what of whom, when, and how it was answered', async () => {
+    const user = await newUser(at.gateway)
+    const answer = await call(at.gateway.admin, 'PATCH', `/admin/v1/users/${user.id}/`, {
+      token: billing,
+      body: { plan: 'pro', is_active: true },
+      headers: { 'x-request-id': 'payment-17' },
+    })
+    expect([answer.status, answer.headers.get('x-request-id')]).toEqual([200, 'payment-17'])
+    expect(await entries(`?user_id=${user.id}`)).toEqual([
+      {
+        id: expect.any(Number),
+        at: new Date(at.gateway.clock.at).toISOString(),
+        operator: 'billing',
+        method: 'PATCH',
+        route: '/admin/v1/users/:id',
+        user_id: user.id,
+        changes: { plan: 'pro', is_active: 1 },
+        status: 200,
+        request_id: 'payment-17',
+      },
+    ])
+  })
+
+  it('has ended sessions and alerts too, of an alert not its data', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const ended = await ask('DELETE', `/users/${user.id}/sessions`)
+    const sent = await ask('POST', '/alerts', {
+      type: 'course.done',
+      data: { n: 'secret' },
+      user_id: user.id,
+    })
+    const found = await entries(`?user_id=${user.id}`)
+    expect(found).toMatchObject([
+      {
+        operator: 'token',
+        route: '/admin/v1/alerts',
+        changes: { type: 'course.done' },
+        status: 202,
+        request_id: sent.headers.get('x-request-id'),
+      },
+      {
+        route: '/admin/v1/users/:id/sessions',
+        changes: {},
+        status: 200,
+        request_id: ended.headers.get('x-request-id'),
+      },
+    ])
+    await ask('POST', '/alerts', { type: 'to.all', data: {} })
+    expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })
+  })
+
+  it('has what was refused, with the status and no changes', async () => {
+    const user = await newUser(at.gateway)
+    await ask('PATCH', `/users/${user.id}`, { plan: 'gold' })
+    await ask('PATCH', `/users/${user.id}`, `{"plan":"pro","x":"${'x'.repeat(70_000)}"}`)
+    await ask('PATCH', '/users/99999999', { plan: 'pro' })
+    await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
+    expect(await entries(`?user_id=${user.id}`)).toMatchObject([
+      { status: 413, changes: null },
+      { status: 400, changes: null },
+    ])
+    expect(await entries('?user_id=99999999')).toMatchObject([{ status: 404, changes: null }])
+    expect(await entries('?user_id=99999998')).toMatchObject([{ status: 404, changes: null }])
+  })
+
+  it('has no reading, and nobody who is no operator', async () => {
+    const user = await newUser(at.gateway)
+    const before = await entries()
+    await ask('GET', `/users/${user.id}`)
+    await ask('PATCH', `/users/${user.id}`, { plan: 'pro' }, 'not-a-token-of-anybody')
+    await ask('PUT', `/users/${user.id}`, { plan: 'pro' })
+    expect(await entries()).toEqual(before)
+    expect((await ask('GET', `/users/${user.id}`)).body.plan).toBe('free')
+  })
+
+  it('keeps a change from happening that it cannot write down: 503', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const { sql } = at.gateway
+    const url = 'https://nobody.invalid/hook'
+    await call(at.gateway.url, 'POST', '/api/v1/user/webhook', { token: user.access, body: { url } })
+    await sql('alter table admin_audit rename to admin_audit_away')
+    try {
+      const answers = await Promise.all([
+        ask('PATCH', `/users/${user.id}`, { plan: 'free', is_active: 0 }),
+        ask('DELETE', `/users/${user.id}/sessions`),
+        ask('POST', '/alerts', { type: 'x', user_id: user.id }),
+        ask('PATCH', `/users/${user.id}`, { plan: 'gold' }),
+      ])
+      for (const answer of answers) expectRefusal(answer, 503, 'service_unavailable', 'Service indisponible')
+    } finally {
+      await sql('alter table admin_audit_away rename to admin_audit')
+    }
+    expect((await ask('GET', `/users/${user.id}`)).body).toMatchObject({ plan: 'pro', is_active: 1 })
+    expect((await ask('GET', `/users/${user.id}/sessions`)).body.sessions).toHaveLength(1)
+    expect((await ask('GET', `/deliveries?user_id=${user.id}`)).body.deliveries).toEqual([])
+  })
+
+  it('outlives the user, and is not changed through the API', async () => {
+    const user = await newUser(at.gateway)
+    await ask('PATCH', `/users/${user.id}`, { plan: 'pro' })
+    await at.gateway.sql('delete from users where id = $1', [user.id])
+    const [entry] = await entries(`?user_id=${user.id}`)
+    expect(entry).toMatchObject({ user_id: user.id, changes: { plan: 'pro' } })
+    for (const method of ['DELETE', 'POST', 'PUT', 'PATCH']) {
+      const answer = await ask(method, '/audit')
+      expectRefusal(answer, 405, 'method_not_allowed', 'Méthode non autorisée')
+      expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    }
+  })
+
+  it('is listed by operator and page by page, each entry once', async () => {
+    await at.gateway.sql(
+      `insert into admin_audit (at, operator, method, route, status, request_id)
+       select now(), 'robot', 'POST', '/admin/v1/alerts', 202, n::text from generate_series(1, 250) n`,
+    )
+    const seen: unknown[] = []
+    let cursor: unknown
+    do {
+      const { body } = await ask('GET', `/audit?operator=robot${cursor ? `&cursor=${cursor}` : ''}`)
+      seen.push(...(body.entries as Entry[]).map(entry => Number(entry.request_id)))
+      cursor = body.next_cursor
+    } while (cursor !== null)
+    expect(seen).toEqual(Array.from({ length: 250 }, (_, i) => 250 - i))
+    expect(await entries('?operator=nobody')).toEqual([])
+    for (const query of ['operator=%00', 'operator=a&operator=b', 'user_id=x', 'cursor=-1'])
+      expectRefusal(await ask('GET', `/audit?${query}`), 400, 'request_invalid', 'Requête invalide')
+  })
+})
+
+describe('the log of the admin listener', () => {
+  it('has a line for every call: who, what and how it was answered, and no token', async () => {
+    const gateway = await startGateway('', undefined, { admin })
+    await call(gateway.admin, 'GET', '/admin/v1/users?email=a@b', {
+      token: billing,
+      headers: { 'x-request-id': 'r-1' },
+    })
+    await call(gateway.admin, 'GET', '/admin/v1/users', { token: 'not-a-token-of-anybody' })
+    await call(gateway.admin, 'GET', '/healthz')
+    const lines = gateway.log.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'admin')
+    expect(lines).toMatchObject([
+      { request_id: 'r-1', operator: 'billing', method: 'GET', path: '/admin/v1/users', status: 200 },
+      { client: '127.0.0.1', method: 'GET', path: '/admin/v1/users', status: 401 },
+    ])
+    expect(lines[1]).not.toHaveProperty('operator')
+    expect(gateway.log.join('')).not.toMatch(/a-token-of|not-a-token/)
+    await gateway.stop()
+  })
+})

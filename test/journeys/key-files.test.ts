@@ -1,0 +1,82 @@
+// The order in which keys in files are rotated: added as second everywhere, promoted, retired. Held by doing it.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { generatePrivateJwk } from '../../src/identity/signing-key.ts'
+import { call, newUser } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { type KeyLoad, kidOf, startKeyLoad } from '../support/key-load.ts'
+import { describeWithServices } from '../support/services.ts'
+import { services } from '../support/setups.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+describeWithServices('keys in files, on two replicas', () => {
+  let folder: string
+  let stores: Stores
+  let upstream: Upstream
+  let replicas: TestGateway[]
+  const kids: Record<string, string> = {}
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-key-files-'))
+    stores = await services.open()
+    upstream = await startUpstream()
+    for (const name of ['old', 'new']) {
+      const { kid, text } = await generatePrivateJwk('ES256')
+      kids[name] = kid
+      await writeFile(join(folder, name), text)
+    }
+  })
+  afterAll(async () => {
+    await upstream?.close()
+    if (stores !== undefined) await services.drop(stores)
+    await rm(folder, { recursive: true })
+  })
+  beforeEach(async () => {
+    replicas = await Promise.all([start('old'), start('old')])
+  })
+  afterEach(() => Promise.all(replicas.map(replica => replica.stop())))
+
+  function start(...names: string[]): Promise<TestGateway> {
+    const files = names.map(name => JSON.stringify(join(folder, name)))
+    return startGateway(routes(upstream.url), stores, { auth: `, keys: [${files}]` })
+  }
+
+  /** One after the other, as a rollout does it; both serve while one is replaced. */
+  async function rollOut(load: KeyLoad, ...names: string[]): Promise<void> {
+    for (const i of replicas.keys()) await replace(i, load, ...names)
+  }
+
+  async function replace(i: number, load: Pick<KeyLoad, 'settled'>, ...names: string[]): Promise<void> {
+    const before = replicas[i]
+    replicas[i] = await start(...names)
+    await load.settled()
+    await before?.stop()
+  }
+
+  it('added as second, promoted, and the old one retired when its tokens are gone: 0 wrong 401', async () => {
+    const user = await newUser(replicas[0] as TestGateway)
+    const load = await startKeyLoad(replicas, 4)
+    await rollOut(load, 'old', 'new')
+    expect([...load.kids]).toEqual([kids.old])
+    await rollOut(load, 'new', 'old')
+    await load.allHave(String(kids.new))
+    const any = (token: string) =>
+      Promise.all(replicas.map(async ({ url }) => (await call(url, 'GET', '/any/x', { token })).status))
+    expect(await any(user.access)).toEqual([200, 200])
+    await rollOut(load, 'new')
+    await load.stop()
+    expect(load.refused).toEqual([])
+    expect(kidOf(user.access)).toBe(kids.old)
+    expect(await any(user.access)).toEqual([401, 401])
+  })
+
+  it('promoted at once, before the other replica has it, its tokens are refused there: the order matters', async () => {
+    await replace(0, { settled: async () => {} }, 'new', 'old')
+    const user = await newUser(replicas[0] as TestGateway)
+    expect(kidOf(user.access)).toBe(kids.new)
+    expect((await call(String(replicas[1]?.url), 'GET', '/any/x', { token: user.access })).status).toBe(401)
+  })
+})

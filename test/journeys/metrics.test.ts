@@ -1,0 +1,352 @@
+// CONTRACT §7, `GET /metrics`: what a running gateway counts, under the exact names and labels.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { ask, requestBytes } from '../security/raw-client.ts'
+import { call, giveKey, newUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { journey, routes } from '../support/journey.ts'
+import { checkMetrics } from '../support/promtool.ts'
+import { type Scrape, scrape } from '../support/scrape.ts'
+import { describeWithPromtool } from '../support/services.ts'
+import { describeOverSetups } from '../support/setups.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
+
+/** The machine may be busy. */
+const patiently = { timeout: 5_000 }
+
+type Series = readonly [name: string, labels: Record<string, string>]
+
+/** Waits until the series have grown by that much: a request is counted when its client has its answer. */
+async function expectGrowth(
+  admin: string,
+  before: Scrape,
+  growth: readonly (readonly [...Series, number])[],
+) {
+  await expect
+    .poll(async () => {
+      const now = await scrape(admin)
+      return growth.map(([name, labels]) => now.sum(name, labels) - before.sum(name, labels))
+    }, patiently)
+    .toEqual(growth.map(([, , by]) => by))
+}
+
+const requests = (route: string, method: string, status: number) =>
+  ['http_requests_total', { route, method, status: String(status) }] as const
+const guard = (name: string, decision: string) =>
+  ['peage_guard_decisions_total', { guard: name, decision }] as const
+const auth = (endpoint: string, outcome: string) => ['peage_auth_total', { endpoint, outcome }] as const
+const cache = (result: string) => ['peage_identity_cache_total', { result }] as const
+
+describeOverSetups('the metrics', setup => {
+  const at = journey(setup, { rateLimits: 'rate_limits: { register: 0, login_failures: 2/5m }' })
+  const get = (path: string, token?: string, headers: Record<string, string> = {}) =>
+    call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+  const before = () => scrape(at.gateway.admin)
+
+  it('need no token, are Prometheus’ text, and are not kept by anybody', async () => {
+    const answer = await fetch(`${at.gateway.admin}/metrics`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it('count each request once, by its route, method and status', async () => {
+    const start = await before()
+    for (let i = 0; i < 3; i++) await get(`/public/${i}`)
+    await call(at.gateway.url, 'HEAD', '/public/x')
+    await call(at.gateway.url, 'PROPFIND', '/public/x')
+    await get('/courses/1')
+    await get('/down')
+    await get('/slow-to-nowhere')
+    await call(at.gateway.url, 'PATCH', '/things/1')
+    await get('/.well-known/jwks.json')
+    await ask(at.gateway.url, requestBytes('GET', '/public/%2e%2e/x'))
+    await expectGrowth(at.gateway.admin, start, [
+      [...requests('public', 'GET', 200), 3],
+      [...requests('public', 'HEAD', 200), 1],
+      [...requests('public', 'other', 200), 1],
+      [...requests('courses', 'GET', 401), 1],
+      [...requests('down', 'GET', 502), 1],
+      [...requests('none', 'GET', 404), 1],
+      [...requests('none', 'PATCH', 405), 1],
+      [...requests('/.well-known/jwks.json', 'GET', 200), 1],
+      [...requests('none', 'GET', 400), 1],
+      ['http_requests_total', {}, 11],
+      ['http_request_duration_seconds_count', {}, 11],
+      ['http_request_duration_seconds_count', { route: 'public' }, 5],
+    ])
+  })
+
+  it('do not count what operators ask for', async () => {
+    const start = await before()
+    for (const path of ['/metrics', '/healthz', '/readyz', '/admin/v1/users']) {
+      await call(at.gateway.admin, 'GET', path, { token: at.gateway.adminToken })
+    }
+    await get('/public/x')
+    await expectGrowth(at.gateway.admin, start, [
+      ['http_requests_total', {}, 1],
+      [...requests('public', 'GET', 200), 1],
+    ])
+  })
+
+  it('count a client that left before its answer under 499', async () => {
+    const start = await before()
+    const asked = new Promise<void>(resolve => {
+      at.upstream.answer = () => resolve()
+    })
+    const { hostname, port } = new URL(at.gateway.url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    socket.write('GET /public/x HTTP/1.1\r\nHost: x\r\n\r\n')
+    await asked
+    socket.destroy()
+    await expectGrowth(at.gateway.admin, start, [
+      [...requests('public', 'GET', 499), 1],
+      ['http_requests_total', {}, 1],
+      // That it left says nothing of the upstream.
+      ['peage_upstream_duration_seconds_count', {}, 0],
+    ])
+  })
+
+  it('time each try at an upstream to the head of its answer, or to its failure', async () => {
+    let end = () => {}
+    at.upstream.answer = (_request, response) => {
+      response.write('a')
+      end = () => response.end()
+    }
+    const start = await before()
+    const answer = await fetch(`${at.gateway.url}/public/x`)
+    await expectGrowth(at.gateway.admin, start, [
+      ['peage_upstream_duration_seconds_count', { upstream: 'echo' }, 1],
+      ['http_request_duration_seconds_count', { route: 'public' }, 0],
+    ])
+    end()
+    await answer.text()
+    await get('/down')
+    await get('/courses/x')
+    await expectGrowth(at.gateway.admin, start, [
+      ['peage_upstream_duration_seconds_count', { upstream: 'echo' }, 1],
+      ['http_request_duration_seconds_count', { route: 'public' }, 1],
+      ['peage_upstream_duration_seconds_count', { upstream: 'nobody' }, 1],
+    ])
+  })
+
+  it('count what the guards decided, where they had something to decide', async () => {
+    const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
+    const start = await before()
+    await get('/public/x')
+    await get('/pro')
+    await get('/pro', free.access)
+    await get('/pro', pro.access)
+    await get('/courses/1', free.access)
+    await get('/courses/2', free.access)
+    await call(at.gateway.url, 'POST', '/limited', { body: 'x'.repeat(2048) })
+    await expectGrowth(at.gateway.admin, start, [
+      [...guard('authenticate', 'pass'), 4],
+      [...guard('authenticate', 'refuse'), 1],
+      [...guard('authenticate', 'error'), 0],
+      [...guard('plan', 'pass'), 1],
+      [...guard('plan', 'refuse'), 1],
+      [...guard('max_body', 'pass'), 0],
+      [...guard('max_body', 'refuse'), 1],
+      [...guard('target', 'pass'), 4],
+      [...guard('free_daily', 'pass'), 1],
+      [...guard('free_daily', 'refuse'), 1],
+      [...guard('rate_limit', 'pass'), 0],
+    ])
+  })
+
+  it('count the guards of the gateway’s own endpoints too', async () => {
+    const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
+    const start = await before()
+    for (const token of ['none', free.access, pro.access]) {
+      await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token })
+    }
+    await call(at.gateway.url, 'GET', '/api/v1/subscription/upgrade', { token: free.access })
+    await expectGrowth(at.gateway.admin, start, [
+      [...guard('authenticate', 'refuse'), 1],
+      [...guard('authenticate', 'pass'), 3],
+      [...guard('plan', 'refuse'), 1],
+      [...guard('plan', 'pass'), 1],
+      [...requests('/api/v1/user/api-token', 'POST', 201), 1],
+    ])
+  })
+
+  it('count what came of registering, logging in, refreshing and logging out', async () => {
+    const start = await before()
+    const user = await newUser(at.gateway)
+    const post = (endpoint: string, body: object) =>
+      call(at.gateway.url, 'POST', `/api/v1/auth/${endpoint}`, { body })
+    await post('register', { email: user.email, password: user.password })
+    for (let i = 0; i < 3; i++) await post('login', { email: user.email, password: 'not this one' })
+    await post('refresh', { refresh_token: user.refresh })
+    await post('refresh', { refresh_token: user.refresh })
+    await post('logout', {})
+    await call(at.gateway.url, 'GET', '/api/v1/auth/login')
+    await expectGrowth(at.gateway.admin, start, [
+      [...auth('register', 'success'), 1],
+      [...auth('register', 'email_taken'), 1],
+      [...auth('login', 'success'), 1],
+      [...auth('login', 'credentials_invalid'), 2],
+      [...auth('login', 'rate_limited'), 1],
+      [...auth('refresh', 'success'), 1],
+      [...auth('refresh', 'refresh_token_inactive'), 1],
+      [...auth('logout', 'success'), 1],
+      ['peage_auth_total', {}, 9],
+    ])
+  })
+
+  it('tell look-ups in memory from those in the database, of keys and of users', async () => {
+    const user = await newUser(at.gateway)
+    await giveKey(at.gateway, user, 'peage_metrics')
+    const start = await before()
+    await get('/any/x', user.access)
+    await get('/any/x', user.access)
+    await get('/any/x', undefined, { 'x-api-key': 'peage_metrics' })
+    await expectGrowth(at.gateway.admin, start, [
+      [...cache('miss'), 2],
+      [...cache('hit'), 2],
+      [...cache('bypass'), 0],
+    ])
+  })
+
+  it('say that changes are heard, and show the pool and Redis where there are any', async () => {
+    const { series } = await before()
+    expect(series.get('peage_change_feed_trusted')).toBe(1)
+    expect(series.get('peage_pending_logouts')).toBe(0)
+    const isEmbedded = at.stores.postgres === ''
+    expect(series.get('peage_redis_up')).toBe(isEmbedded ? undefined : 1)
+    expect(series.get('peage_postgres_pool_max_connections')).toBe(isEmbedded ? undefined : 10)
+    expect(series.get('peage_postgres_pool_waiting_requests')).toBe(isEmbedded ? undefined : 0)
+    const open = series.get('peage_postgres_pool_connections')
+    if (isEmbedded) expect(open).toBeUndefined()
+    else expect(open).toBeGreaterThan(0)
+  })
+})
+
+describe('what is counted', () => {
+  let upstream: Upstream
+  let sockets: WebSocketUpstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    ;[upstream, sockets] = await Promise.all([startUpstream(), startWebSocketUpstream()])
+    sockets.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+    }
+    gateway = await startGateway(
+      `${routes(upstream.url)}  - { name: chat, path: /chat, upstream: chat, websocket: true, auth: none }
+  - { name: rated, path: /rated, upstream: echo, auth: none, rate_limit: 1/1h }
+  - { name: ill, path: /ill, upstream: ill, auth: none }
+`.replace(
+        'upstreams:\n',
+        `upstreams:
+  chat: { targets: ['${sockets.url}'] }
+  ill:
+    targets: ['${upstream.url}', '${upstream.url}/']
+    health: { path: /health, interval: 50ms, unhealthy_after: 1 }
+`,
+      ),
+      undefined,
+      { server: ', log: { requests: false }' },
+    )
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([upstream?.close(), sockets?.close()])
+  })
+
+  it('is counted where no request is logged, too', async () => {
+    const start = await scrape(gateway.admin)
+    await call(gateway.url, 'GET', '/public/x')
+    await expectGrowth(gateway.admin, start, [[...requests('public', 'GET', 200), 1]])
+    expect(gateway.log.filter(line => line.includes('"msg":"request"'))).toEqual([])
+  })
+
+  it('the rate limit’s decisions are its own', async () => {
+    const start = await scrape(gateway.admin)
+    for (let i = 0; i < 3; i++) await call(gateway.url, 'GET', '/rated')
+    await expectGrowth(gateway.admin, start, [
+      [...guard('rate_limit', 'pass'), 1],
+      [...guard('rate_limit', 'refuse'), 2],
+      [...guard('target', 'pass'), 1],
+      [...guard('authenticate', 'pass'), 0],
+    ])
+  })
+
+  it('WebSockets and event streams are seen while they are open, and WebSockets counted when they end', async () => {
+    const start = await scrape(gateway.admin)
+    const client = await openWebSocket(`${gateway.url}/chat`)
+    const events = await fetch(`${gateway.url}/chat`)
+    await expectGrowth(gateway.admin, start, [
+      ['peage_open_streams', { kind: 'web_socket' }, 1],
+      ['peage_open_streams', { kind: 'event_stream' }, 1],
+      ['peage_upstream_duration_seconds_count', { upstream: 'chat' }, 2],
+      ['http_requests_total', { route: 'chat' }, 0],
+    ])
+    client.socket.close()
+    await events.body?.cancel()
+    await expectGrowth(gateway.admin, start, [
+      ['peage_open_streams', {}, 0],
+      [...requests('chat', 'GET', 101), 1],
+      [...requests('chat', 'GET', 200), 1],
+      // The WebSocket's is not a request's.
+      ['http_request_duration_seconds_count', { route: 'chat' }, 1],
+      ['peage_upstream_duration_seconds_count', { upstream: 'chat' }, 2],
+    ])
+  })
+
+  it('a target that fails its checks is not healthy, and a guard’s refusal', async () => {
+    const labels = { upstream: 'ill', target: upstream.url }
+    const healthy = async () => (await scrape(gateway.admin)).series.get(idOf(labels))
+    await expect.poll(healthy, patiently).toBe(1)
+    upstream.answer = (_request, response) => response.writeHead(500).end()
+    await expect.poll(healthy, patiently).toBe(0)
+    const start = await scrape(gateway.admin)
+    expect((await call(gateway.url, 'GET', '/ill')).status).toBe(503)
+    await expectGrowth(gateway.admin, start, [[...guard('target', 'refuse'), 1]])
+    upstream.answer = undefined
+    await expect.poll(healthy, patiently).toBe(1)
+  })
+
+  it('random paths, methods and users leave the number of series as it is', async () => {
+    const user = await newUser(gateway)
+    const one = async (n: number) => {
+      const path = Math.random().toString(36).slice(2)
+      const headers = [
+        `Authorization: Bearer ${path}`,
+        `X-API-Key: peage_${path}`,
+        `X-Forwarded-For: 10.0.0.${n % 250}`,
+      ]
+      const method = ['GET', 'PURGE', 'POST', 'LOCK', 'MKCOL'][n % 5] as string
+      const target = ['', '/any', '/public', '/things', '/api/v1/auth', '/old/v2'][n % 6]
+      const line = n % 7 === 0 ? [`Authorization: Bearer ${user.access}`] : headers
+      await ask(gateway.url, requestBytes(method, `${target}/${path}?${path}`, line), method)
+    }
+    const many = async (count: number) => {
+      for (let n = 0; n < count; n += 20) await Promise.all(Array.from({ length: 20 }, (_, i) => one(n + i)))
+    }
+    // Every kind of request once: of 5 × 6 × 7.
+    await many(220)
+    const before = await scrape(gateway.admin)
+    await many(3_000)
+    const after = await scrape(gateway.admin)
+    expect(after.sum('http_requests_total') - before.sum('http_requests_total')).toBeGreaterThan(2_900)
+    expect([...after.series.keys()].filter(id => !before.series.has(id))).toEqual([])
+    expect(after.series.size).toBe(before.series.size)
+  }, 120_000)
+
+  describeWithPromtool('promtool', () => {
+    it('finds nothing to say about the page', async () => {
+      const { page } = await scrape(gateway.admin)
+      expect(await checkMetrics(inject('promtoolBin'), page)).toEqual({ code: 0, says: '' })
+      const misnamed = `${page}\n# TYPE somethingElse counter\nsomethingElse 1\n`
+      expect((await checkMetrics(inject('promtoolBin'), misnamed)).code).not.toBe(0)
+    })
+  })
+})
+
+function idOf({ upstream, target }: { upstream: string; target: string }): string {
+  return `peage_upstream_healthy{target="${target}",upstream="${upstream}"}`
+}

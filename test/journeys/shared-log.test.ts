@@ -1,0 +1,42 @@
+// Several processes log to one pipe: no line is torn, none is lost, each process' are in order.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Compiled, compile } from '../support/compiled.ts'
+
+let program: Compiled
+beforeAll(async () => {
+  program = await compile('test/support/log-lines.ts')
+})
+afterAll(() => program?.remove())
+
+/** What two writers wrote to one pipe, a line each; the reader is slow, so that the pipe is full most of the time. */
+async function linesOfTwo(count: number): Promise<string[]> {
+  const script = '"$0" "$1" a "$2" & "$0" "$1" b "$2" & wait'
+  const child = spawn('sh', ['-c', script, process.execPath, program.file, String(count)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const chunks: Buffer[] = []
+  for await (const chunk of child.stdout) {
+    chunks.push(chunk)
+    if (chunks.length % 10 === 0) await sleep(5)
+  }
+  if (child.exitCode === null) await once(child, 'exit')
+  return Buffer.concat(chunks).toString().split('\n').slice(0, -1)
+}
+
+it('lines of two processes never mix, however full the pipe is', async () => {
+  const count = 20_000
+  const said = (await linesOfTwo(count)).map(line => JSON.parse(line) as Record<string, string>)
+  for (const name of ['a', 'b']) {
+    const own = said.filter(line => line.name === name)
+    expect(own.map(({ number }) => Number(number))).toEqual(
+      Array.from({ length: count }, (_, index) => index),
+    )
+    expect(own.filter(({ fill }) => !/^(a+|b+)$/.test(String(fill)) || fill?.[0] !== name)).toEqual([])
+  }
+  // Both wrote at the same time.
+  const turns = said.filter((line, index) => index > 0 && line.name !== said[index - 1]?.name).length
+  expect(turns).toBeGreaterThan(20)
+})

@@ -1,0 +1,93 @@
+// What a connection is promised holds where it comes to a worker by way of the primary.
+import { request } from 'node:http'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { first } from '../support/certificates.ts'
+import { ask, type Crew, startCrew } from '../support/crew.ts'
+import type { Stores } from '../support/gateway.ts'
+import { describeWithServices } from '../support/services.ts'
+import { services } from '../support/setups.ts'
+import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
+
+const timeouts = ', timeouts: { headers: 500ms, body_idle: 600ms, keep_alive: 700ms }'
+
+describeWithServices('connections of two workers', () => {
+  let stores: Stores
+  let upstream: WebSocketUpstream
+  let crew: Crew
+  beforeAll(async () => {
+    stores = await services.open()
+    upstream = await startWebSocketUpstream()
+  })
+  afterEach(() => crew?.stop())
+  afterAll(async () => {
+    await upstream?.close()
+    if (stores !== undefined) await services.drop(stores)
+  })
+  async function start(server = '') {
+    const routes = `upstreams: { app: { targets: ['${upstream.url}'] } }
+routes:
+  - { path: /open, upstream: app, auth: none, websocket: true }
+  - { path: /public/*, upstream: app, auth: none }
+`
+    crew = await startCrew({ stores, routes, server })
+  }
+  /** Resolves when the server has ended it, to milliseconds from the beginning. */
+  async function timeToEnd(connection: RawConnection): Promise<number> {
+    const begun = performance.now()
+    await expect.poll(() => connection.ended, { timeout: 10_000, interval: 20 }).toBe(true)
+    return performance.now() - begun
+  }
+
+  it('are encrypted by either, with the same certificate', async () => {
+    await start(`, tls: ${JSON.stringify(first.files)}`)
+    expect(crew.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(`${crew.url}/public/x`)))
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
+  })
+
+  it('WebSockets are opened, carried, and closed with 1001 in the drain, by both', async () => {
+    await start()
+    const clients = await Promise.all([1, 2, 3, 4].map(() => openWebSocket(`${crew.url}/open`)))
+    for (const [index, client] of clients.entries()) {
+      client.socket.send(`hello ${index}`)
+      expect(await client.next()).toBe(`hello ${index}`)
+    }
+    crew.child.kill('SIGTERM')
+    expect(await Promise.all(clients.map(async ({ closed }) => (await closed).code))).toEqual(
+      Array(4).fill(1001),
+    )
+    expect(await crew.ended).toBe(0)
+  })
+
+  it('bodies that wait for a 100 are told to go on', async () => {
+    await start()
+    for (let index = 0; index < 4; index++) {
+      const status = await new Promise((resolve, reject) => {
+        const asking = request(`${crew.url}/public/x`, {
+          method: 'POST',
+          agent: false,
+          headers: { expect: '100-continue', 'content-length': 4 },
+        })
+        asking.on('continue', () => asking.end('body')).on('error', reject)
+        asking.on('response', response => resolve(response.resume().statusCode))
+        asking.flushHeaders()
+      })
+      expect(status).toBe(200)
+    }
+  })
+
+  it('that are slow or idle are let go in their time', async () => {
+    await start(timeouts)
+    const slow = [1, 2].map(() => new RawConnection(crew.url))
+    for (const connection of slow) connection.write('GET /public/x HTTP/1.1\r\nX: ')
+    for (const time of await Promise.all(slow.map(timeToEnd))) expect(time).toBeLessThan(3_000)
+    const idle = [1, 2].map(() => new RawConnection(crew.url))
+    for (const connection of idle) {
+      connection.write(requestBytes('GET', '/public/x'))
+      expect((await connection.answer())?.status).toBe(200)
+    }
+    for (const time of await Promise.all(idle.map(timeToEnd))) expect(time).toBeLessThan(3_000)
+  })
+})

@@ -1,0 +1,344 @@
+// One port, several processes: served by all of them, kept up, and ended together (CONTRACT §2, `server.workers`).
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { call, login } from '../support/client.ts'
+import { adminToken, ask, type Crew, isAlive, startCrew, writeCrewFile } from '../support/crew.ts'
+import { embedded, type Stores } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { runProgram } from '../support/program.ts'
+import { scrape } from '../support/scrape.ts'
+import { describeWithServices } from '../support/services.ts'
+import { services } from '../support/setups.ts'
+import { listen, startUpstream, type Upstream } from '../support/upstream.ts'
+
+const password = 'correct horse battery'
+
+function eventually<T>(read: () => T) {
+  return expect.poll(read, { timeout: 15_000 })
+}
+
+describeWithServices('two workers', () => {
+  let stores: Stores
+  let upstream: Upstream
+  let crew: Crew
+  beforeAll(async () => {
+    stores = await services.open()
+    upstream = await startUpstream()
+  })
+  beforeEach(() => {
+    upstream.answer = undefined
+    upstream.received.length = 0
+  })
+  afterEach(() => crew?.stop())
+  afterAll(async () => {
+    await upstream?.close()
+    if (stores !== undefined) await services.drop(stores)
+  })
+  const start = async (server = '') => {
+    // Answers are held for as long as a busy machine takes.
+    crew = await startCrew({
+      stores,
+      routes: routes(upstream.url).replace('response: 1s', 'response: 20s'),
+      server,
+    })
+    return crew
+  }
+  const get = (path: string, headers = {}) => ask(crew.url + path, headers)
+  /** Both of them have answered once. */
+  async function bothServe(path: string, headers = {}): Promise<Set<string>> {
+    const seen = new Set<string>()
+    for (let tries = 0; seen.size < 2 && tries < 50; tries++) seen.add((await get(path, headers)).worker)
+    return seen
+  }
+  async function newUser() {
+    const email = `crew.${Math.random()}@example.com`
+    const registered = await call(crew.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
+    return { id: Number(registered.body.user_id), ...(await login(crew.url, email, password)) }
+  }
+  /** Answers come when they are let go. */
+  function holdAnswers() {
+    const held: (() => void)[] = []
+    upstream.answer = (_request, response) => held.push(() => response.end('late but whole'))
+    return held
+  }
+  const ready = () => crew.lines.filter(line => line.includes('"ready on '))
+
+  it('serve on one address, which is said once, and take turns', async () => {
+    await start()
+    expect(crew.pids()).toHaveLength(2)
+    const answers = await Promise.all(Array.from({ length: 40 }, () => get('/public/x')))
+    expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(200))
+    expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
+    expect(ready()).toHaveLength(1)
+    expect((await crew.ready()).body).toEqual({
+      status: 'ok',
+      checks: { postgres: 'ok', redis: 'ok', workers: 'ok' },
+    })
+  })
+
+  it('are one gateway to a user: signed up at one, known to the other, one free use at both', async () => {
+    await start()
+    const { access } = await newUser()
+    const authorization = { authorization: `Bearer ${access}` }
+    expect((await bothServe('/any/x', authorization)).size).toBe(2)
+    const uses = await Promise.all(Array.from({ length: 20 }, () => get('/courses/1', authorization)))
+    expect(uses.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(uses.filter(({ status }) => status === 429)).toHaveLength(19)
+  })
+
+  it('have heard of an operator’s change when its request is answered', async () => {
+    await start()
+    const { id, access } = await newUser()
+    const authorization = { authorization: `Bearer ${access}` }
+    await bothServe('/any/x', authorization)
+    for (const [plan, status] of Array.from(
+      { length: 10 },
+      () =>
+        [
+          ['pro', 200],
+          ['free', 403],
+        ] as const,
+    ).flat()) {
+      await call(crew.admin, 'PATCH', `/admin/v1/users/${id}`, { token: adminToken, body: { plan } })
+      const answers = await Promise.all([1, 2, 3, 4].map(() => get('/pro', authorization)))
+      expect(answers.map(answer => answer.status)).toEqual(Array(4).fill(status))
+      expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
+    }
+  })
+
+  it('have heard of a user’s own change, made at either, when it is answered', async () => {
+    await start()
+    const { id, access } = await newUser()
+    await call(crew.admin, 'PATCH', `/admin/v1/users/${id}`, { token: adminToken, body: { plan: 'pro' } })
+    for (let round = 0; round < 10; round++) {
+      const made = await ask(`${crew.url}/api/v1/user/api-token`, { authorization: `Bearer ${access}` }, '{}')
+      const key = { 'x-api-key': JSON.parse(made.text).api_token }
+      const before = await Promise.all([1, 2, 3, 4].map(() => get('/any/x', key)))
+      await ask(`${crew.url}/api/v1/user/api-token`, { authorization: `Bearer ${access}` }, '{}')
+      const after = await Promise.all([1, 2, 3, 4].map(() => get('/any/x', key)))
+      expect([...before, ...after].map(({ status }) => status)).toEqual([
+        ...Array(4).fill(200),
+        ...Array(4).fill(401),
+      ])
+    }
+  })
+
+  it('a killed one takes only its own requests with it, and is replaced', async () => {
+    await start()
+    const [killed = 0] = crew.pids()
+    let going = true
+    const failures: string[] = []
+    let answered = 0
+    const clients = Array.from({ length: 4 }, async () => {
+      while (going) {
+        const said = await get('/public/x').catch(error => error.code)
+        if (typeof said === 'string') failures.push(said)
+        else answered += 1
+      }
+    })
+    try {
+      await eventually(() => answered).toBeGreaterThan(50)
+      process.kill(killed, 'SIGKILL')
+      const later = answered + 200
+      await eventually(() => answered).toBeGreaterThan(later)
+      await eventually(async () => (await crew.ready()).body.status).toBe('ok')
+    } finally {
+      going = false
+      await Promise.all(clients)
+    }
+    // Four clients have four requests in flight at most.
+    expect(failures.length).toBeLessThanOrEqual(4)
+    expect(crew.pids()).toHaveLength(2)
+    expect(crew.pids()).not.toContain(killed)
+    expect((await bothServe('/public/x')).size).toBe(2)
+    const said = crew.lines.map(line => JSON.parse(line)).find(line => line.msg.includes('is replaced'))
+    expect(said).toMatchObject({ level: 50, worker: killed, signal: 'SIGKILL', delay_ms: 100 })
+    expect(ready()).toHaveLength(1)
+  })
+
+  it('a connection on its way to one that dies is answered by the other', async () => {
+    await start()
+    const [stopped = 0] = crew.pids()
+    process.kill(stopped, 'SIGSTOP')
+    // One of them is handed to it, and cannot be taken.
+    const asked = [1, 2, 3, 4].map(() => get('/public/x'))
+    await Promise.race(asked)
+    process.kill(stopped, 'SIGKILL')
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(4).fill(200))
+  })
+
+  it('one page of metrics has what all of them counted, one that has died and one that does not answer included', async () => {
+    await start()
+    const served = async () => {
+      const page = await scrape(crew.admin)
+      return page.value('http_requests_total', { route: 'public', method: 'GET', status: '200' })
+    }
+    await Promise.all(Array.from({ length: 20 }, () => get('/public/x')))
+    await eventually(served).toBe(20)
+    const page = await scrape(crew.admin)
+    expect(page.value('peage_change_feed_trusted')).toBe(1)
+    // Of both, and of the primary, which has a pool of its own.
+    expect(page.value('peage_postgres_pool_max_connections')).toBe(3 * 4)
+    const [killed = 0, stopped = 0] = crew.pids()
+    process.kill(killed, 'SIGKILL')
+    await eventually(() => crew.pids().includes(killed)).toBe(false)
+    expect(await served()).toBe(20)
+    await eventually(async () => (await crew.ready()).body.status).toBe('ok')
+    await Promise.all(Array.from({ length: 10 }, () => get('/public/x')))
+    await eventually(served).toBe(30)
+    process.kill(stopped, 'SIGSTOP')
+    expect(await served()).toBe(30)
+    process.kill(stopped, 'SIGCONT')
+  })
+
+  it('tell operators how the targets stand, as long as one of them answers', async () => {
+    await start()
+    const [one = 0, other = 0] = crew.pids()
+    const told = async () => {
+      const { body } = await call(crew.admin, 'GET', '/admin/v1/routes', { token: adminToken })
+      return (body.routes as { name: string; upstream: object }[]).find(({ name }) => name === 'any')
+        ?.upstream
+    }
+    const well = { name: 'echo', healthy: true, targets: [{ url: upstream.url, healthy: true }] }
+    expect(await told()).toMatchObject(well)
+    process.kill(one, 'SIGSTOP')
+    expect(await told()).toMatchObject(well)
+    process.kill(other, 'SIGSTOP')
+    expect(await told()).toEqual({ name: 'echo', healthy: false, targets: [] })
+    for (const pid of [one, other]) process.kill(pid, 'SIGCONT')
+    await eventually(told).toMatchObject(well)
+  })
+
+  it('health tells those that do not answer from none that does', async () => {
+    await start()
+    const [one = 0, other = 0] = crew.pids()
+    process.kill(one, 'SIGSTOP')
+    expect(await crew.ready()).toMatchObject({
+      status: 200,
+      body: {
+        status: 'degraded',
+        checks: { postgres: 'ok', redis: 'ok', workers: 'degraded' },
+        warnings: [`worker ${one} does not answer`],
+      },
+    })
+    expect(await crew.ready('?for=public')).toMatchObject({ status: 200 })
+    process.kill(other, 'SIGSTOP')
+    const both = { status: 503, body: { status: 'down', checks: { workers: 'down' } } }
+    expect(await crew.ready()).toMatchObject(both)
+    expect(await crew.ready('?for=public')).toMatchObject(both)
+    process.kill(one, 'SIGCONT')
+    process.kill(other, 'SIGCONT')
+    await eventually(async () => (await crew.ready()).body.status).toBe('ok')
+  })
+
+  it('answer what is in flight at both after SIGTERM, while health is still told, and exit 0', async () => {
+    await start()
+    const held = holdAnswers()
+    const slow = Array.from({ length: 6 }, () => get('/public/slow'))
+    await eventually(() => held.length).toBe(6)
+    const pids = crew.pids()
+    // As a terminal does, to all of them.
+    for (const pid of [crew.child.pid as number, ...pids]) process.kill(pid, 'SIGINT')
+    await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
+    await eventually(() =>
+      get('/public/x').then(
+        () => 'served',
+        error => error.code,
+      ),
+    ).toBe('ECONNREFUSED')
+    expect((await call(crew.admin, 'GET', '/healthz')).status).toBe(200)
+    for (const release of held) release()
+    const answers = await Promise.all(slow)
+    expect(answers.map(({ text }) => text)).toEqual(Array(6).fill('late but whole'))
+    expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
+    expect(await crew.ended).toBe(0)
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+
+  it('that do not end in the time of the drain are killed', async () => {
+    await start()
+    const [stuck = 0] = crew.pids()
+    process.kill(stuck, 'SIGSTOP')
+    const begun = performance.now()
+    crew.child.kill('SIGTERM')
+    expect(await crew.ended).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(10_000)
+    await eventually(() => isAlive(stuck)).toBe(false)
+  })
+
+  it('end at once, and with exit status 1, on a second signal', async () => {
+    await start()
+    const held = holdAnswers()
+    const slow = get('/public/slow').catch(error => error.code)
+    await eventually(() => held.length).toBe(1)
+    const pids = crew.pids()
+    crew.child.kill('SIGTERM')
+    await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
+    crew.child.kill('SIGTERM')
+    expect(await crew.ended).toBe(1)
+    expect(await slow).toBe('ECONNRESET')
+    await eventually(() => pids.filter(isAlive)).toEqual([])
+  })
+
+  it('answer what is in flight and end by themselves when the primary is killed', async () => {
+    await start()
+    const held = holdAnswers()
+    const slow = Array.from({ length: 4 }, () => get('/public/slow'))
+    await eventually(() => held.length).toBe(4)
+    const pids = crew.pids()
+    crew.child.kill('SIGKILL')
+    await crew.ended
+    // A worker that did not drain would be gone by now.
+    await sleep(300)
+    for (const release of held) release()
+    expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))
+    await eventually(() => pids.filter(isAlive)).toEqual([])
+  })
+
+  it('SIGHUP ends nothing', async () => {
+    await start()
+    for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
+    await eventually(() => crew.lines.filter(line => line.includes('SIGHUP')).length).toBe(1)
+    expect((await bothServe('/public/x')).size).toBe(2)
+    expect((await crew.ready()).body.status).toBe('ok')
+  })
+})
+
+describeWithServices('workers that cannot start', () => {
+  let stores: Stores
+  let folder: string
+  beforeAll(async () => {
+    stores = await services.open()
+    folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
+  })
+  afterAll(async () => {
+    if (stores !== undefined) await services.drop(stores)
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('because the port is taken end the start with exit status 1 and one sentence, and none is left', async () => {
+    const other = createServer()
+    const port = Number(new URL(await listen(other)).port)
+    const file = await writeCrewFile(folder, { stores, routes: 'routes: []', port })
+    const { code, stderr } = await runProgram(['start', '-c', file], folder)
+    expect([code, stderr]).toEqual([1, `error: bind EADDRINUSE 127.0.0.1:${port}\n`])
+    other.close()
+    await once(other, 'close')
+  })
+
+  it('on the embedded database are refused at the place in the file, by check and by start', async () => {
+    const file = await writeCrewFile(folder, { stores: embedded, routes: 'routes: []' })
+    const problem = new RegExp(
+      `^${file}:1:43 {2}server\\.workers {2}cannot be more than 1: the embedded database`,
+    )
+    const checked = await runProgram(['check', '-c', file], folder)
+    expect([checked.code, checked.stdout]).toEqual([2, expect.stringMatching(problem)])
+    const started = await runProgram(['start', '-c', file], folder)
+    expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(problem)])
+  })
+})

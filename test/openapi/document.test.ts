@@ -1,0 +1,90 @@
+// docs/openapi.json is the document that is served, is OpenAPI 3.1, and knows every refusal.
+import { readFileSync } from 'node:fs'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, it } from 'vitest'
+import { createAdminEndpoints } from '../../src/admin/endpoints.ts'
+import { createDocumentation, described } from '../../src/described.ts'
+import { packageFacts } from '../../src/package-facts.ts'
+import { catalog } from '../../src/refusals/catalog.ts'
+
+const { document, page } = createDocumentation(packageFacts().version)
+const operations = described.flatMap(group => group.operations)
+
+/** What only declared routes are refused with, or paths and methods that are none of an operation's. */
+const notOfOperations = [
+  'daily_limit_reached',
+  'method_not_allowed',
+  'path_invalid',
+  'route_unknown',
+  'unauthenticated',
+  'upstream_timeout',
+  'upstream_unavailable',
+  'upstream_unreachable',
+]
+
+describe('the OpenAPI document', () => {
+  it('is OpenAPI 3.1 by the official schema, and every reference in it leads somewhere', async () => {
+    const validator = new Validator()
+    expect(await validator.validate(JSON.parse(document))).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+    expect(() => validator.resolveRefs()).not.toThrow()
+    const references = [...document.matchAll(/"\$ref": "#\/components\/(\w+)\/([^"]+)"/g)]
+    const { components } = JSON.parse(document)
+    expect(references.length).toBeGreaterThan(100)
+    expect(references.filter(([, kind, name]) => components[kind ?? '']?.[name ?? ''] === undefined)).toEqual(
+      [],
+    )
+  })
+
+  it('is the one in docs/: run `npm run openapi`', () => {
+    expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')).toBe(document)
+  })
+
+  it('names every operation once, with a summary, and all that is served to operators', () => {
+    const ids = operations.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    const places = operations.map(({ method, path }) => `${method} ${path}`)
+    expect(new Set(places).size).toBe(places.length)
+    const served = createAdminEndpoints({} as never).map(({ operation }) => operation)
+    expect(operations.filter(({ path }) => path.startsWith('/admin/'))).toEqual(served)
+  })
+
+  it('has every code of the catalogue that an operation can be refused with, with its status', () => {
+    const known = new Set<string>()
+    for (const { refusals } of operations) {
+      for (const [status, codes] of Object.entries(refusals)) {
+        for (const code of codes) {
+          known.add(code)
+          const elsewhere: Record<string, number> = { user_not_found: 404, admin_unauthorized: 403 }
+          expect([catalog[code].status, elsewhere[code]]).toContain(Number(status))
+        }
+      }
+    }
+    const everywhere = ['headers_too_large', 'internal', 'request_invalid']
+    expect([...new Set([...known, ...everywhere, ...notOfOperations])].sort()).toEqual(
+      Object.keys(catalog).sort(),
+    )
+    for (const code of known) expect(document).toContain(`"${code}"`)
+  })
+})
+
+describe('the page', () => {
+  it('has every operation and schema, in HTML without scripts or anything from elsewhere', () => {
+    for (const { id, path, summary } of operations) {
+      expect(page).toContain(`<section id="${id}">`)
+      expect(page).toContain(`<code>${path.replace(':id', '{id}')}</code>`)
+      expect(page).toContain(summary)
+    }
+    for (const name of Object.keys(JSON.parse(document).components.schemas))
+      expect(page).toContain(`<section id="schema-${name}">`)
+    expect(page).not.toMatch(/<script|<link|<img|<iframe|\son\w+=|javascript:|url\(|@import|https?:/i)
+    expect(page).not.toMatch(/undefined|\[object/)
+  })
+
+  it('leads only to places that are there', () => {
+    const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
+    const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
+    expect(links.length).toBeGreaterThan(20)
+    expect(links.filter(id => !ids.has(id))).toEqual([])
+  })
+})

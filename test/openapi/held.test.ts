@@ -1,0 +1,318 @@
+// What is described is what is served: every operation and status of the document, driven on running gateways.
+import { request } from 'node:http'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { createDocumentation } from '../../src/described.ts'
+import { newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary } from '../support/services.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { type Answer, createChecker, type DocumentText } from './checker.ts'
+
+interface Sent {
+  token?: string | undefined
+  headers?: Record<string, string | string[]>
+  body?: unknown
+}
+
+const document = JSON.parse(createDocumentation('0.0.0').document) as DocumentText
+const checker = createChecker(document)
+
+/** Not `fetch`: it sends no field twice and no other Host. */
+function send(
+  base: string,
+  method: string,
+  path: string,
+  { token, headers = {}, body }: Sent,
+): Promise<Answer> {
+  const { hostname, port } = new URL(base)
+  const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  const credential = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const length = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { hostname, port, method, path, headers: { ...credential, ...length, ...headers } },
+      response => {
+        let received = ''
+        response.setEncoding('utf8').on('data', part => {
+          received += part
+        })
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: received }),
+        )
+      },
+    )
+    sent.on('error', reject).end(text)
+  })
+}
+
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).flatMap(([method, operation]) =>
+    operation.operationId === undefined ? [] : [{ method: method.toUpperCase(), path, operation }],
+  ),
+)
+const isOfOperators = ({ path }: { path: string }) => !/^\/(api|\.well-known)\//.test(path)
+const asksFor = (scheme: string) =>
+  operations.filter(({ operation }) => operation.security.some(one => scheme in one))
+const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
+
+describeWithPostgresBinary('the document', () => {
+  let postgres: Server
+  let upstream: Upstream
+  /** On a Postgres that goes away in the end, and all limits off. */
+  let gateway: TestGateway
+  /** With the tightest limits, without an upgrade address and a token for operators. */
+  let tight: TestGateway
+  let pro: TestUser
+  let free: TestUser
+  let gone: TestUser
+
+  /** Sends to whichever listener has the path, and holds the answer against the document. */
+  async function drive(to: TestGateway, method: string, pattern: string, sent: Sent = {}, target = pattern) {
+    const base = isOfOperators({ path: pattern }) ? to.admin : to.url
+    const path = target.replace('{id}', String(free.id))
+    const answer = await send(base, method, path, sent)
+    checker.check(method, pattern, answer)
+    return answer
+  }
+  const operator = (method: string, pattern: string, sent: Sent = {}, target?: string) =>
+    drive(
+      gateway,
+      method,
+      `/admin/v1${pattern}`,
+      { token: gateway.adminToken, ...sent },
+      target && `/admin/v1${target}`,
+    )
+
+  beforeAll(async () => {
+    postgres = await startPostgres(inject('postgresBin'))
+    upstream = await startUpstream()
+    const rest = `
+upstreams: { a: { targets: ['${upstream.url}'], health: { path: / }, circuit_breaker: {} } }
+routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB, free_daily: true }]`
+    gateway = await startGateway(
+      `subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
+      { postgres: postgres.url, redis: '' },
+    )
+    tight = await startGateway('', undefined, {
+      admin: '',
+      auth: ', hashing: { concurrency: 1, queue: 1, wait: 1ms }',
+      rateLimits:
+        'rate_limits: { register: 5/1m, login_failures: 1/5m, login_failures_per_address: 1/5m, refresh: 1/1m, bad_keys: 1/1m }',
+    })
+    pro = await newUser(gateway, 'pro')
+    free = await newUser(gateway)
+    gone = await newUser(gateway, 'pro')
+    await gateway.sql('update users set is_active = 0 where id = $1', [gone.id])
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await tight?.stop()
+    await upstream?.close()
+    await postgres?.stop()
+  })
+
+  it('is kept by accounts and sessions', async () => {
+    const auth = (name: string, body: unknown) => drive(gateway, 'POST', `/api/v1/auth/${name}`, { body })
+    const password = 'correct horse battery'
+    await auth('register', { email: 'held@example.com', password })
+    for (const body of [
+      { email: 'held', password },
+      { email: 'held@example.com', password: 'short' },
+      { email: 'held@example.com', password: 'x'.repeat(1_025) },
+      { email: 'held@example.com', password },
+      { email: gone.email, password },
+    ])
+      await auth('register', body)
+    const { text } = await auth('login', { email: 'held@example.com', password })
+    await auth('login', {})
+    await auth('login', { email: 'held@example.com', password: 'wrong' })
+    const { refresh_token } = JSON.parse(text)
+    for (const body of [
+      { refresh_token },
+      { refresh_token },
+      {},
+      { refresh_token: 'x' },
+      { refresh_token: gone.refresh },
+    ])
+      await auth('refresh', body)
+    await auth('logout', {})
+  })
+
+  it('is kept by API keys, webhooks, the upgrade path and the keys', async () => {
+    const as = (user: TestUser, method: string, path: string, body?: unknown) =>
+      drive(gateway, method, path, { token: user.access, body })
+    await as(pro, 'POST', '/api/v1/user/api-token')
+    await as(pro, 'POST', '/api/v1/user/webhook', { url: 'https://nobody.invalid/hook' })
+    await as(pro, 'POST', '/api/v1/user/webhook', { url: 'http://nobody.invalid/hook' })
+    await operator('POST', '/alerts', { body: { type: 'x', data: [1], user_id: pro.id } })
+    await operator('GET', '/deliveries')
+    await as(pro, 'DELETE', '/api/v1/user/api-token')
+    await as(pro, 'DELETE', '/api/v1/user/webhook')
+    for (const user of [free, pro]) await as(user, 'GET', '/api/v1/subscription/upgrade')
+    await as(free, 'POST', '/api/v1/subscription/upgrade', { plan: 'pro' })
+    await as(free, 'POST', '/api/v1/subscription/upgrade', { plan: 'free' })
+    await drive(gateway, 'GET', '/.well-known/jwks.json')
+  })
+
+  it('is kept by the admin API, health and metrics', async () => {
+    for (const path of ['/routes', '/users', '/users/{id}', '/users/{id}/sessions', '/deliveries'])
+      await operator('GET', path)
+    await operator('PATCH', '/users/{id}', { body: { plan: 'free', is_active: 1 } })
+    await operator('PATCH', '/users/{id}', { body: { plan: 'gold' } })
+    await operator('PATCH', '/users/{id}', { body: { other: 1 } })
+    await operator('PATCH', '/users/{id}', { body: tooLong })
+    await operator('DELETE', '/users/{id}/sessions')
+    await operator('POST', '/alerts', { body: {} })
+    await operator('POST', '/alerts', { body: tooLong })
+    await operator('POST', '/alerts', { body: { type: 'x', user_id: 99_999_999 } })
+    for (const [method, path] of [
+      ['GET', '/users/{id}'],
+      ['PATCH', '/users/{id}'],
+      ['GET', '/users/{id}/sessions'],
+      ['DELETE', '/users/{id}/sessions'],
+    ] as const)
+      await operator(method, path, {}, path.replace('{id}', '99999999'))
+    for (const query of ['plan=gold', 'email=%00@x', 'cursor=x'])
+      await operator('GET', '/users', {}, `/users?${query}`)
+    await operator('GET', '/deliveries', {}, '/deliveries?status=lost')
+    const audit = await operator('GET', '/audit')
+    expect(JSON.parse(audit.text).entries.length).toBeGreaterThan(5)
+    await operator('GET', '/audit', {}, '/audit?cursor=x')
+    for (const path of ['/healthz', '/readyz', '/metrics']) await drive(gateway, 'GET', path)
+    for (const path of ['/openapi.json', '/docs'])
+      await drive(gateway, 'GET', path, { token: gateway.adminToken })
+  })
+
+  it('is kept where a request is not let in', async () => {
+    const twice = { 'x-api-key': ['a', 'b'] }
+    const mayBeAmbiguous = operations.filter(one => !isOfOperators(one))
+    for (const { method, path } of mayBeAmbiguous) await drive(gateway, method, path, { headers: twice })
+    for (const { method, path } of mayBeAmbiguous)
+      if (!path.endsWith('jwks.json'))
+        await drive(gateway, method, path, { token: pro.access, body: tooLong })
+    for (const { method, path, operation } of asksFor('accessToken')) {
+      await drive(gateway, method, path)
+      await drive(gateway, method, path, { token: gone.access })
+      if (operation.responses['403'] !== undefined) await drive(gateway, method, path, { token: free.access })
+      for (let i = 0; i < 2; i += 1)
+        await send(tight.url, method, path, { headers: { 'x-api-key': 'unknown' } })
+      await drive(tight, method, path, { headers: { 'x-api-key': 'unknown' } })
+    }
+    for (const { method, path } of asksFor('operatorToken')) {
+      await drive(gateway, method, path, { token: 'not-a-token-of-anybody' })
+      await drive(gateway, method, path, { token: gateway.adminToken, headers: { host: 'evil.example' } })
+      await drive(tight, method, path, { token: gateway.adminToken })
+    }
+  })
+
+  it('is kept where there is too much to do, or nowhere to pay', async () => {
+    const auth = (name: string, body: unknown) => drive(tight, 'POST', `/api/v1/auth/${name}`, { body })
+    const password = 'correct horse battery'
+    const account = { email: 'tight@example.com', password }
+    expect((await auth('register', account)).status).toBe(201)
+    const { access_token: token } = JSON.parse((await auth('login', account)).text)
+    await drive(tight, 'POST', '/api/v1/subscription/upgrade', { token })
+    const busy = [1, 2, 3, 4].map(n => auth('register', { email: `busy${n}@example.com`, password }))
+    expect((await Promise.all(busy)).map(({ status }) => status)).toContain(503)
+    for (const name of ['register', 'login', 'refresh'])
+      for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
+  })
+
+  it('tells what any request may be answered, in `default`', async () => {
+    const sizes = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
+      headers: { a: 'x'.repeat(20_000) },
+    })
+    expect(sizes.status).toBe(431)
+    const lengths = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
+      headers: { 'content-length': 'x' },
+    })
+    expect(lengths.status).toBe(400)
+    for (const answer of [sizes, lengths]) checker.check('GET', '/.well-known/jwks.json', answer, 'default')
+    const admin = await send(gateway.admin, 'GET', '/healthz', { headers: { a: 'x'.repeat(20_000) } })
+    expect(admin.status).toBe(431)
+    checker.check('GET', '/healthz', admin, 'default')
+  })
+
+  it('calls those bodies valid that are taken, and no others', async () => {
+    const cases: [string, string, Sent, unknown[]][] = [
+      [
+        'PATCH',
+        '/admin/v1/users/{id}',
+        { token: gateway.adminToken },
+        [
+          {},
+          { plan: 'free' },
+          { is_active: 1 },
+          { is_active: true },
+          { plan: 'gold' },
+          { plan: null },
+          { is_active: 2 },
+          { is_active: '1' },
+          { other: 1 },
+        ],
+      ],
+      [
+        'POST',
+        '/admin/v1/alerts',
+        { token: gateway.adminToken },
+        [
+          { type: 'x' },
+          { type: 'x', data: null, more: 1 },
+          { type: 'x', user_id: free.id },
+          {},
+          { type: '' },
+          { type: 1 },
+          { type: 'x'.repeat(256) },
+          { type: 'x', user_id: null },
+          { type: 'x', user_id: -1 },
+          { type: 'x', user_id: 1.5 },
+          { type: 'x', user_id: '1' },
+        ],
+      ],
+      [
+        'POST',
+        '/api/v1/subscription/upgrade',
+        { token: free.access },
+        [{}, { plan: 'premium' }, { plan: 'pro', more: 1 }, { plan: 'free' }, { plan: 3 }],
+      ],
+      ['POST', '/api/v1/auth/refresh', {}, [{ refresh_token: 'x' }, {}, { refresh_token: 3 }]],
+      [
+        'POST',
+        '/api/v1/auth/login',
+        {},
+        [{ email: 'a@b', password: 'x' }, { email: 'a@b' }, { email: 'a@b', password: 1 }],
+      ],
+    ]
+    for (const [method, pattern, sent, bodies] of cases) {
+      for (const body of bodies) {
+        const { status, text } = await drive(gateway, method, pattern, { ...sent, body })
+        const isTaken = status !== 400
+        expect([pattern, body, checker.takesBody(method, pattern, body), text]).toEqual([
+          pattern,
+          body,
+          isTaken,
+          text,
+        ])
+      }
+    }
+  })
+
+  it('is kept while Postgres is away', async () => {
+    await postgres.kill()
+    for (const { method, path, operation } of operations) {
+      if (operation.responses['503'] === undefined || path.endsWith('/register')) continue
+      const body = { email: 'a@b', password: 'x', refresh_token: pro.refresh, type: 'x' }
+      const token = isOfOperators({ path }) ? gateway.adminToken : pro.access
+      const sent = method === 'PATCH' ? { plan: 'pro' } : method === 'POST' ? body : undefined
+      await drive(gateway, method, path, { token, body: sent })
+      if (operation.security.some(one => 'apiKey' in one))
+        await drive(gateway, method, path, { headers: { 'x-api-key': 'peage_away' } })
+    }
+  })
+
+  it('describes nothing that was not seen here', () => {
+    const unseen = checker.described().filter(one => !checker.seen().includes(one))
+    expect(unseen).toEqual([])
+  })
+})

@@ -1,0 +1,113 @@
+// A gateway of several workers, as an operator starts it: the real program on Postgres and Redis, and its processes.
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { call } from './client.ts'
+import type { Stores } from './gateway.ts'
+import { type Program, startProgram } from './program.ts'
+import { childrenOf } from './servers.ts'
+
+export interface CrewSettings {
+  stores: Stores
+  /** The file from `upstreams:` on. */
+  routes: string
+  /** More of the `server` section, from its comma on. */
+  server?: string
+  workers?: number
+  port?: number
+}
+
+export interface Crew extends Program {
+  /** The workers' processes, as they are now. */
+  pids(): number[]
+  /** What `/readyz` says. */
+  ready(query?: string): Promise<{ status: number; body: Record<string, unknown> }>
+  /** Ends it, however that goes. */
+  stop(): Promise<void>
+}
+
+export const adminToken = 'a-token-for-operators-0123456789'
+
+export async function startCrew(settings: CrewSettings): Promise<Crew> {
+  const folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
+  const program = await startProgram(await writeCrewFile(folder, settings))
+  const { child, admin } = program
+  return {
+    ...program,
+    pids: () => childrenOf(child.pid as number),
+    ready: (query = '') => call(admin, 'GET', `/readyz${query}`),
+    async stop() {
+      const pids = childrenOf(child.pid as number)
+      child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), 15_000)
+      await program.ended
+      clearTimeout(late)
+      for (const pid of pids.filter(isAlive)) process.kill(pid, 'SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Writes a gateway.yaml, and says where. */
+export async function writeCrewFile(
+  folder: string,
+  { stores, routes, server = '', workers = 2, port = 0 }: CrewSettings,
+): Promise<string> {
+  const file = join(folder, 'gateway.yaml')
+  await writeFile(
+    file,
+    `server: { listen: '127.0.0.1:${port}', workers: ${workers}, drain_timeout: 6s${server} }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', pool: 4 }
+auth: { key_secret: a secret of tests, rate_limits: { register: 0, login_failures: 0 } }
+${routes}`,
+  )
+  return file
+}
+
+/** One that has ended, and was not asked yet how, is not. */
+export function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat[stat.lastIndexOf(')') + 2] !== 'Z'
+  } catch {
+    return false
+  }
+}
+
+export interface Said {
+  status: number
+  text: string
+  /** Which of the processes answered: each begins its request ids with random bits of its own. */
+  worker: string
+}
+
+/** One request on a connection of its own, so that any of the workers may get it. @throws where the connection breaks */
+export function ask(url: string, headers: Record<string, string> = {}, body?: string): Promise<Said> {
+  const request = url.startsWith('https:') ? requestHttps : requestHttp
+  return new Promise((resolve, reject) => {
+    const options = {
+      agent: false,
+      headers,
+      rejectUnauthorized: false,
+      method: body === undefined ? 'GET' : 'POST',
+    }
+    request(url, options, response => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', chunk => {
+        text += chunk
+      })
+      response.on('error', reject)
+      response.on('end', () => {
+        const id = String(response.headers['x-request-id'])
+        resolve({ status: Number(response.statusCode), text, worker: id.slice(0, id.lastIndexOf('-')) })
+      })
+    })
+      .on('error', reject)
+      .end(body)
+  })
+}

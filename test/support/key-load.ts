@@ -1,0 +1,85 @@
+// Users who sign in, call and refresh at replicas in turn, while keys change: what they are answered that is no 200.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { call, login, newUser } from './client.ts'
+import type { TestGateway } from './gateway.ts'
+
+export interface KeyLoad {
+  /** `call 401 KID`, for each answer that is no 200. */
+  readonly refused: string[]
+  /** The keys of all tokens that were given out, in the order in which they were first seen. */
+  readonly kids: Set<string>
+  /** Resolves when no user has a token of another key than this. */
+  allHave(kid: string): Promise<void>
+  /** Resolves when all that was asked by now is answered: a replica that was taken out before has nothing left. */
+  settled(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** @param replicas looked at anew for each request: who replaces one here takes it out of use */
+export async function startKeyLoad(replicas: readonly TestGateway[], count: number): Promise<KeyLoad> {
+  const refused: string[] = []
+  const kids = new Set<string>()
+  const held = new Map<number, Set<string>>()
+  const inTurn = new Set<Promise<void>>()
+  let isStopped = false
+  const next = () => replicas[Math.floor(Math.random() * replicas.length)] as TestGateway
+
+  function accept(id: number, access: string, refresh: string) {
+    held.set(id, new Set([kidOf(access), kidOf(refresh)]))
+    kids.add(kidOf(refresh)).add(kidOf(access))
+    return { access, refresh }
+  }
+
+  async function live(user: Awaited<ReturnType<typeof newUser>>): Promise<void> {
+    let pair = accept(user.id, user.access, user.refresh)
+    const take = async (turn: number) => {
+      const { access, refresh } = pair
+      const called = await call(next().url, 'GET', '/any/x', { token: access })
+      if (called.status !== 200) refused.push(`call ${called.status} ${kidOf(access)}`)
+      if (turn % 7 === 0) {
+        const { email, password, id } = user
+        const fresh = await login(next().url, email, password)
+        pair = accept(id, fresh.access, fresh.refresh)
+      } else if (turn % 2 === 0) {
+        const answer = await call(next().url, 'POST', '/api/v1/auth/refresh', {
+          body: { refresh_token: refresh },
+        })
+        if (answer.status !== 200) throw new Error(`refresh ${answer.status} ${kidOf(refresh)}`)
+        const { access_token, refresh_token } = answer.body
+        pair = accept(user.id, String(access_token), String(refresh_token))
+      }
+    }
+    for (let turn = 0; !isStopped; turn += 1) {
+      const taken = take(turn)
+      inTurn.add(taken)
+      await taken.finally(() => inTurn.delete(taken))
+      await sleep(5)
+    }
+  }
+
+  const users = []
+  for (let i = 0; i < count; i += 1) users.push(await newUser(next()))
+  const living = users.map(user => live(user).catch(error => void refused.push(String(error))))
+  return {
+    refused,
+    kids,
+    async allHave(kid) {
+      while ([...held.values()].some(has => has.size !== 1 || !has.has(kid))) {
+        if (refused.length > 0) throw new Error(refused.join('; '))
+        await sleep(5)
+      }
+    },
+    async settled() {
+      await Promise.allSettled(inTurn)
+    },
+    async stop() {
+      isStopped = true
+      await Promise.all(living)
+    },
+  }
+}
+
+/** The key that a token names. */
+export function kidOf(token: string): string {
+  return JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
+}

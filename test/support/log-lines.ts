@@ -1,0 +1,17 @@
+// A process that logs as a worker does: `node log-lines.js NAME COUNT` writes so many lines, as fast as it can.
+import { openLog } from '../../src/standard-log.ts'
+
+const [, , name = '', count = '0'] = process.argv
+const logger = openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })
+let number = 0
+
+function writeSome(): void {
+  for (let some = 0; some < 500 && number < Number(count); some++, number++) {
+    // Some 200 to 700 bytes, and now and then one as long as a fault's with its stack.
+    const length = number % 100 === 0 ? 3_500 : 100 + ((number * 37) % 500)
+    logger.info({ name, number, fill: name.repeat(length) }, 'said')
+  }
+  if (number < Number(count)) setImmediate(writeSome)
+}
+
+writeSome()

@@ -1,0 +1,48 @@
+// A real Prometheus that scrapes a gateway of a test's, several times a second.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { canConnect, freePort, type Server, startServer } from './servers.ts'
+
+export interface Prometheus extends Server {
+  /** How many series an expression has now. @throws what Prometheus says is wrong with it */
+  count(expression: string): Promise<number>
+}
+
+/** @param promtool its path: Prometheus stands beside it @param admin the gateway's admin listener */
+export async function startPrometheus(promtool: string, admin: string): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), 'peage-test-prometheus-'))
+  const port = await freePort()
+  const file = join(folder, 'prometheus.yml')
+  writeFileSync(
+    file,
+    `global: { scrape_interval: 250ms, scrape_timeout: 250ms }
+scrape_configs: [{ job_name: peage, static_configs: [{ targets: ['${new URL(admin).host}'] }] }]
+`,
+  )
+  const server = await startServer({
+    program: join(dirname(promtool), 'prometheus'),
+    flags: [
+      `--config.file=${file}`,
+      `--storage.tsdb.path=${folder}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    folder,
+    user: undefined,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    isReady: () => canConnect(port),
+  })
+  return {
+    ...server,
+    async count(expression) {
+      const answer = await fetch(`${server.url}/api/v1/query`, {
+        method: 'POST',
+        body: new URLSearchParams({ query: expression }),
+      })
+      const { data, error } = (await answer.json()) as { data?: { result: unknown[] }; error?: string }
+      if (data === undefined) throw new Error(`${expression}: ${error}`)
+      return data.result.length
+    },
+  }
+}

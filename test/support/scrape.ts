@@ -1,0 +1,54 @@
+// A scrape as Prometheus makes one: the page of the admin listener, and its series by name and labels.
+
+export interface Scrape {
+  readonly page: string
+  /** By name and labels in the order of the alphabet: `name{a="1",b="2"}`. */
+  readonly series: ReadonlyMap<string, number>
+  /** 0 where there is no such series. */
+  value(name: string, labels?: Readonly<Record<string, string>>): number
+  /** The sum over all series of that name whose labels include these. */
+  sum(name: string, labels?: Readonly<Record<string, string>>): number
+}
+
+/** @param admin the admin listener's address */
+export async function scrape(admin: string): Promise<Scrape> {
+  const answer = await fetch(`${admin}/metrics`)
+  if (answer.status !== 200) throw new Error(`/metrics answered ${answer.status}`)
+  return readPage(await answer.text())
+}
+
+/** @throws where two lines are of one series: Prometheus would take none of them */
+export function readPage(page: string): Scrape {
+  const series = new Map<string, number>()
+  const samples: { name: string; labels: Record<string, string>; value: number }[] = []
+  for (const line of page.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue
+    const [, name = '', text = '', number = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+    if (name === '') throw new Error(`not a sample: ${line}`)
+    const labels = Object.fromEntries(
+      [...text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, value]) => [key, value]),
+    )
+    const id = idOf(name, labels)
+    if (series.has(id)) throw new Error(`twice: ${id}`)
+    const value = number === '+Inf' ? Number.POSITIVE_INFINITY : Number(number)
+    series.set(id, value)
+    samples.push({ name, labels, value })
+  }
+  return {
+    page,
+    series,
+    value: (name, labels = {}) => series.get(idOf(name, labels)) ?? 0,
+    sum: (name, labels = {}) =>
+      samples
+        .filter(sample => sample.name === name)
+        .filter(sample => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
+        .reduce((sum, { value }) => sum + value, 0),
+  }
+}
+
+function idOf(name: string, labels: Readonly<Record<string, string>>): string {
+  const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))
+  return sorted.length === 0
+    ? name
+    : `${name}{${sorted.map(([key, value]) => `${key}="${value}"`).join(',')}}`
+}
