@@ -22,14 +22,29 @@ export function createAccessLog(logger: Logger, isOn: boolean): LogRequest | und
     write(
       `"request_id":"${arrival.requestId}"${text('route', route)}${user}` +
         `,"decision":"${passage.decision ?? 'client_gone'}"${text('outcome', outcomeOf(passage))}` +
-        `,"method":"${method}","path":${JSON.stringify(pathOf(passage.url).slice(0, 512))}${statusText}` +
-        `,"client":"${arrival.client}","duration_ms":${Math.round(duration * 1000) / 1000},"msg":"request"`,
+        `,"method":"${method}","path":${quoted(pathOf(passage.url).slice(0, 512))}${statusText}` +
+        `,"client":"${arrival.client}","duration_ms":${thousandths(duration)},"msg":"request"`,
     )
   }
 }
 
 function text(name: string, value: string | undefined): string {
   return value === undefined ? '' : `,"${name}":"${value}"`
+}
+
+/** As `JSON.stringify` writes it, which takes longer to find that there is nothing to escape. */
+function quoted(path: string): string {
+  return plain.test(path) ? `"${path}"` : JSON.stringify(path)
+}
+
+const plain = /^[!#-[\]-~]*$/
+
+/** With three decimals, where whole numbers are written much faster than others. @param duration 0 or more */
+export function thousandths(duration: number): string {
+  const all = Math.round(duration * 1000)
+  const whole = Math.floor(all / 1000)
+  const rest = all - whole * 1000
+  return `${whole}.${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}`
 }
 
 /** An exchange that has not ended when the client's connection has was left by the client. */

@@ -29,18 +29,23 @@ export function lineWriter(logger: Logger): (members: string) => void {
   return members => stream.write(`{"level":30,"time":"${now()}",${members}}\n`)
 }
 
+let latest = 0
+let text = ''
 let second = 0
 let untilSecond = ''
 
-/** The time, RFC 3339, in UTC; most lines are of the same second as the one before. */
+/** The time, RFC 3339, in UTC; most lines are of the same second as the one before, and many of the same millisecond. */
 function now(): string {
   const at = Date.now()
+  if (at === latest) return text
   const past = at - second
   if (past < 0 || past >= 1000) {
     second = at - (at % 1000)
     untilSecond = new Date(second).toISOString().slice(0, 20)
   }
-  return `${untilSecond}${String(at - second).padStart(3, '0')}Z`
+  latest = at
+  text = `${untilSecond}${String(at - second).padStart(3, '0')}Z`
+  return text
 }
 
 /**

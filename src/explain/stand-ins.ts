@@ -37,6 +37,7 @@ export function standIns(limit: number, day: Day, clock: Clock): Asked {
   return {
     identity: {
       tokens: {
+        recall: () => undefined,
         verify: token => {
           const userId = byToken.get(token)
           return userId === undefined ? 'invalid' : { userId, kid: '', expiresAt: Number.POSITIVE_INFINITY }

@@ -7,11 +7,12 @@ import { anonymous, type Identity } from '../identity/identity.ts'
 import type { KnownTokens } from '../identity/known-tokens.ts'
 import type { KeyOwner, KnownUsers } from '../identity/known-users.ts'
 import type { LastUsed } from '../identity/last-used.ts'
+import type { VerifiedToken } from '../identity/tokens.ts'
 import { rateLimited } from '../refusals/rate-limited.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Arrival } from './arrival.ts'
 import { limitedBy } from './client-address.ts'
-import { type Credentials, readCredentials } from './credential.ts'
+import { behindScheme, type Credentials, readCredentials } from './credential.ts'
 import type { Route } from './route.ts'
 
 /** What is asked to find out who calls. */
@@ -33,20 +34,25 @@ export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Soo
 export function createAuthenticate(parts: AskedForIdentity): Authenticate {
   return (arrival, route) => {
     if (route.auth === 'none') return anonymous
+    const remembered = recall(parts, arrival.authorization)
+    if (remembered !== undefined) return byToken(parts, remembered.userId)
     const credentials = readCredentials(arrival.authorization, arrival.apiKey)
     if (route.auth === 'optional' && !credentials.presented) return anonymous
     if (credentials.bearer === undefined) return byKey(parts, credentials, arrival.client)
     return andThen(parts.tokens.verify(credentials.bearer), claims =>
-      claims === 'invalid'
-        ? byKey(parts, credentials, arrival.client)
-        : byToken(parts, credentials, claims.userId),
+      claims === 'invalid' ? byKey(parts, credentials, arrival.client) : byToken(parts, claims.userId),
     )
   }
 }
 
-function byToken({ users }: AskedForIdentity, credentials: Credentials, userId: number): Soon<Identity> {
+function recall({ tokens }: AskedForIdentity, authorization: string | undefined): VerifiedToken | undefined {
+  const token = authorization === undefined ? undefined : behindScheme(authorization)
+  return token === undefined ? undefined : tokens.recall(token)
+}
+
+function byToken({ users }: AskedForIdentity, userId: number): Soon<Identity> {
   return andThen(users.find(userId), user => {
-    if (user === undefined) throw challenge('user_not_found', credentials)
+    if (user === undefined) throw challenge('user_not_found', { tokenPresented: true })
     return { kind: 'user', user, by: 'access_token' }
   })
 }
@@ -95,7 +101,7 @@ async function orRefused(
 /** RFC 6750 §3: the challenge names the error only where a token was presented. */
 function challenge(
   code: 'user_not_found' | 'token_invalid' | 'key_check_failed',
-  { tokenPresented }: Credentials,
+  { tokenPresented }: Pick<Credentials, 'tokenPresented'>,
   headers: Record<string, string> = {},
 ): Refusal {
   const scheme = tokenPresented ? 'Bearer error="invalid_token"' : 'Bearer'

@@ -26,6 +26,15 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
 }
 
 /**
+ * What stands behind the scheme as nearly everybody writes it, unread: only good for asking whether it is a token that
+ * is remembered, which was read letter by letter when it came first.
+ * @param authorization the field's value as received
+ */
+export function behindScheme(authorization: string): string | undefined {
+  return authorization.startsWith('Bearer ') ? authorization.slice(7) : undefined
+}
+
+/**
  * Whether a value carries a token or a key that this gateway issued: it must not leak to an upstream, not even from
  * the field where the other one belongs.
  */

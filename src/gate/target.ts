@@ -36,8 +36,12 @@ export function readTarget(target: string): Target | undefined {
   const mark = rest.indexOf('?')
   const path = mark === -1 ? rest : rest.slice(0, mark)
   const query = mark === -1 ? '' : rest.slice(mark)
-  if (forbiddenInQuery.test(query)) return undefined
-  return readPath(path, query, authority)
+  if (query !== '' && forbiddenInQuery.test(query)) return undefined
+  const read = readPath(path)
+  if (read === undefined) return undefined
+  // One by one: to spread them takes longer than all the rest.
+  const { written, raw, segments, needs } = read
+  return { authority, path: read.path, written, query, raw, segments, needs }
 }
 
 /**
@@ -62,19 +66,29 @@ const forbiddenInQuery = /[^!"$-~\x80-\xff]/
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
-function readPath(path: string, query: string, authority: string | undefined): Target | undefined {
+type Path = Omit<Target, 'authority' | 'query'>
+
+/** Most paths are asked for again and again; a hostile client may invent some for ever, and they must not stay. */
+const remembered = new Map<string, Path>()
+const mostRemembered = 2_000
+const longestRemembered = 200
+
+function readPath(path: string): Path | undefined {
+  const known = remembered.get(path)
+  if (known !== undefined) return known
+  const read = parsePath(path)
+  if (read === undefined || path.length > longestRemembered) return read
+  if (remembered.size >= mostRemembered) remembered.clear()
+  remembered.set(path, read)
+  return read
+}
+
+function parsePath(path: string): Path | undefined {
   if (!needsDecoding.test(path)) {
     const raw = splitPath(path)
     const folded = path.toLowerCase()
-    return {
-      authority,
-      path,
-      written: undefined,
-      query,
-      raw,
-      segments: folded === path ? raw : splitPath(folded),
-      needs: 0,
-    }
+    const segments = folded === path ? raw : splitPath(folded)
+    return { path, written: undefined, raw, segments, needs: 0 }
   }
   if (forbiddenRaw.test(path)) return undefined
   const merged = path.replace(/\/{2,}/g, '/')
@@ -89,7 +103,7 @@ function readPath(path: string, query: string, authority: string | undefined): T
     segments.push(foldAscii(decoded))
   }
   const written = merged === path ? undefined : path
-  return { authority, path: merged, written, query, raw, segments, needs }
+  return { path: merged, written, raw, segments, needs }
 }
 
 /** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */

@@ -6,6 +6,8 @@ import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens, VerifiedToken } from './tokens.ts'
 
 export interface KnownTokens {
+  /** A token that is remembered, and good still. */
+  recall(token: string): VerifiedToken | undefined
   /**
    * At once where it is remembered; of one token at most one verification is under way.
    * @throws StorageError as `Tokens.verifyAccess`
@@ -42,13 +44,18 @@ export function createKnownTokens({ tokens, keys, clock, most }: Parts): KnownTo
     }
   }
 
+  function recall(token: string): VerifiedToken | undefined {
+    const verified = known.get(token)
+    if (verified === undefined || isGood(verified)) return verified
+    known.delete(token)
+    return undefined
+  }
+
   return {
+    recall,
     verify(token) {
-      const verified = known.get(token)
-      if (verified !== undefined) {
-        if (isGood(verified)) return verified
-        known.delete(token)
-      }
+      const verified = recall(token)
+      if (verified !== undefined) return verified
       const running = inFlight.get(token) ?? look(token)
       inFlight.set(token, running)
       return running

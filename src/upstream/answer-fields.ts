@@ -1,5 +1,7 @@
 // The header fields and trailers of an upstream's answer that a client receives (CONTRACT §6).
 
+import { describeAnswerName, readAnswerName } from './answer-names.ts'
+
 /** What a route, or CORS, changes in an upstream's answer. */
 export interface AnswerRules {
   /** Names and values in turn. */
@@ -26,9 +28,8 @@ export function answerFields(
   let isChunked = false
   let announced: string[] | undefined
   for (let i = 0; i < raw.length; i += 2) {
-    const name = text(raw[i])
-    const lower = name.toLowerCase()
-    if (isDropped(lower)) {
+    const { name, lower, isDropped } = readAnswerName(raw[i] as Buffer)
+    if (isDropped) {
       if (lower === 'connection') named = options(text(raw[i + 1]), named)
       else if (lower === 'transfer-encoding') isChunked = true
       else if (lower === 'trailer') announced = [...(announced ?? []), name, text(raw[i + 1])]
@@ -51,27 +52,11 @@ export function answerFields(
 export function answerTrailers(raw: readonly (string | Buffer)[], rules?: AnswerRules): [string, string][] {
   const trailers: [string, string][] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const name = text(raw[i])
-    const lower = name.toLowerCase()
-    if (!isDropped(lower) && !rules?.remove.has(lower)) trailers.push([name, text(raw[i + 1])])
+    const { name, lower, isDropped } = describeAnswerName(text(raw[i]))
+    if (!isDropped && !rules?.remove.has(lower)) trailers.push([name, text(raw[i + 1])])
   }
   return trailers
 }
-
-/** Hop by hop (RFC 9110 §7.6.1), or the gateway's alone to set: a client tells our refusals by `X-Peage-Error`. */
-function isDropped(name: string): boolean {
-  return dropped.has(name) || name.startsWith('proxy-')
-}
-
-const dropped = new Set([
-  'connection',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'x-peage-error',
-])
 
 /** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */
 function options(value: string, before: Set<string> | undefined): Set<string> | undefined {

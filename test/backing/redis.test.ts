@@ -54,7 +54,8 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
-    expect(performance.now() - started).toBeLessThan(50)
+    // A wait would be one of 150.
+    expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
     await keyValue.whenUp(100)
     expect(keyValue.isUp).toBe(false)

@@ -70,16 +70,18 @@ describe('credentials', () => {
   })
 
   it('a field made to keep the gateway busy does not', () => {
-    const spaces = `a${' '.repeat(15_000)}b`
-    const commas = 'ey.,'.repeat(3_800)
-    const started = performance.now()
-    for (let i = 0; i < 20; i++) {
+    const took = (length: number): number => {
+      const spaces = `a${' '.repeat(length)}b`
+      const commas = 'ey.,'.repeat(length / 4)
+      const started = performance.now()
       expect(readCredentials(`Bearer ${spaces}`, spaces)).toMatchObject({ bearer: undefined, key: spaces })
       expect(isOurKey(spaces)).toBe(false)
       expect(isOurToken(commas)).toBe(false)
+      return performance.now() - started
     }
-    // An expression that looks for white space at the end took 150 ms a value, parsing every part 22 ms.
-    expect(performance.now() - started).toBeLessThan(300)
+    // The fastest of many, on a machine that others use too. An expression that looks for white space at the end took
+    // 150 ms a value, parsing every part 22 ms.
+    expect(Math.min(...Array.from({ length: 20 }, () => took(15_000)))).toBeLessThan(15)
   })
 
   it('our keys are known by how they begin', () => {

@@ -121,6 +121,37 @@ const spelling = fc
       .join(''),
   )
 
+describe('a path that was read before', () => {
+  it('is the same with every query and authority, and each has its own', () => {
+    const paths = Array.from({ length: 3_000 }, (_, at) => `/Read/${at}/%7Eit//`)
+    for (let turn = 0; turn < 2; turn += 1) {
+      for (const [at, path] of paths.entries()) {
+        const merged = `/Read/${at}/%7Eit/`
+        const read = {
+          path: merged,
+          written: path,
+          raw: ['Read', String(at), '%7Eit'],
+          segments: ['read', String(at), '~it'],
+        }
+        expect(readAny(`${path}?turn=${turn}`)).toMatchObject({ ...read, query: `?turn=${turn}` })
+        expect(readAny(`http://a.example${path}`)).toMatchObject({
+          ...read,
+          authority: 'a.example',
+          query: '',
+        })
+      }
+    }
+  })
+
+  it('is refused again where it was refused, and with a bad query', () => {
+    for (let turn = 0; turn < 2; turn += 1) {
+      expect(readAny('/read/../it')).toBeUndefined()
+      expect(readAny('/read/it')).toMatchObject({ path: '/read/it', authority: undefined })
+      expect(readAny('/read/it?#')).toBeUndefined()
+    }
+  })
+})
+
 describe('the path rules', () => {
   it('never throw, whatever comes', () => {
     fc.assert(

@@ -72,6 +72,17 @@ describe('known tokens', () => {
 
   const issue = (id: number) => tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' })
 
+  it('are recalled once they are verified, and no longer than they are good', async () => {
+    const token = await issue(7)
+    expect(known.recall(token)).toBeUndefined()
+    await known.verify(token)
+    expect(known.recall(token)).toMatchObject({ userId: 7 })
+    expect([`${token}x`, token.slice(1), ` ${token}`, ''].map(known.recall)).toEqual(Array(4).fill(undefined))
+    clock.advance(15 * minute)
+    expect(known.recall(token)).toBeUndefined()
+    expect(verified).toBe(1)
+  })
+
   it('are verified once, and then known at once', async () => {
     const token = await issue(7)
     expect(await known.verify(token)).toMatchObject({ userId: 7 })

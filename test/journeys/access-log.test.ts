@@ -1,5 +1,6 @@
 // The request log: one whole JSON line a request, whatever the request holds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { thousandths } from '../../src/access-log.ts'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -48,6 +49,15 @@ routes:
     expect(String(time)).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     expect(Math.abs(Date.parse(String(time)) - Date.now())).toBeLessThan(5_000)
   })
+
+  it.each([
+    [0, '0.000'],
+    [0.0004, '0.000'],
+    [0.0307, '0.031'],
+    [12.05, '12.050'],
+    [999.9996, '1000.000'],
+    [3_600_000.123, '3600000.123'],
+  ])('writes %f milliseconds as %s', (duration, text) => expect(thousandths(duration)).toBe(text))
 
   it('names the user and a refusal, and no user where there is none', async () => {
     const user = await newUser(gateway)
