@@ -27,7 +27,7 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
         )
       } else if (path !== undefined) {
         try {
-          return readFile(path).replace(/\r?\n$/, '')
+          return readUtf8(path, readFile).replace(/\r?\n$/, '')
         } catch (error) {
           faults.push(`cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`)
         }
@@ -46,6 +46,17 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
   return { text: replaced, faults }
 }
 
+/**
+ * A file's text. Bytes that are not UTF-8 all reach us as U+FFFD: a random binary secret would lose most of its strength
+ * unseen.
+ * @throws whatever kept the file from being read, or the code `NOT_UTF8`
+ */
+export function readUtf8(path: string, readFile: Surroundings['readFile']): string {
+  const text = readFile(path)
+  if (text.includes('\uFFFD')) throw Object.assign(new Error('not UTF-8'), { code: 'NOT_UTF8' })
+  return text
+}
+
 /** Why a file cannot be read; the system's own message would name the path once more. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
@@ -53,6 +64,7 @@ export function reasonOf(error: unknown): string {
     ENOENT: 'no such file',
     EISDIR: 'a folder',
     EACCES: 'not permitted',
+    NOT_UTF8: 'not text in UTF-8',
   }
   return reasons[code] ?? code
 }

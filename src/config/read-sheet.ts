@@ -1,7 +1,7 @@
 // From a file's name to its values and where each of them stands, or to what keeps it from being read.
 import { readFileSync } from 'node:fs'
 import { readDocument, type Sheet } from './document.ts'
-import { interpolate, reasonOf } from './interpolate.ts'
+import { interpolate, readUtf8, reasonOf } from './interpolate.ts'
 import { type Fault, type Problem, problemsOf } from './problem.ts'
 
 export interface Source {
@@ -23,7 +23,7 @@ export function readSheet(source: Source, keys: readonly string[]): ReadSheet | 
   const { file, env, readFile = readText } = source
   let text: string
   try {
-    text = readFile(file).replace(/^\uFEFF/, '')
+    text = readUtf8(file, readFile).replace(/^\uFEFF/, '')
   } catch (error) {
     return { problems: problemsOf(file, '', [whole(`cannot be read (${reasonOf(error)})`)]) }
   }

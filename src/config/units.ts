@@ -15,6 +15,7 @@ export interface Rate {
 const LONGEST_TIMER = 2 ** 31 - 1
 const DAY = 86_400_000
 const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY }
+const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
 /** A timer's length: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
@@ -53,7 +54,7 @@ export function parsePercent(text: string): number {
 export function parseRate(text: string | 0): Rate | null {
   if (text === 0 || text === '0') return null
   const [, digits, window] = /^([0-9]{1,9})\/(.+)$/.exec(text) ?? []
-  if (digits === undefined || window === undefined) {
+  if (digits === undefined || window === undefined || !DURATION.test(window)) {
     throw new FormatError('must be a rate such as 300/1m, or 0 to switch it off')
   }
   if (Number(digits) === 0) throw new FormatError('must allow at least one (write 0 alone to switch it off)')
@@ -61,7 +62,7 @@ export function parseRate(text: string | 0): Rate | null {
 }
 
 function readDuration(text: string): number {
-  const [, digits, unit = ''] = /^([0-9]+)(ms|s|m|h|d)$/.exec(text) ?? []
+  const [, digits, unit = ''] = DURATION.exec(text) ?? []
   if (digits === undefined) throw new FormatError('must be a duration such as 250ms, 30s, 15m or 30d')
   return positive(Number(digits) * (DURATION_UNITS[unit] ?? Number.NaN))
 }

@@ -12,7 +12,7 @@ export interface Bench {
     env?: Record<string, string>,
   ): Promise<{ exit: number; stdout: string; stderr: string }>
   /** @returns its name */
-  write(name: string, text: string): string
+  write(name: string, text: string | Uint8Array): string
 }
 
 /** To be called where tests are declared. */

@@ -130,7 +130,7 @@ describe('values', () => {
     ],
     [
       'auth: { rate_limits: { refresh: 5/x } }',
-      '1:33  auth.rate_limits.refresh  must be a duration such as 250ms, 30s, 15m or 30d',
+      '1:33  auth.rate_limits.refresh  must be a rate such as 300/1m, or 0 to switch it off',
     ],
     ['server: { workers: 0 }', '1:20  server.workers  must be at least 1'],
     ['server: { workers: 1025 }', '1:20  server.workers  must be at most 1024'],
