@@ -73,6 +73,10 @@ export function parseRedis(text: string): string {
   if (!/^rediss?:\/\/[^/\s]/.test(text) || !URL.canParse(text)) {
     throw new FormatError('must be a redis:// or rediss:// address, or empty for none')
   }
+  // ioredis takes any other for a number that Redis refuses, which ends the process.
+  if (!/^(\/[0-9]{0,5})?$/.test(new URL(text).pathname)) {
+    throw new FormatError('must have the number of a database after the /, or nothing')
+  }
   return text
 }
 
@@ -81,6 +85,9 @@ export function parseRedisNode(text: string): string {
   const address = text.includes('://') ? text : `redis://${text}`
   if (!/^rediss?:\/\/[^/\s]/.test(address) || !URL.canParse(address)) {
     throw new FormatError('must be HOST:PORT or a redis:// or rediss:// address')
+  }
+  if (!['', '/'].includes(new URL(address).pathname)) {
+    throw new FormatError('must not name a database: of several nodes the first database is used')
   }
   return address
 }

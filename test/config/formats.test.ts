@@ -191,7 +191,16 @@ table(
     ['redis://:p@r:6379/1', 'redis://:p@r:6379/1'],
     ['rediss://r', 'rediss://r'],
   ],
-  ['r:6379', 'http://r', 'redis://', 'redis:///1', 'redis://r:x'],
+  [
+    'r:6379',
+    'http://r',
+    'redis://',
+    'redis:///1',
+    'redis://r:x',
+    'redis://r/x',
+    'redis://r/-1',
+    'redis://r/1/2',
+  ],
 )
 
 table(
@@ -201,5 +210,5 @@ table(
     ['r:6379', 'redis://r:6379'],
     ['rediss://r:6379', 'rediss://r:6379'],
   ],
-  ['', 'http://r', 'r:x', 'a b'],
+  ['', 'http://r', 'r:x', 'a b', 'r:6379/1', 'redis://r/1'],
 )
