@@ -90,7 +90,8 @@ export async function runRounds(rows, options) {
   return { rounds: isWhole ? kept : all, leftOut: all.length - kept.length, paced, failures }
 }
 
-function startLoad() {
+/** A load generator in a process of its own. */
+export function startLoad() {
   const child = fork(fileURLToPath(new URL('load.mjs', import.meta.url)))
   return {
     /**

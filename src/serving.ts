@@ -53,6 +53,7 @@ export async function serveHere(
     await gateway.close()
   }
   try {
+    await opened.backing.openConnections()
     // A copy: Fastify writes into it.
     await app.listen({ ...opened.config.server.listen })
   } catch (error) {

@@ -1,15 +1,11 @@
 // 100,000 users come at once to a gateway that knows nobody: each is looked up once, and memory is what was configured.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { generatePrivateJwk } from '../../dist/identity/signing-key.js'
-import { readSigningKeys } from '../../dist/identity/signing-keys.js'
-import { createTokens } from '../../dist/identity/tokens.js'
 import { peakMemory } from '../costs.mjs'
 import { startCountingRelay } from './counting-relay.mjs'
 import { openStage } from './replicas.mjs'
 import { rush } from './rush.mjs'
 import { startUpstream } from './stage.mjs'
+import { createUsers } from './users.mjs'
 
 const users = 100_000
 /** Requests of one user at the same moment. */
@@ -24,14 +20,7 @@ export async function coldStart(watch) {
   const stage = await openStage()
   try {
     await stage.migrate()
-    await stage.database.query(
-      `insert into users (email, password_hash, plan)
-       select 'firstname.lastname' || i || '@example.com', '-', 'pro' from generate_series(1, ${users}) i`,
-    )
-    await stage.database.query('vacuum analyze users')
-    const keys = join(stage.folder, 'key.json')
-    writeFileSync(keys, (await generatePrivateJwk('ES256')).text, { mode: 0o600 })
-    const tokens = await signTokens(keys)
+    const { keys, tokens } = await createUsers(stage, users, 'pro')
     watch.say(`${users} users, and a token of ${tokens[0]?.length} bytes of each`)
     const drill = { ...watch, stage, upstream, tokens, keys }
     const usual = await askForAll(drill, 'by default', {})
@@ -45,26 +34,6 @@ export async function coldStart(watch) {
     await stage.stop()
     await upstream.stop()
   }
-}
-
-/** @returns {Promise<string[]>} */
-async function signTokens(file) {
-  const tokens = createTokens({
-    keys: await readSigningKeys([file]),
-    clock: Date,
-    issuer: 'peage',
-    audience: 'peage',
-    accessTokenTtl: 86_400_000,
-    refreshTokenTtl: 86_400_000,
-  })
-  const signed = []
-  for (let id = 1; id <= users; id += 100) {
-    const some = Array.from({ length: 100 }, (_, at) =>
-      tokens.issueAccess({ id: id + at, email: `firstname.lastname${id + at}@example.com`, plan: 'pro' }),
-    )
-    signed.push(...(await Promise.all(some)))
-  }
-  return signed
 }
 
 async function askForAll({ say, expect, stage, upstream, tokens, keys }, title, { auth = {}, env = {} }) {

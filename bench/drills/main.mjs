@@ -1,4 +1,5 @@
 // The drills: the built program under loads that a test suite has no time for. Exits 1 when a bar is missed.
+import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
@@ -27,6 +28,7 @@ const drills = {
   revocation,
   rotation,
   'cold-start': coldStart,
+  cardinality,
 }
 
 const asked = process.argv.slice(2)

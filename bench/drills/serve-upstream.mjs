@@ -35,7 +35,7 @@ const server = createServer(async (request, response) => {
       answer(response, { written, served })
       break
     default:
-      response.writeHead(404).end()
+      response.writeHead(number('status') || 404).end()
   }
 })
 

@@ -3,6 +3,7 @@ import { runAndCleanUp } from '../cleanup.mjs'
 import { crypto } from './crypto.mjs'
 import { heartbeats } from './heartbeats.mjs'
 import { memory } from './memory.mjs'
+import { processes } from './processes.mjs'
 import { statements } from './statements.mjs'
 import { stores } from './stores.mjs'
 
@@ -12,7 +13,7 @@ import { stores } from './stores.mjs'
  */
 
 /** @type {Record<string, Part>} */
-const parts = { memory, crypto, statements, stores, heartbeats }
+const parts = { memory, processes, crypto, statements, stores, heartbeats }
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in parts))

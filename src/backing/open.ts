@@ -62,6 +62,11 @@ export interface Backing {
   readonly states: StoreStates
   /** Applies what is new in `migrations/`; safe when many replicas run it at once. Returns the names applied. */
   migrate(): Promise<string[]>
+  /**
+   * Opens the connections that requests will want, so that no first rush waits for them. Those that Postgres has no room
+   * for are left to be opened when they are needed, with a line in the log. Never rejects.
+   */
+  openConnections(): Promise<void>
   /** Ends the connections and gives up the data folder. */
   close(): Promise<void>
 }
@@ -114,6 +119,16 @@ export async function openBacking(
       isRedisUp: keyValue && (() => keyValue.isUp),
     },
     migrate: () => database.migrate(log),
+    async openConnections() {
+      if (database.kind !== 'postgres') return
+      const { open, reason } = await database.openConnections()
+      if (reason === undefined) return
+      const fields = { reason, open, pool: storage.pool }
+      logger.warn(
+        fields,
+        'not all connections to postgres are open: the others are opened when they are needed',
+      )
+    },
     async close() {
       await keyValue?.close()
       await database.close()

@@ -1,10 +1,12 @@
 // The production database: a pool of connections to a Postgres server that never hangs and never ends the process.
-import { Client, type CustomTypesConfig, Pool, type PoolClient, type QueryResult, types } from 'pg'
+import { Client, type CustomTypesConfig, Pool, types } from 'pg'
 import type { PoolState } from '../metrics/states.ts'
 import { type Database, type Prepared, type Queryable, StorageError } from './database.ts'
 import { storageError } from './driver-error.ts'
 import { type MigrationLog, runMigrations } from './migrate.ts'
-import { createQuery, isUnanswered, STATEMENT_TIMEOUT, type Statement } from './postgres-query.ts'
+import { type LentClient, send, withClient } from './postgres-lending.ts'
+import { type Opening, openConnections } from './postgres-opening.ts'
+import { createQuery, STATEMENT_TIMEOUT } from './postgres-query.ts'
 
 export interface PostgresOptions {
   /** `postgres://` or `postgresql://`, with what libpq knows as parameters. */
@@ -18,12 +20,16 @@ export interface PostgresOptions {
 export interface PostgresDatabase extends Database {
   readonly kind: 'postgres'
   poolState(): PoolState
+  /** Opens all connections before somebody waits for one, as far as the server has room. Never rejects. */
+  openConnections(): Promise<Opening>
   /** Applies what is new in `migrations/`, on a connection of its own, without time-outs; returns the names applied. */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
 /** CONTRACT §4: storage down is answered within 2 s. A slot or a new connection, and then a statement. */
 const CONNECT_TIMEOUT = 500
+/** Milliseconds; whoever comes within a minute of a start, or of the burst before, finds the connections open. */
+const IDLE_TIMEOUT = 60_000
 /** SQLSTATE in_failed_sql_transaction. */
 const ABORTED = '25P02'
 
@@ -35,6 +41,7 @@ export function openPostgres({ url, pool: max, onError }: PostgresOptions): Post
     application_name: 'peage',
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_TIMEOUT,
+    idleTimeoutMillis: IDLE_TIMEOUT,
     query_timeout: STATEMENT_TIMEOUT,
     statement_timeout: STATEMENT_TIMEOUT,
     types: typeParsers,
@@ -47,56 +54,12 @@ export function openPostgres({ url, pool: max, onError }: PostgresOptions): Post
     query: createQuery(pool),
     transaction: (work, options) => withClient(pool, client => transact(client, work, options?.patience)),
     poolState: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, max }),
+    openConnections: () => openConnections(pool, max),
     migrate: log => migrateAlone(url, log),
     close: () => {
       closed ??= pool.end()
       return closed
     },
-  }
-}
-
-/** Lends a client to a transaction. One that may still be busy, in a transaction or broken is destroyed, not lent again. */
-async function withClient<T>(pool: Pool, work: (client: LentClient) => Promise<T>): Promise<T> {
-  let client: PoolClient
-  try {
-    client = await pool.connect()
-  } catch (error) {
-    throw storageError(error)
-  }
-  const lent: LentClient = { client, lost: false }
-  // The pool listens while a client is idle; while it is lent a terminated backend would end the process.
-  const onLost = () => {
-    lent.lost = true
-  }
-  client.on('error', onLost)
-  try {
-    return await work(lent)
-  } finally {
-    client.off('error', onLost)
-    client.release(lent.lost || client.getTransactionStatus() !== 'I')
-  }
-}
-
-interface LentClient {
-  readonly client: PoolClient
-  /** Its connection is gone, or an answer is still outstanding on it. */
-  lost: boolean
-}
-
-async function send<Row extends object>(
-  lent: LentClient,
-  text: string,
-  values: readonly unknown[] = [],
-  patience = STATEMENT_TIMEOUT,
-) {
-  if (lent.lost) throw new StorageError('database: connection lost', undefined, undefined)
-  try {
-    const statement: Statement = { text, values: [...values], query_timeout: patience }
-    return (await lent.client.query(statement)) as QueryResult<Row>
-  } catch (error) {
-    const wrapped = storageError(error)
-    if (isUnanswered(wrapped)) lent.lost = true
-    throw wrapped
   }
 }
 

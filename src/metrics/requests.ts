@@ -1,4 +1,5 @@
 // Requests as they end: how many by route, method and status, and how long they took.
+import { STATUS_CODES } from 'node:http'
 import { createDurations, type Durations, histogram, observe } from './durations.ts'
 import { counter, type Family, type Sample } from './families.ts'
 
@@ -19,8 +20,8 @@ interface EndedRequest {
 }
 
 interface Row {
-  /** By method, then by status. */
-  readonly answers: Map<string, Map<number, { count: number }>>
+  /** By method, then by status or the class of those that nobody knows. */
+  readonly answers: Map<string, Map<number | string, { count: number }>>
   readonly durations: Durations
 }
 
@@ -78,14 +79,20 @@ export function createRequestCounts(): RequestCounts {
   }
 }
 
-/** The first of its kind, or one of a method that has no cell of its own. */
+/** The first of its kind, or one of a method or a status that has no cell of its own. */
 function cellOf({ answers }: Row, sent: string, status: number): { count: number } {
   const method = methods.has(sent) ? sent : 'other'
-  const statuses = answers.get(method) ?? new Map<number, { count: number }>()
+  const statuses = answers.get(method) ?? new Map<number | string, { count: number }>()
   answers.set(method, statuses)
-  const cell = statuses.get(status) ?? { count: 0 }
-  statuses.set(status, cell)
+  const shown = isKnown(status) ? status : `${Math.floor(status / 100)}xx`
+  const cell = statuses.get(shown) ?? { count: 0 }
+  statuses.set(shown, cell)
   return cell
+}
+
+/** An upstream may invent 900, or let its clients do so: those outside the registry are one of each class. */
+function isKnown(status: number): boolean {
+  return status === clientGone || status in STATUS_CODES
 }
 
 function samplesOf(route: string, { answers }: Row): Sample[] {

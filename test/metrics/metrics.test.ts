@@ -37,6 +37,17 @@ describe('requests', () => {
     expect(page.sum('http_requests_total')).toBe(4)
   })
 
+  it('answered with a status that is in no registry are one of each class, and any other is told exactly', async () => {
+    const metrics = create()
+    for (const status of [200, 299, 298, 418, 499, 599, 599, 999])
+      metrics.requests.count({ ...request, status })
+    const page = await read(metrics)
+    const count = (status: string) => page.value('http_requests_total', { route: 'a', method: 'GET', status })
+    expect(['200', '418', '499', '2xx', '5xx', '9xx'].map(count)).toEqual([1, 1, 1, 2, 2, 1])
+    expect(page.sum('http_requests_total')).toBe(8)
+    expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(8)
+  })
+
   it('that came to no route share a series with a route that is called so', async () => {
     const metrics = create()
     metrics.requests.count({ ...request, route: undefined })

@@ -48,7 +48,7 @@ export function findRedis(): string | undefined {
 }
 
 /** A Postgres with trust authentication, role and database `postgres`; `bin` as from `findPostgres`. */
-export async function startPostgres(bin: string): Promise<Server> {
+export async function startPostgres(bin: string, { maxConnections = 200 } = {}): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-'))
   const user = unprivilegedUser()
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -58,7 +58,7 @@ export async function startPostgres(bin: string): Promise<Server> {
   const port = await freePort()
   const settings = [
     'fsync=off',
-    'max_connections=200',
+    `max_connections=${maxConnections}`,
     'unix_socket_directories=',
     'listen_addresses=127.0.0.1',
   ]

@@ -1,0 +1,74 @@
+// A gateway that says it is ready waits for no connection: the first rush finds all of them open.
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { startCrew } from '../support/crew.ts'
+import { startGateway } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { scrape } from '../support/scrape.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary, describeWithServices, emptyRedisUrl } from '../support/services.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+describeWithPostgresBinary('a gateway that is ready', () => {
+  let postgres: Server
+  let upstream: Upstream
+  beforeAll(async () => {
+    ;[postgres, upstream] = await Promise.all([startPostgres(inject('postgresBin')), startUpstream()])
+  })
+  afterAll(async () => {
+    await upstream?.close()
+    await postgres?.stop()
+  })
+  const onServer = async (sql: string) => {
+    const client = new Client({ connectionString: postgres.url })
+    await client.connect()
+    try {
+      return (await client.query(sql)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  it('has all of storage.pool open', async () => {
+    const gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: '' })
+    try {
+      const open = `select count(*)::int as n from pg_stat_activity where application_name = 'peage'`
+      expect(await onServer(open)).toEqual([{ n: 10 }])
+    } finally {
+      await gateway.stop()
+    }
+  })
+
+  it('is ready too where Postgres lets only some in, and says so', async () => {
+    await onServer('create role narrow login connection limit 4')
+    await onServer('create database narrow owner narrow')
+    const url = postgres.url.replace('postgres@', 'narrow@').replace(/postgres$/, 'narrow')
+    const gateway = await startGateway(routes(upstream.url), { postgres: url, redis: '' })
+    try {
+      expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
+      const [said] = gateway.log.filter(line => line.includes('not all connections to postgres are open'))
+      expect(JSON.parse(said ?? '{}')).toMatchObject({
+        level: 40,
+        pool: 10,
+        reason: expect.stringContaining('too many connections for role'),
+      })
+    } finally {
+      await gateway.stop()
+    }
+  })
+
+  describeWithServices('with two workers', () => {
+    it('has those of both open', async () => {
+      const stores = { postgres: postgres.url, redis: await emptyRedisUrl() }
+      const crew = await startCrew({ stores, routes: routes(upstream.url) })
+      try {
+        // And what the primary has needed of its own.
+        const open = (await scrape(crew.admin)).value('peage_postgres_pool_connections')
+        expect(open).toBeGreaterThanOrEqual(2 * 4)
+      } finally {
+        await crew.stop()
+      }
+    })
+  })
+})
