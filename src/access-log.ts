@@ -1,8 +1,10 @@
 // One line a request: which route, who, what was decided, how long it took. Nothing that a client could call a secret.
 import type { Logger } from 'pino'
 import { lineWriter } from './log.ts'
-import type { Passage } from './passage.ts'
+import { outcomeOf } from './passage.ts'
 import type { Ended } from './request-end.ts'
+import type { RequestTrace } from './tracing/tracing.ts'
+import { loggablePath } from './wire/loggable-path.ts'
 
 export type LogRequest = (ended: Ended) => void
 
@@ -20,9 +22,9 @@ export function createAccessLog(logger: Logger, isOn: boolean): LogRequest | und
     const statusText = status === undefined ? '' : `,"status":${status}`
     // Ids, names, methods and addresses hold nothing that JSON would escape: the gate and the parser saw to that.
     write(
-      `"request_id":"${arrival.requestId}"${text('route', route)}${user}` +
+      `"request_id":"${arrival.requestId}"${traceText(passage.trace)}${text('route', route)}${user}` +
         `,"decision":"${passage.decision ?? 'client_gone'}"${text('outcome', outcomeOf(passage))}` +
-        `,"method":"${method}","path":${quoted(pathOf(passage.url).slice(0, 512))}${statusText}` +
+        `,"method":"${method}","path":${quoted(loggablePath(passage.url))}${statusText}` +
         `,"client":"${arrival.client}","duration_ms":${thousandths(duration)},"msg":"request"`,
     )
   }
@@ -47,14 +49,6 @@ export function thousandths(duration: number): string {
   return `${whole}.${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}`
 }
 
-/** An exchange that has not ended when the client's connection has was left by the client. */
-function outcomeOf({ decision, outcome }: Passage): string | undefined {
-  return outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
-}
-
-/** Without the query and an authority: both may carry secrets. */
-function pathOf(target: string): string {
-  const mark = target.indexOf('?')
-  const path = mark === -1 ? target : target.slice(0, mark)
-  return path.startsWith('/') ? path : path.replace(/^[^/]*:\/\/[^/]*/, '')
+function traceText(trace: RequestTrace | undefined): string {
+  return trace === undefined ? '' : `,"trace_id":"${trace.traceId}","span_id":"${trace.spanId}"`
 }

@@ -23,6 +23,7 @@ import {
 import { linger } from './refusals/linger.ts'
 import type { EndRequest } from './request-end.ts'
 import { createServeRoute } from './routed.ts'
+import type { Tracing } from './tracing/tracing.ts'
 import { endTurn, inTurn, isIdle } from './turns.ts'
 import { readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
@@ -36,12 +37,13 @@ interface Parts {
   /** The certificate to serve with; undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   logger: Logger
+  tracing: Tracing | undefined
   endRequest: EndRequest
 }
 
 /** Fastify serves our own endpoints; all else is decided before it. */
 export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { gate, logger, timeouts, tls } = parts
+  const { gate, logger, timeouts, tls, tracing } = parts
   const { arrivals } = gate
   const onRefusal: OnRefusal = (request, refusal) => {
     const passage = passageOf(request)
@@ -71,9 +73,11 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   const app = fastify({
     serverFactory: serveOwn =>
       createListener({ timeouts, tls, isIdle }, (request, response) => {
-        beginPassage(request, arrivals.read(request))
+        const arrival = arrivals.read(request)
+        const { trace } = beginPassage(request, arrival, tracing?.begin(request, arrival))
         response.on('close', onClose)
-        inTurn(request, response, () => open(request, response, serveOwn))
+        const go = () => open(request, response, serveOwn)
+        inTurn(request, response, trace === undefined ? go : () => trace.run(go))
       }),
     genReqId: request => passageOf(request).arrival.requestId,
     // What Fastify's router sees is what the gate decided, never what the client wrote.
@@ -137,7 +141,7 @@ function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
       schema: { response: answerSchemas(operation) },
       async handler({ raw }, reply) {
         const passage = passageOf(raw)
-        const identity = await gate.ownGuards(passage.arrival, plans)
+        const identity = await gate.ownGuards(passage.arrival, plans, passage.trace)
         passage.identity = identity
         const { status, headers, body } = await answer({
           user: identity.user,

@@ -58,7 +58,7 @@ interface Parts extends Opened {
  * @throws CertificateError where `server.tls` cannot be served with
  */
 export async function createGateway(parts: Parts): Promise<Gateway> {
-  const { config, backing, sealer, metrics, clock, logger } = parts
+  const { config, backing, sealer, metrics, tracing, clock, logger } = parts
   const { tallies } = metrics
   const { database, limiters } = backing
   const { tls } = config.server
@@ -149,6 +149,7 @@ export async function createGateway(parts: Parts): Promise<Gateway> {
     timeouts: config.server.timeouts,
     tls: certificates?.first,
     logger,
+    tracing,
     endRequest: createRequestEnd({
       requests: metrics.requests,
       tallies,

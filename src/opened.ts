@@ -6,6 +6,7 @@ import type { Config } from './config/schema.ts'
 import { createSealer, type Sealer } from './identity/sealed.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { packageFacts } from './package-facts.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 export interface Opened {
   readonly config: Config
@@ -16,21 +17,33 @@ export interface Opened {
   readonly logger: Logger
   /** For as long as the process runs. */
   readonly metrics: Metrics
+  /** For as long as the process runs; nothing where there are no traces. */
+  readonly tracing: Tracing | undefined
 }
 
 interface Parts {
   config: Config
   clock: Clock
   logger: Logger
+  tracing?: Tracing | undefined
   /** How the stores are opened; whoever passes another may look into them. */
   open?: typeof openBacking | undefined
 }
 
 /** @throws FolderInUse, StorageError as `openBacking` */
-export async function openStores({ config, clock, logger, open = openBacking }: Parts): Promise<Opened> {
+export async function openStores({
+  config,
+  clock,
+  logger,
+  tracing,
+  open = openBacking,
+}: Parts): Promise<Opened> {
   const { storage, auth } = config
   const sealer = auth.key_secret === '' ? undefined : await createSealer(auth.key_secret)
-  const backing = await open({ storage, rate_limits: auth.rate_limits }, { logger, clock })
+  const backing = await open(
+    { storage, rate_limits: auth.rate_limits },
+    { logger, clock, spans: tracing?.stores },
+  )
   const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
-  return { config, backing, sealer, clock, logger, metrics }
+  return { config, backing, sealer, clock, logger, metrics, tracing }
 }

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Arrival } from './gate/arrival.ts'
 import { anonymous, type Identity } from './identity/identity.ts'
+import type { RequestTrace } from './tracing/tracing.ts'
 import type { Outcome } from './upstream/forward.ts'
 
 export interface Passage {
@@ -17,6 +18,8 @@ export interface Passage {
   decision: string | undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined
+  /** Its spans; nothing where there are no traces. */
+  readonly trace: RequestTrace | undefined
 }
 
 // On the request itself: a WeakMap with an entry a request costs the garbage collector more than the gate does.
@@ -24,7 +27,7 @@ const carried = Symbol('passage')
 type Carrying = IncomingMessage & { [carried]?: Passage }
 
 /** @param arrival what the gate read of it */
-export function beginPassage(request: IncomingMessage, arrival: Arrival): Passage {
+export function beginPassage(request: IncomingMessage, arrival: Arrival, trace?: RequestTrace): Passage {
   const passage: Passage = {
     arrival,
     url: request.url ?? '',
@@ -33,6 +36,7 @@ export function beginPassage(request: IncomingMessage, arrival: Arrival): Passag
     fields: arrival.cors,
     decision: undefined,
     outcome: undefined,
+    trace,
   }
   ;(request as Carrying)[carried] = passage
   return passage
@@ -42,6 +46,11 @@ export function passageOf(request: IncomingMessage): Passage {
   const passage = (request as Carrying)[carried]
   if (passage === undefined) throw new Error('a request that did not come through the gate')
   return passage
+}
+
+/** How what was forwarded ended, once it has: an exchange that outlived the client's connection was left by the client. */
+export function outcomeOf({ decision, outcome }: Passage): Outcome | undefined {
+  return outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
 }
 
 /** What every answer carries that is not an upstream's, names and values in turn. */

@@ -1,10 +1,10 @@
-// Where every request ends: it is looked at once, counted, and its line is written.
+// Where every request ends: it is looked at once, counted, and its line and span are written.
 import type { ServerResponse } from 'node:http'
 import type { LogRequest } from './access-log.ts'
 import { authPrefix } from './endpoints/own-paths.ts'
 import type { Door } from './gate/arrival.ts'
 import type { Metrics } from './metrics/metrics.ts'
-import { type Passage, passageOf } from './passage.ts'
+import { outcomeOf, type Passage, passageOf } from './passage.ts'
 
 /** A request whose answer is over, or whose client has gone. */
 export interface Ended {
@@ -39,15 +39,20 @@ export function createRequestEnd({ requests, tallies, logRequest }: Parts): EndR
     }
     requests.count(ended)
     if (door.kind === 'own' && door.path.startsWith(authPaths)) {
-      tallies.authenticated(door.path.slice(authPaths.length), outcomeOf(passage))
+      tallies.authenticated(door.path.slice(authPaths.length), authOutcomeOf(passage))
     }
     logRequest?.(ended)
+    passage.trace?.end({
+      status: ended.status,
+      decision: passage.decision ?? 'client_gone',
+      outcome: outcomeOf(passage),
+    })
   }
 }
 
 const authPaths = `${authPrefix}/`
 
-function outcomeOf({ decision = 'client_gone' }: Passage): string {
+function authOutcomeOf({ decision = 'client_gone' }: Passage): string {
   return decision === 'answered' ? 'success' : decision
 }
 

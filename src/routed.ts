@@ -1,5 +1,6 @@
 // A request to a route: guarded, then sent on or refused. No framework stands between the socket and the upstream.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { GuardName } from './config/route-guards.ts'
 import type { Arrival, Door } from './gate/arrival.ts'
 import type { Counted } from './gate/count-daily-use.ts'
 import { type Asking, countNo, type Guards } from './gate/guards.ts'
@@ -79,6 +80,7 @@ class Routed implements Asking, Observer {
       target: this.#door.target,
       identity,
       answer: this.#passage.fields,
+      trace: this.#passage.trace,
       observer: this,
     })
   }
@@ -87,9 +89,10 @@ class Routed implements Asking, Observer {
     this.#passage.identity = identity
   }
 
-  onGuard(decisions: Decisions | undefined): void {
+  onGuard(decisions: Decisions | undefined, name?: GuardName): void {
     if (this.#deciding !== undefined) this.#deciding.pass += 1
     this.#deciding = decisions
+    this.#passage.trace?.onGuard(decisions && name)
   }
 
   onRate(fields: Readonly<Record<string, string>>): void {
@@ -105,7 +108,10 @@ class Routed implements Asking, Observer {
   }
 
   onRefused(thrown: unknown): void {
-    if (this.#deciding !== undefined) countNo(this.#deciding, thrown)
+    if (this.#deciding !== undefined) {
+      const no = countNo(this.#deciding, thrown)
+      this.#passage.trace?.onGuardNo(no, thrown)
+    }
     sayNo(this.#response, thrown, this.#parts.onRefusal)
   }
 }

@@ -7,6 +7,7 @@ import type { Config } from './config/schema.ts'
 import { once } from './once.ts'
 import { openStores } from './opened.ts'
 import { type Serving, serveHere } from './serving.ts'
+import type { Tracing } from './tracing/tracing.ts'
 import { serveByWorkers } from './workers/crew.ts'
 
 export interface RunningServer {
@@ -27,6 +28,8 @@ interface Parts {
   config: Config
   clock: Clock
   logger: Logger
+  /** Of this process, where it is the one that serves. */
+  tracing?: Tracing | undefined
   /** How the stores are opened; whoever passes another may look into them. */
   open?: typeof openBacking
 }

@@ -70,6 +70,7 @@ export async function serveHere(
       // Requests leave a part of the time to what has to be written when they are over.
       await ended(time * 0.8)
       while (!(await isFlushed(gateway)) && performance.now() < end) await sleep(100)
+      await opened.tracing?.close(end - performance.now())
     },
     close,
     abandon() {},

@@ -6,8 +6,11 @@ import { reachOf, type StoreChecks } from './admin/health.ts'
 import { systemClock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { type Opened, openStores } from './opened.ts'
+import { packageFacts } from './package-facts.ts'
 import { type Serving, serveHere } from './serving.ts'
 import { openLog } from './standard-log.ts'
+import { openTracing } from './tracing/open.ts'
+import { tracingSettings } from './tracing/settings.ts'
 import { createLine } from './workers/line.ts'
 import { type AskedOfPrimary, type AskedOfWorker, patience } from './workers/questions.ts'
 
@@ -50,7 +53,9 @@ cluster.worker?.once('disconnect', () => {
 
 async function begin(config: Config): Promise<Work> {
   const logger = openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
-  const opened = await openStores({ config, clock: systemClock, logger })
+  const version = packageFacts().version
+  const tracing = await openTracing(tracingSettings(process.env), { logger, version })
+  const opened = await openStores({ config, clock: systemClock, logger, tracing })
   try {
     return { ...opened, serving: await serveHere(opened, everywhere) }
   } catch (error) {

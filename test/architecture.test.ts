@@ -34,6 +34,7 @@ function roomOf(file: string): string {
 const sees: Record<string, readonly string[]> = {
   clock: [],
   metrics: [],
+  tracing: ['wire'],
   workers: ['metrics', 'upstream'],
   config: [],
   wire: ['refusals'],
@@ -94,6 +95,7 @@ const doors: Record<string, readonly string[]> = {
   'ipaddr.js': ['config/', 'gate/client-address.ts', 'webhooks/addresses.ts'],
   pino: ['log.ts'],
   'prom-client': ['metrics/'],
+  '@opentelemetry': ['tracing/'],
   'pino-pretty': ['log.ts'],
   commander: ['commands/'],
   'node:cluster': ['workers/', 'worker.ts'],
@@ -151,8 +153,21 @@ describe('the house', () => {
     expect(files.filter(file => sentence.test(spoken(file)))).toEqual(['refusals/catalog.ts'])
   })
 
-  it('only the command line and the demo read the environment', () => {
+  it('OpenTelemetry is loaded where traces are on, and nowhere else', () => {
+    const loads = (file: string) => read(file).match(/import\('([^']+)'\)/g) ?? []
+    expect(files.filter(file => file.startsWith('tracing/')).flatMap(loads)).toEqual([
+      "import('./create.ts')",
+    ])
+    const withSdk = new Set(
+      imports.filter(({ to }) => to.startsWith('@opentelemetry')).map(({ from }) => from),
+    )
+    withSdk.add('tracing/create.ts')
+    const loading = imports.filter(({ from, to }) => withSdk.has(to) && !withSdk.has(from))
+    expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
+  })
+
+  it('only programs’ entry points and the demo read the environment', () => {
     const readers = files.filter(file => /process\.env/.test(read(file)))
-    expect(readers.filter(file => !/^(cli\.ts|commands\/|demo\/)/.test(file))).toEqual([])
+    expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/|demo\/)/.test(file))).toEqual([])
   })
 })

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 
 /** A Lua script over one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
 export interface Script {
+  /** For those who watch what Redis is asked. */
+  readonly name: string
   readonly lua: string
   /** SHA-1 of the source, by which Redis knows a script that it has seen. */
   readonly sha: string
@@ -28,6 +30,6 @@ export class KeyValueError extends Error {
   override readonly name = 'KeyValueError'
 }
 
-export function defineScript(lua: string): Script {
-  return { lua, sha: createHash('sha1').update(lua).digest('hex') }
+export function defineScript(name: string, lua: string): Script {
+  return { name, lua, sha: createHash('sha1').update(lua).digest('hex') }
 }

@@ -114,7 +114,9 @@ function bounded(key: string): string {
 }
 
 /** A refused take is not counted: it would outlast what is given back. */
-const TAKE = defineScript(`
+const TAKE = defineScript(
+  'take_place',
+  `
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local used = tonumber(redis.call('get', KEYS[1]) or '0')
 local allowed = 0
@@ -128,11 +130,15 @@ if left < 0 or left > window then
   left = window
 end
 return {allowed, used, left}
-`)
+`,
+)
 
-const GIVE_BACK = defineScript(`
+const GIVE_BACK = defineScript(
+  'give_back_place',
+  `
 if tonumber(redis.call('get', KEYS[1]) or '0') > 0 then
   redis.call('decr', KEYS[1])
 end
 return 0
-`)
+`,
+)

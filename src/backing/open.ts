@@ -1,6 +1,7 @@
 // Opens what the configuration names: the only place where embedded and production differ.
 import type { Clock } from '../clock.ts'
 import type { StoreStates } from '../metrics/states.ts'
+import type { StoreSpans } from '../tracing/tracing.ts'
 import type { Database } from './database.ts'
 import type { KeyValue } from './key-value.ts'
 import {
@@ -17,6 +18,7 @@ import { openEmbedded } from './pglite.ts'
 import { openPostgres } from './postgres.ts'
 import { postgresListener } from './postgres-listener.ts'
 import { openRedis, type RedisAddress } from './redis.ts'
+import { tracedDatabase, tracedKeyValue } from './traced.ts'
 
 /** The parts of the configuration that are read here (CONTRACT §2: `storage`, `auth.rate_limits`). */
 export interface BackingConfig {
@@ -71,6 +73,13 @@ export interface Backing {
   close(): Promise<void>
 }
 
+interface Parts {
+  logger: Logger
+  clock: Clock
+  /** Put around what the stores are asked. */
+  spans?: StoreSpans | undefined
+}
+
 /** How long a start waits for Redis before it goes on without, in milliseconds. */
 const REDIS_AT_START = 1_000
 
@@ -81,7 +90,7 @@ const REDIS_AT_START = 1_000
  */
 export async function openBacking(
   { storage, rate_limits }: BackingConfig,
-  { logger, clock }: { logger: Logger; clock: Clock },
+  { logger, clock, spans }: Parts,
 ): Promise<Backing> {
   const { database, listen } = storage.postgres
     ? {
@@ -96,16 +105,17 @@ export async function openBacking(
         database: embedded,
         listen: embedded.listen,
       }))
-  const keyValue = storage.redis
+  const redis = storage.redis
     ? openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
         onDown: reason => logger.warn({ reason }, 'redis is down: counting without it'),
       })
     : undefined
-  await keyValue?.whenUp(REDIS_AT_START)
+  await redis?.whenUp(REDIS_AT_START)
+  const keyValue = redis && spans ? tracedKeyValue(redis, spans) : redis
   const log: MigrationLog = (level, line) => logger[level]({}, line)
   return {
-    database,
+    database: spans === undefined ? database : tracedDatabase(database, spans),
     listen,
     keyValue,
     limiters: createLimiters(byName(rate_limits), { clock, keyValue }),

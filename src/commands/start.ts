@@ -1,8 +1,11 @@
 // `peage start`: runs a gateway until a signal ends it.
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { systemClock } from '../clock.ts'
+import { packageFacts } from '../package-facts.ts'
 import { startServer } from '../server.ts'
 import { openLog } from '../standard-log.ts'
+import { openTracing } from '../tracing/open.ts'
+import { type TracingSettings, TracingSettingsError, tracingSettings } from '../tracing/settings.ts'
 import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
 
@@ -11,13 +14,19 @@ export function startCommand(io: Io): Command {
     .description('migrate the database, then serve until SIGTERM or SIGINT')
     .action(async ({ config: file }: ConfigurationOption) => {
       const config = readConfiguration(io, file, io.stderr, true)
+      const traces = readTracing(io)
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
+      for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
+      // Workers have spans of their own.
+      const own = config.server.workers > 1 ? undefined : traces
+      const tracing = await openTracing(own, { logger, version: packageFacts().version })
+      if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
       const ended = firstSignal()
       // Its default would end the process without a drain.
       process.on('SIGHUP', () =>
         logger.warn('SIGHUP: this version does not reload; restart it to take changes'),
       )
-      const server = await startServer({ config, clock: systemClock, logger })
+      const server = await startServer({ config, clock: systemClock, logger, tracing })
       const { address, adminAddress } = server
       const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
       // Written whatever the level: whoever starts a gateway waits for this line.
@@ -35,6 +44,17 @@ export function startCommand(io: Io): Command {
       // Nothing should be left that keeps the process up; if something is, it does not.
       setTimeout(() => process.exit(0), 100).unref()
     })
+}
+
+/** @throws CommanderError with exit code 2 where the environment asks for what is not there, which is printed */
+function readTracing({ env, stderr }: Io): TracingSettings | undefined {
+  try {
+    return tracingSettings(env)
+  } catch (error) {
+    if (!(error instanceof TracingSettingsError)) throw error
+    for (const problem of error.problems) stderr.write(`${problem}\n`)
+    throw new CommanderError(2, 'peage.environment', error.message)
+  }
 }
 
 function firstSignal(): Promise<string> {

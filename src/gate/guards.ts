@@ -5,6 +5,7 @@ import type { Identity, KnownUser } from '../identity/identity.ts'
 import type { Decisions, GuardDecisions } from '../metrics/tallies.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { GuardNo, RequestTrace } from '../tracing/tracing.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Arrival } from './arrival.ts'
 import type { Authenticate } from './authenticate.ts'
@@ -40,9 +41,9 @@ export interface Asking {
   onIdentity(identity: Identity): void
   /**
    * Told which guard decides now: the one before has let it through, and what is thrown is this one's. Nothing where
-   * it is none of those that are counted.
+   * it is none of those that are counted. @param name of the guard
    */
-  onGuard(decisions: Decisions | undefined): void
+  onGuard(decisions: Decisions | undefined, name?: GuardName): void
   /** Told where the client stands with the route's rate limit, where there is one: its answer says so. */
   onRate(fields: Readonly<Record<string, string>>): void
   /** Whether the client has left: no use is spent for nobody. */
@@ -88,7 +89,7 @@ export function createGuards({
   }
 
   function onGuard(asking: Asking, name: GuardName): void {
-    asking.onGuard(decides[name](asking.route) ? decisions[name] : undefined)
+    asking.onGuard(decides[name](asking.route) ? decisions[name] : undefined, name)
   }
 }
 
@@ -96,34 +97,41 @@ export function createGuards({
  * The guards of an endpoint of ours: who calls, and whether the plan fits.
  * @throws Refusal by the first guard that says no; StorageError where the store fails
  */
-export type OwnGuards = (arrival: Arrival, plans: readonly Plan[] | undefined) => Promise<KnownUser>
+export type OwnGuards = (
+  arrival: Arrival,
+  plans: readonly Plan[] | undefined,
+  trace?: Pick<RequestTrace, 'onGuard' | 'onGuardNo'>,
+) => Promise<KnownUser>
 
 export function createOwnGuards(authenticate: Authenticate, decisions: GuardDecisions): OwnGuards {
-  return async (arrival, plans) => {
+  return async (arrival, plans, trace) => {
     let deciding = decisions.authenticate
     try {
+      trace?.onGuard('authenticate')
       const identity = await authenticate(arrival, { auth: 'required' })
       deciding.pass += 1
       deciding = decisions.plan
+      trace?.onGuard(plans && 'plan')
       // Only routes have a limit of their own.
       requirePlan(identity as Limited, { plans })
       if (plans !== undefined) deciding.pass += 1
       if (identity.kind !== 'user')
         throw new Error('nobody in particular came through a guard that lets none through')
+      trace?.onGuard(undefined)
       return identity
     } catch (thrown) {
-      countNo(deciding, thrown)
+      trace?.onGuardNo(countNo(deciding, thrown), thrown)
       throw thrown
     }
   }
 }
 
 /** A guard’s no, in its count: where a store failed it is none of its own, and a client that left was told none. */
-export function countNo(decisions: Decisions, thrown: unknown): void {
-  if (thrown instanceof ClientGone) return
-  const isDecided = thrown instanceof Refusal && !storeFailed.has(thrown.code)
-  if (isDecided) decisions.refuse += 1
-  else decisions.error += 1
+export function countNo(decisions: Decisions, thrown: unknown): GuardNo {
+  if (thrown instanceof ClientGone) return 'client_gone'
+  const no = thrown instanceof Refusal && !storeFailed.has(thrown.code) ? 'refuse' : 'error'
+  decisions[no] += 1
+  return no
 }
 
 const storeFailed: ReadonlySet<string> = new Set(['key_check_failed', 'service_unavailable'])

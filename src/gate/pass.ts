@@ -1,6 +1,7 @@
 // Lets a request through to its upstream: only one that was counted, which the type of its identity tells.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Assertions } from '../identity/assertions.ts'
+import type { RequestTrace } from '../tracing/tracing.ts'
 import { type Forwarding, forward } from '../upstream/forward.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { WebSocketAsked } from '../upstream/web-socket.ts'
@@ -10,7 +11,7 @@ import type { Counted } from './count-daily-use.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { Route } from './route.ts'
 import type { Target } from './target.ts'
-import { upstreamFields } from './upstream-fields.ts'
+import { isToldOfTrace, upstreamFields } from './upstream-fields.ts'
 import { bearerPrefix, offeredProtocols } from './web-socket.ts'
 
 interface Passing extends Pick<Forwarding, 'observer'> {
@@ -22,6 +23,7 @@ interface Passing extends Pick<Forwarding, 'observer'> {
   identity: Counted
   /** Fields that the answer carries whoever gives it. */
   answer: Readonly<Record<string, string>> | undefined
+  trace: RequestTrace | undefined
 }
 
 /** What becomes of it is the observer's to hear. */
@@ -51,7 +53,7 @@ export function createPass(
   }
 
   function send(passing: Passing, assertion: string | undefined): void {
-    const { request, response, arrival, route, target, identity, answer, observer } = passing
+    const { request, response, arrival, route, target, identity, answer, trace, observer } = passing
     const upstream = upstreams.get(route.upstream)
     forward({
       request,
@@ -59,7 +61,7 @@ export function createPass(
       upstream,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
-      fields: upstreamFields({ request, arrival, route, target, identity, assertion }),
+      fields: upstreamFields({ request, arrival, route, target, identity, assertion, trace }),
       hasBody: arrival.hasBody,
       responseTimeout: route.timeout ?? upstream.timeouts.response,
       maxBody: route.max_body,
@@ -69,6 +71,7 @@ export function createPass(
       onEventStream: end => openStreams.add({ kind: 'event_stream', identity, plans: route.plans, end }),
       webSocket: arrival.wantsWebSocket ? webSocketOf(passing) : undefined,
       expectsContinue: arrival.expectsContinue,
+      trace: trace?.forwardTo(route.upstream, isToldOfTrace(route)),
       observer,
     })
   }

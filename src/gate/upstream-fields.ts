@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { canonicalName } from '../config/field-names.ts'
 import type { Identity } from '../identity/identity.ts'
+import type { RequestTrace } from '../tracing/tracing.ts'
 import type { Arrival } from './arrival.ts'
 import { plainAddress } from './client-address.ts'
 import { isOurKey, isOurToken } from './credential.ts'
@@ -18,13 +19,19 @@ interface Passing {
   identity: Identity
   /** Who calls, signed, where the route asks for it. */
   assertion?: string | undefined
+  /** Its upstream is told of it, and not of the client's place in it. */
+  trace?: Pick<RequestTrace, 'isContinued'> | undefined
 }
 
-/** @returns names and values in turn, as undici and node:http take them; Host first, for `forward` to fill in */
+/**
+ * @returns names and values in turn, as undici and node:http take them; Host first, and `traceparent` next where the
+ * upstream is told of the trace, both for `forward` to fill in
+ */
 export function upstreamFields(passing: Passing): string[] {
-  const { request, arrival, route } = passing
+  const { request, arrival, route, trace } = passing
   const named = connectionOptions(request)
   const fields: string[] = ['host', unknownYet]
+  if (trace !== undefined && isToldOfTrace(route)) fields.push('traceparent', unknownYet)
   addIdentity(fields, passing)
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
@@ -46,8 +53,18 @@ export function upstreamFields(passing: Passing): string[] {
     }
   }
   addOwn(fields, passing, proxied)
-  return rules === undefined ? fields : without(rules.remove, fields, ours)
+  const kept = rules === undefined ? fields : without(rules.remove, fields, ours)
+  return trace === undefined ? kept : without(trace.isContinued ? ofParent : ofTrace, kept, ours)
 }
+
+/** Unless its rules remove the field, or set it: a service of somebody else's need not know. */
+export function isToldOfTrace({ requestRules }: Route): boolean {
+  return requestRules?.remove.has('traceparent') !== true
+}
+
+/** What the client says of its trace; all of it is void where it does not say its own place in it. */
+const ofParent = new Set(['traceparent'])
+const ofTrace = new Set(['traceparent', 'tracestate'])
 
 /** What `Connection` can name away: neither who calls nor what frames the body, and none of ours. */
 const mayBeNamed = new Set<FieldKind>(['pass', 'authorization', 'x-api-key', 'sec-websocket-protocol'])

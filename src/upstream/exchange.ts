@@ -5,6 +5,7 @@ import { observe } from '../metrics/durations.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
 import { linger } from '../refusals/linger.ts'
 import type { Refusal } from '../refusals/refusal.ts'
+import type { TrySpan } from '../tracing/tracing.ts'
 import { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
 import { createBehindPoll } from './behind-poll.ts'
@@ -27,7 +28,8 @@ export function exchange(forwarding: Forwarding, target: Target, retries: number
   const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
   const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
   fields[1] = forwarding.host ?? target.host
-  const handler = new Exchange(forwarding, target, retries, again, body)
+  const span = forwarding.trace && beginSpan(forwarding, target, retries)
+  const handler = new Exchange(forwarding, target, retries, again, body, span)
   const options = {
     origin: target.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
@@ -46,6 +48,17 @@ export function exchange(forwarding: Forwarding, target: Target, retries: number
   }
 }
 
+function beginSpan(
+  { trace, request, path, fields, upstream }: Forwarding,
+  { origin }: Target,
+  retries: number,
+) {
+  const resent = upstream.retries - retries
+  const span = trace?.begin({ method: request.method ?? '', origin, path, resent })
+  if (span?.traceparent !== undefined) fields[3] = span.traceparent
+  return span
+}
+
 const sendHeadSoon = createBehindPoll((exchange: Exchange) => exchange.sendHead())
 
 /**
@@ -58,6 +71,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #retries: number
   readonly #again: Again
   readonly #body: RequestBody | null
+  readonly #span: TrySpan | undefined
   #try: Try | undefined
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
@@ -75,12 +89,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     retries: number,
     again: Again,
     body: RequestBody | null,
+    span: TrySpan | undefined,
   ) {
     this.#forwarding = forwarding
     this.#target = target
     this.#retries = retries
     this.#again = again
     this.#body = body
+    this.#span = span
     this.#try = target.begin?.()
     forwarding.response.on('close', this.#onClientClose)
   }
@@ -102,6 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       return true
     }
     this.#settle('answered')
+    this.#span?.onStatus(status)
     const { request, response, requestId, answerRules, onEventStream } = this.#forwarding
     const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304
     const fields = answerFields(raw, requestId, answerRules, hasBody && response.useChunkedEncodingByDefault)
@@ -143,6 +160,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       return
     }
     this.#settle('answered')
+    this.#span?.onStatus(101)
     this.#end('open')
   }
 
@@ -206,8 +224,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     const failure = failureOf(error, this.#abort !== undefined)
     this.#settle(failure ?? 'left')
     if (error instanceof ClientGone || response.destroyed) this.#end(new ClientGone())
-    else if (failure !== undefined && this.#isRepeatable(error, failure)) this.#end('unanswered')
-    else this.#end(refusalFor(error))
+    else if (failure !== undefined && this.#isRepeatable(error, failure)) this.#end('unanswered', error)
+    else this.#end(refusalFor(error), error)
     this.#abort?.()
   }
 
@@ -229,8 +247,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     return failure === 'unreachable' ? upstream.targets.length > 1 : !isTimeout(error)
   }
 
-  #end(how: Outcome | 'open' | 'unanswered' | Refusal | ClientGone): void {
+  /** @param error that ended it, where one did */
+  #end(how: Outcome | 'open' | 'unanswered' | Refusal | ClientGone, error?: Error): void {
     this.#isOver = true
+    this.#span?.end(how instanceof ClientGone ? 'client_gone' : (error ?? how))
     this.#forget?.()
     const { request, response, observer } = this.#forwarding
     response.off('close', this.#onClientClose)

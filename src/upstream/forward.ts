@@ -1,6 +1,7 @@
 // Sends one request on and streams its answer back, with back-pressure both ways and nothing buffered whole.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ClientGone } from '../refusals/client-gone.ts'
+import type { UpstreamTrace } from '../tracing/tracing.ts'
 import type { AnswerRules } from './answer-fields.ts'
 import { exchange } from './exchange.ts'
 import type { Slots } from './slots.ts'
@@ -14,7 +15,10 @@ export interface Forwarding {
   readonly upstream: Upstream
   /** Path and query as the upstream is sent them. */
   readonly path: string
-  /** Names and values in turn; Host's comes first, and is that of the target in the end. */
+  /**
+   * Names and values in turn; Host's comes first, and is that of the target in the end. `traceparent` comes next where
+   * `trace` has one to tell, and is that of the try.
+   */
   readonly fields: string[]
   /** Host's value where it is not to be the target's. */
   readonly host?: string | undefined
@@ -34,6 +38,8 @@ export interface Forwarding {
   readonly expectsContinue: boolean
   /** Where the client asks for a WebSocket: the upstream is asked for one too. */
   readonly webSocket?: WebSocketAsked | undefined
+  /** Nothing where there are no traces. */
+  readonly trace?: UpstreamTrace | undefined
   readonly observer: Observer
 }
 

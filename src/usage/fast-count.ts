@@ -25,17 +25,23 @@ export function createFastCount(keyValue: KeyValue): FastCount {
   }
 }
 
-const RESERVE = defineScript(`
+const RESERVE = defineScript(
+  'reserve_use',
+  `
 if tonumber(redis.call('get', KEYS[1]) or '0') >= tonumber(ARGV[1]) then
   return 0
 end
 redis.call('incr', KEYS[1])
 redis.call('expireat', KEYS[1], ARGV[2])
 return 1
-`)
+`,
+)
 
-const SET = defineScript(`
+const SET = defineScript(
+  'set_uses',
+  `
 redis.call('set', KEYS[1], ARGV[1])
 redis.call('expireat', KEYS[1], ARGV[2])
 return 1
-`)
+`,
+)

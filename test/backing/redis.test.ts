@@ -8,7 +8,7 @@ import { openRedis, type RedisAddress, type RedisHooks } from '../../src/backing
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
 
-const COUNT = defineScript("return redis.call('incrby', KEYS[1], ARGV[1])")
+const COUNT = defineScript('count', "return redis.call('incrby', KEYS[1], ARGV[1])")
 const opened: KeyValue[] = []
 
 function open(address: RedisAddress, hooks?: RedisHooks): KeyValue {

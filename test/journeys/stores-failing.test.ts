@@ -1,6 +1,6 @@
 // CONTRACT §4, "Counting" and "Storage down": what a gateway answers while its stores fail, through real requests.
-import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { defineScript } from '../../src/backing/key-value.ts'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
@@ -48,8 +48,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       expect(record).toEqual({ daily_usage: 1, last_usage_date: today() })
     }
     const nothing = async () => {}
-    const script = (lua: string, key: string) =>
-      keyValue().run({ lua, sha: createHash('sha1').update(lua).digest('hex') }, key, [])
+    const script = (lua: string, key: string) => keyValue().run(defineScript('of a test', lua), key, [])
 
     it('Redis wiped between two uses grants no second one', async () => {
       await firstPassesSecondDoesNot(nothing, async () => {

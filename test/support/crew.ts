@@ -18,6 +18,7 @@ export interface CrewSettings {
   server?: string
   workers?: number
   port?: number
+  env?: Record<string, string>
 }
 
 export interface Crew extends Program {
@@ -33,7 +34,7 @@ export const adminToken = 'a-token-for-operators-0123456789'
 
 export async function startCrew(settings: CrewSettings): Promise<Crew> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
-  const program = await startProgram(await writeCrewFile(folder, settings))
+  const program = await startProgram(await writeCrewFile(folder, settings), settings.env)
   const { child, admin } = program
   return {
     ...program,

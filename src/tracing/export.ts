@@ -1,0 +1,82 @@
+// Where spans go: OpenTelemetry's batches, over OTLP/HTTP as JSON. A collector that is away costs spans, and one warning.
+import { randomUUID } from 'node:crypto'
+import { DiagLogLevel, diag, type Tracer } from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources'
+import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base'
+import type { Logger } from 'pino'
+
+type Log = Pick<Logger, 'info' | 'warn'>
+
+/** Milliseconds between two of the SDK's own warnings: it has one for every batch. */
+const quiet = 60_000
+
+export function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
+  let isAway = false
+  let isSettingUp = true
+  let lastWarned = Number.NEGATIVE_INFINITY
+  const warn = (...words: unknown[]) => {
+    const now = performance.now()
+    // What is dropped while the collector is away was said.
+    if (!isSettingUp && (isAway || now - lastWarned < quiet)) return
+    if (!isSettingUp) lastWarned = now
+    logger.warn({ reason: words.join(' ') }, 'OpenTelemetry')
+  }
+  const ignore = () => {}
+  const onError = (...words: unknown[]) => isSettingUp && warn(...words)
+  const words = { error: onError, warn, info: ignore, debug: ignore, verbose: ignore }
+  diag.setLogger(words, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
+
+  const exporter = watched(new OTLPTraceExporter(), failure => {
+    if (isAway === (failure !== undefined)) return
+    isAway = !isAway
+    if (isAway) logger.warn({ reason: failure }, 'traces cannot be sent: spans are dropped')
+    else logger.info({}, 'traces are sent again')
+  })
+  const provider = new BasicTracerProvider({
+    resource: resourceOf(version),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  })
+  isSettingUp = false
+  return {
+    tracer: provider.getTracer('peage', version),
+    shutdown: () => provider.shutdown().catch(ignore),
+  }
+}
+
+/** @param onResult of each batch: why it failed, or nothing */
+function watched(exporter: SpanExporter, onResult: (failure: string | undefined) => void): SpanExporter {
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, result => {
+        onResult(result.code === 0 ? undefined : reasonOf(result.error))
+        done(result)
+      }),
+    shutdown: () => exporter.shutdown(),
+  }
+}
+
+/** An answer's status, or a connection's failure; never what the collector wrote. */
+function reasonOf(error: (Error & { code?: unknown }) | undefined): string {
+  const words = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
+  return words.length === 0 ? 'no answer that the collector took them' : words.join(' ')
+}
+
+/** The environment has the last word. */
+function resourceOf(version: string) {
+  const own = resourceFromAttributes({
+    'service.name': 'peage',
+    'service.version': version,
+    // Of each process: workers and replicas are told apart by it.
+    'service.instance.id': randomUUID(),
+    'process.pid': process.pid,
+  })
+  return defaultResource()
+    .merge(own)
+    .merge(detectResources({ detectors: [envDetector] }))
+}

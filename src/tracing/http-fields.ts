@@ -1,0 +1,54 @@
+// What spans say of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that could be a secret.
+import type { IncomingMessage } from 'node:http'
+import type { Attributes } from '@opentelemetry/api'
+import type { Arrival, Door } from '../gate/arrival.ts'
+import { loggablePath } from '../wire/loggable-path.ts'
+
+const methods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'CONNECT',
+  'TRACE',
+])
+
+/** @param template where there is one */
+export function nameOf(method: string, template: string | undefined): string {
+  const verb = methods.has(method) ? method : 'HTTP'
+  return template === undefined ? verb : `${verb} ${template}`
+}
+
+export function methodFields(method: string): Attributes {
+  return methods.has(method)
+    ? { 'http.request.method': method }
+    : { 'http.request.method': '_OTHER', 'http.request.method_original': method }
+}
+
+/** The declared path, or the own endpoint's: what a client wrote is none. */
+export function templateOf(door: Door): string | undefined {
+  if (door.kind === 'own') return door.path
+  return door.kind === 'preflight' ? undefined : door.route?.path
+}
+
+export function receivedFields(
+  request: IncomingMessage,
+  { requestId, client, host, door }: Arrival,
+  template: string | undefined,
+): Attributes {
+  const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(host) ?? []
+  return {
+    'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
+    'url.path': loggablePath(request.url ?? ''),
+    'client.address': client,
+    'network.protocol.version': request.httpVersion,
+    'peage.request_id': requestId,
+    ...(template === undefined ? {} : { 'http.route': template }),
+    ...(door.kind === 'route' ? { 'peage.route': door.route.name } : {}),
+    ...(name ? { 'server.address': name } : {}),
+    ...(port ? { 'server.port': Number(port) } : {}),
+  }
+}

@@ -1,0 +1,96 @@
+// Whether there are traces, by OpenTelemetry's standard variables. What is said here is what its SDK would leave unsaid.
+
+type Env = Readonly<Record<string, string | undefined>>
+
+export interface TracingSettings {
+  /** Where they are sent, without what may be secret in it. */
+  readonly endpoint: string
+  /** What works, though not as it is written. */
+  readonly warnings: readonly string[]
+}
+
+/** What a variable holds that could not work, a sentence each. */
+export class TracingSettingsError extends Error {
+  override readonly name = 'TracingSettingsError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('; '))
+    this.problems = problems
+  }
+}
+
+/**
+ * @returns nothing where traces are off: no endpoint and no `OTEL_TRACES_EXPORTER=otlp`, or switched off
+ * @throws TracingSettingsError
+ */
+export function tracingSettings(env: Env): TracingSettings | undefined {
+  // Empty is as good as absent (OpenTelemetry, "Environment Variable Specification").
+  const get = (name: string) => env[name]?.trim() || undefined
+  const specific = (name: string) => {
+    const key = get(`OTEL_EXPORTER_OTLP_TRACES_${name}`)
+      ? 'OTEL_EXPORTER_OTLP_TRACES_'
+      : 'OTEL_EXPORTER_OTLP_'
+    return { key: key + name, value: get(key + name) }
+  }
+  const exporter = get('OTEL_TRACES_EXPORTER')
+  const endpoint = specific('ENDPOINT')
+  if (get('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return undefined
+  if (exporter === undefined && endpoint.value === undefined) return undefined
+
+  const problems: string[] = []
+  const warnings: string[] = []
+  if (exporter !== undefined && exporter !== 'otlp') {
+    problems.push(`OTEL_TRACES_EXPORTER: ${exporter} is not there; otlp and none are`)
+  }
+  const protocol = specific('PROTOCOL')
+  if (protocol.value === 'http/protobuf') {
+    warnings.push(`${protocol.key}: traces are sent as http/json, which collectors take at the same address`)
+  } else if (protocol.value !== undefined && protocol.value !== 'http/json') {
+    problems.push(
+      `${protocol.key}: ${protocol.value} is not spoken; make it http/json, and the endpoint the collector’s for OTLP over HTTP (port 4318)`,
+    )
+  }
+  const url = urlOf(endpoint.value ?? 'http://localhost:4318')
+  if (url === undefined) problems.push(`${endpoint.key}: not an http:// or https:// URL`)
+  if (!isReadable(get('OTEL_RESOURCE_ATTRIBUTES'))) {
+    warnings.push('OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded')
+  }
+  problems.push(...samplerProblems(get('OTEL_TRACES_SAMPLER'), get('OTEL_TRACES_SAMPLER_ARG')))
+  if (url === undefined || problems.length > 0) throw new TracingSettingsError(problems)
+
+  const isWhole = endpoint.key === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
+  const path = isWhole ? url.pathname : `${url.pathname.replace(/\/$/, '')}/v1/traces`
+  return { endpoint: url.origin + path, warnings }
+}
+
+function urlOf(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
+}
+
+/** The SDK takes all of them or, without a word, none. */
+function isReadable(attributes = ''): boolean {
+  try {
+    return attributes
+      .split(',')
+      .filter(pair => pair.trim() !== '')
+      .every(pair => /^[^=]*[^=\s][^=]*=[^=]*$/.test(decodeURIComponent(pair) && pair))
+  } catch {
+    return false
+  }
+}
+
+const ratios = ['traceidratio', 'parentbased_traceidratio']
+const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
+
+/** The SDK would go on with all of them, which is what somebody who names a sampler does not want. */
+function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
+  if (sampler === undefined) return []
+  if (!samplers.includes(sampler)) {
+    return [`OTEL_TRACES_SAMPLER: ${sampler} is not there; ${samplers.join(', ')} are`]
+  }
+  if (!ratios.includes(sampler) || argument === undefined) return []
+  const ratio = Number(argument)
+  return ratio >= 0 && ratio <= 1 ? [] : ['OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1']
+}

@@ -1,0 +1,30 @@
+// A statement's summary: what it does to which tables (`db.query.summary`), for names of spans that are few.
+
+/** Of a statement that writes, its writes; else what it reads first. `update users` → `UPDATE users`. */
+export function summaryOf(text: string): string {
+  const known = summaries.get(text)
+  if (known !== undefined) return known
+  const summary = summarize(text)
+  // All texts are constants of the program; should that change, they must not stay.
+  if (summaries.size >= 500) summaries.clear()
+  summaries.set(text, summary)
+  return summary
+}
+
+const summaries = new Map<string, string>()
+
+// Not the locks and conflicts that end in the same word: `for update`, `for no key update`, `do update`.
+const writes = /(?<!\b(?:for|key|do) )\b(insert into|update|delete from|lock table) ([a-z_]+)/g
+
+function summarize(text: string): string {
+  const flat = text.replace(/\s+/g, ' ').trim().toLowerCase()
+  const found = [...flat.matchAll(writes)].map(([, verb = '', table]) => `${firstOf(verb)} ${table}`)
+  if (found.length > 0) return found.join(' ')
+  const [, table] = /\bfrom ([a-z_]+)/.exec(flat) ?? []
+  const verb = flat.startsWith('with ') ? 'SELECT' : firstOf(flat)
+  return table === undefined ? verb : `${verb} ${table}`
+}
+
+function firstOf(words: string): string {
+  return (words.split(' ', 1)[0] ?? '').toUpperCase()
+}

@@ -1,0 +1,30 @@
+// The `traceparent` field, read and written (W3C Trace Context §3.2).
+import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
+
+/**
+ * @param traceparent @param tracestate as node:http gives them: of a field that came twice the values are joined, and
+ * two of the former are none
+ * @returns nothing where it is malformed: the trace begins here then
+ */
+export function readParent(
+  traceparent: string | string[] | undefined,
+  tracestate: string | string[] | undefined,
+): SpanContext | undefined {
+  if (typeof traceparent !== 'string') return undefined
+  const [, version, traceId = '', spanId = '', flags = '', more] = syntax.exec(traceparent) ?? []
+  // Later versions may have more members (§3.2.4).
+  if (version === undefined || (version === '00' && more !== undefined)) return undefined
+  return {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(typeof tracestate === 'string' ? { traceState: createTraceState(tracestate) } : {}),
+  }
+}
+
+const syntax = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+
+export function writeParent({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`
+}

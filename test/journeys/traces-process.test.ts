@@ -1,0 +1,230 @@
+// Traces and the process: off unless asked for, never in a request's way, sent before it ends, by every worker.
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { type Collector, startCollector } from '../support/collector.ts'
+import { type Crew, startCrew } from '../support/crew.ts'
+import type { Stores } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { runProgram } from '../support/program.ts'
+import { describeWithServices } from '../support/services.ts'
+import { services } from '../support/setups.ts'
+import { startTraced, type Traced } from '../support/traced.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+let upstream: Upstream
+let collector: Collector
+let traced: Traced | undefined
+beforeAll(async () => {
+  upstream = await startUpstream()
+})
+beforeEach(async () => {
+  collector = await startCollector()
+  upstream.received.length = 0
+  upstream.answer = undefined
+})
+afterEach(async () => {
+  await traced?.stop()
+  traced = undefined
+  await collector.close()
+})
+afterAll(() => upstream?.close())
+
+async function start(env: Record<string, string> = {}, told: Collector | undefined = collector) {
+  traced = await startTraced(told, { routes: routes(upstream.url), env })
+  return traced
+}
+
+const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+const tell = (name: string) => traced?.lines.filter(line => line.includes(name)) ?? []
+
+describe('traces', () => {
+  it.each([
+    ['nothing set', {}, false],
+    ['an endpoint and OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, true],
+    ['an endpoint and no exporter', { OTEL_TRACES_EXPORTER: 'none' }, true],
+  ])('are off with %s: nothing is loaded or sent, and traceparent passes', async (_, env, isTold) => {
+    const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
+    const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold ? collector : undefined)
+    for (const traceparent of [parent, 'malformed']) {
+      await call(loaded.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
+      expect(upstream.received.at(-1)?.headers).toMatchObject({ traceparent, tracestate: 'a=1' })
+    }
+    await expect.poll(() => tell('"msg":"request"')).toHaveLength(2)
+    expect(tell('trace_id')).toEqual([])
+    loaded.child.kill('SIGTERM')
+    expect(await loaded.ended).toBe(0)
+    expect(readFileSync(join(folder, 'loaded'), 'utf8')).not.toContain('sdk-trace')
+    expect(collector.received).toEqual([])
+    await rm(folder, { recursive: true })
+  })
+
+  it('are loaded where they are on', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
+    const loaded = await start(noting(join(folder, 'loaded')))
+    loaded.child.kill('SIGTERM')
+    await loaded.ended
+    expect(readFileSync(join(folder, 'loaded'), 'utf8')).toContain('sdk-trace')
+    await rm(folder, { recursive: true })
+  })
+
+  it('go where and as the variables say', async () => {
+    const told = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/mine`,
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=one,authorization=Bearer%20collector-token',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_SERVICE_NAME: 'toll',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.instance.id=this-one',
+    })
+    await told.ask('GET', '/public/x')
+    expect(collector.received[0]).toMatchObject({
+      url: '/mine',
+      headers: {
+        'content-type': 'application/json',
+        'x-tenant': 'one',
+        authorization: 'Bearer collector-token',
+      },
+    })
+    expect(collector.spans[0]?.resource).toMatchObject({
+      'service.name': 'toll',
+      'service.instance.id': 'this-one',
+      'deployment.environment.name': 'test',
+    })
+    expect(tell('traces are sent').map(line => JSON.parse(line).msg)).toEqual([
+      'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors take at the same address',
+      'traces are sent',
+    ])
+    expect(told.lines.join('\n')).not.toContain('collector-token')
+  })
+
+  it('follow the sampler', async () => {
+    const { url, ask } = await start({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' })
+    await call(url, 'GET', '/public/alone')
+    expect(upstream.received.at(-1)?.headers.traceparent).toMatch(/-00$/)
+    await ask('GET', '/public/sampled')
+    expect(collector.spans.map(span => span.attributes['url.path'])).not.toContain('/public/alone')
+  })
+
+  it('that could not work keep it from starting, in a sentence each', async () => {
+    const { file } = await start({}, undefined)
+    const env = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
+    const { code, stderr } = await runProgram(['start', '-c', file], dirname(file), env)
+    expect([code, stderr.split('\n')]).toEqual([
+      2,
+      [
+        'OTEL_TRACES_EXPORTER: zipkin is not there; otlp and none are',
+        expect.stringMatching(/^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken; make it http\/json/),
+        '',
+      ],
+    ])
+  })
+
+  it('are not made by commands', async () => {
+    const { file } = await start({}, undefined)
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '1' }
+    expect((await runProgram(['check', '-c', file], dirname(file), env)).code).toBe(0)
+    expect((await runProgram(['explain', 'GET', '/public/x', '-c', file], dirname(file), env)).code).toBe(0)
+    expect(collector.received).toEqual([])
+  })
+
+  it('wait for no collector: one that is away costs one warning, and is told of when it is back', async () => {
+    collector.status = 400
+    const { ask, url, lines } = await start({
+      OTEL_BSP_MAX_QUEUE_SIZE: '8',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4',
+    })
+    for (let round = 0; round < 5; round++) {
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => call(url, 'GET', '/public/x').then(({ status }) => status)),
+      )
+      expect(new Set(answers)).toEqual(new Set([200]))
+    }
+    await expect.poll(() => collector.received.length).toBeGreaterThan(3)
+    expect(tell('traces cannot be sent')).toHaveLength(1)
+    expect(JSON.parse(String(tell('traces cannot be sent')[0]))).toMatchObject({
+      level: 40,
+      reason: '400 Bad Request',
+    })
+    expect(lines.filter(line => JSON.parse(line).level > 30)).toHaveLength(1)
+    collector.status = 200
+    await ask('GET', '/public/x')
+    await expect.poll(() => tell('traces are sent again')).toHaveLength(1)
+  })
+
+  it('that nobody takes do not hold up the end', async () => {
+    const { url, child, ended } = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+    })
+    expect((await call(url, 'GET', '/public/x')).status).toBe(200)
+    const asked = performance.now()
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+    expect(performance.now() - asked).toBeLessThan(4_500)
+  })
+
+  it('are all sent before the process ends, that of a request which the drain waited for too', async () => {
+    const { url, child, ended } = await start({ OTEL_BSP_SCHEDULE_DELAY: '60000' })
+    for (let i = 0; i < 20; i++) await call(url, 'GET', `/public/${i}`)
+    const arrived = new Promise<() => void>(resolve => {
+      upstream.answer = (_request, response) => resolve(() => response.end())
+    })
+    const late = call(url, 'GET', '/public/late')
+    const release = await arrived
+    expect(collector.received).toEqual([])
+    child.kill('SIGTERM')
+    await expect.poll(() => tell('"draining"')).toHaveLength(1)
+    release()
+    await late
+    expect(await ended).toBe(0)
+    const paths = collector.spans
+      .filter(span => span.kind === 'server')
+      .map(span => span.attributes['url.path'])
+    expect(paths).toHaveLength(21)
+    expect(paths).toContain('/public/late')
+  })
+})
+
+describeWithServices('workers', () => {
+  let stores: Stores
+  let crew: Crew
+  beforeAll(async () => {
+    stores = await services.open()
+  })
+  afterAll(async () => {
+    await crew?.stop()
+    await services.drop(stores)
+  })
+
+  it('each send their own, and say which they are', async () => {
+    crew = await startCrew({
+      stores,
+      routes: routes(upstream.url),
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '60000' },
+    })
+    const pids = crew.pids()
+    // A connection each: they are handed out in turn.
+    for (let i = 0; i < 4; i++) {
+      await call(crew.url, 'GET', '/public/x', { headers: { connection: 'close' } })
+    }
+    crew.child.kill('SIGTERM')
+    expect(await crew.ended).toBe(0)
+    const resources = collector.spans.map(span => span.resource)
+    expect(new Set(resources.map(resource => resource['process.pid']))).toEqual(new Set(pids))
+    expect(new Set(resources.map(resource => resource['service.instance.id'])).size).toBe(2)
+    expect(crew.lines.filter(line => line.includes('"traces are sent"'))).toHaveLength(1)
+  })
+})
+
+/** Has a process write down what it had loaded when it ends. */
+function noting(file: string): Record<string, string> {
+  const code = `import { createRequire } from 'node:module'
+import { writeFileSync } from 'node:fs'
+const { cache } = createRequire('/')
+process.on('exit', () => writeFileSync(${JSON.stringify(file)}, Object.keys(cache).join('\\n')))`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
+}

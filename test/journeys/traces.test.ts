@@ -1,0 +1,363 @@
+// OpenTelemetry traces, as a collector receives them: what each request's spans are, and what never stands in them.
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { type Collector, startCollector } from '../support/collector.ts'
+import type { Stores } from '../support/gateway.ts'
+import { routes } from '../support/journey.ts'
+import { alone, describeOverSetups } from '../support/setups.ts'
+import { adminToken, password, spanOf, startTraced, type Traced, treeOf } from '../support/traced.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
+
+describeOverSetups('a gateway that traces', setup => {
+  let stores: Stores
+  let upstream: Upstream
+  let sockets: WebSocketUpstream
+  let collector: Collector
+  let traced: Traced
+  const hasRedis = setup !== alone
+  beforeAll(async () => {
+    ;[stores, upstream, sockets, collector] = await Promise.all([
+      setup.open(),
+      startUpstream(),
+      startWebSocketUpstream(),
+      startCollector(),
+    ])
+    traced = await startTraced(collector, { stores, routes: withMore(upstream.url, sockets.url) })
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+    upstream.answer = undefined
+  })
+  afterAll(async () => {
+    await traced?.stop()
+    await Promise.all([upstream, sockets, collector].map(server => server?.close()))
+    if (stores !== undefined) await setup.drop(stores)
+  })
+
+  it('a guarded request has spans of its guard, of what that read, and of its upstream', async () => {
+    const { access } = await traced.newUser()
+    const first = await traced.ask('GET', '/any/1?token=secret', { token: access })
+    expect(treeOf(first.spans, first.parent)).toEqual([
+      'server GET /any/*',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  client GET',
+    ])
+    expect(spanOf(first.spans, 'GET /any/*').attributes).toEqual({
+      'http.request.method': 'GET',
+      'http.route': '/any/*',
+      'http.response.status_code': 200,
+      'url.scheme': 'http',
+      'url.path': '/any/1',
+      'server.address': '127.0.0.1',
+      'server.port': Number(new URL(traced.url).port),
+      'client.address': '127.0.0.1',
+      'network.protocol.version': '1.1',
+      'peage.request_id': first.answer.headers.get('x-request-id'),
+      'peage.route': 'any',
+      'peage.decision': 'forwarded',
+      'peage.outcome': 'complete',
+    })
+    expect(spanOf(first.spans, 'guard authenticate').attributes).toEqual({
+      'peage.guard': 'authenticate',
+      'peage.guard.decision': 'pass',
+    })
+    expect(spanOf(first.spans, 'SELECT users').attributes).toEqual({
+      'db.system.name': 'postgresql',
+      'db.operation.name': 'SELECT',
+      'db.query.summary': 'SELECT users',
+    })
+    expect(spanOf(first.spans, 'GET').attributes).toEqual({
+      'http.request.method': 'GET',
+      'http.response.status_code': 200,
+      'server.address': '127.0.0.1',
+      'server.port': Number(new URL(upstream.url).port),
+      'url.full': `${upstream.url}/any/1`,
+      'network.protocol.version': '1.1',
+      'peage.upstream': 'echo',
+    })
+    expect(first.spans.filter(span => span.hasFailed)).toEqual([])
+
+    // The user is remembered now.
+    const { spans, parent } = await traced.ask('GET', '/any/2', { token: access })
+    expect(treeOf(spans, parent)).toEqual([
+      'server GET /any/*',
+      '  internal guard authenticate',
+      '  client GET',
+    ])
+  })
+
+  it('an admitted daily use shows what it was counted by, and a refused one that nothing was forwarded', async () => {
+    const { access } = await traced.newUser()
+    const admitted = await traced.ask('GET', '/courses/1', { token: access })
+    expect(treeOf(admitted.spans, admitted.parent)).toEqual([
+      'server GET /courses/*',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  internal guard free_daily',
+      ...(hasRedis ? ['    client EVALSHA reserve_use'] : []),
+      '    client UPDATE users',
+      '  client GET',
+    ])
+    if (hasRedis) {
+      expect(spanOf(admitted.spans, 'EVALSHA reserve_use').attributes).toEqual({
+        'db.system.name': 'redis',
+        'db.operation.name': 'EVALSHA',
+        'db.query.summary': 'EVALSHA reserve_use',
+      })
+    }
+    const refused = await traced.ask('GET', '/courses/2', { token: access })
+    expect(treeOf(refused.spans, refused.parent).filter(line => line.includes('client GET'))).toEqual([])
+    expect(spanOf(refused.spans, 'guard free_daily').attributes['peage.guard.decision']).toBe('refuse')
+    const request = spanOf(refused.spans, 'GET /courses/*')
+    expect(request.attributes).toMatchObject({
+      'peage.decision': 'daily_limit_reached',
+      'http.response.status_code': 429,
+    })
+    expect(request.hasFailed).toBe(false)
+  })
+
+  it('plan and rate limit are guards with spans too', async () => {
+    const { access } = await traced.newUser()
+    const { spans, parent } = await traced.ask('GET', '/rated', { token: access })
+    expect(treeOf(spans, parent)).toEqual([
+      'server GET /rated',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  internal guard rate_limit',
+      ...(hasRedis ? ['    client EVALSHA take_place'] : []),
+      '  internal guard plan',
+    ])
+    expect(spanOf(spans, 'guard rate_limit').attributes['peage.guard.decision']).toBe('pass')
+    expect(spanOf(spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
+  })
+
+  it('own endpoints have spans of what they asked the stores', async () => {
+    const { email, access } = await traced.newUser()
+    const login = await traced.ask('POST', '/api/v1/auth/login', { body: { email, password } })
+    const lines = treeOf(login.spans, login.parent)
+    expect(lines[0]).toBe('server POST /api/v1/auth/login')
+    expect(lines.filter(line => !line.includes('EVALSHA')).slice(1)).toEqual([
+      '  client SELECT users',
+      '  client INSERT refresh_tokens',
+    ])
+    expect(spanOf(login.spans, 'POST /api/v1/auth/login').attributes['peage.decision']).toBe('answered')
+
+    const pro = await traced.ask('POST', '/api/v1/user/api-token', { token: access })
+    expect(treeOf(pro.spans, pro.parent)).toEqual([
+      'server POST /api/v1/user/api-token',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  internal guard plan',
+    ])
+    expect(spanOf(pro.spans, 'guard plan').attributes['peage.guard.decision']).toBe('refuse')
+  })
+
+  it('what is asked of the stores later on is nobody’s: an open WebSocket’s checks are in no trace', async () => {
+    const { access } = await traced.newUser()
+    const traceId = randomBytes(16).toString('hex')
+    const client = await openWebSocket(`${traced.url}/ws`, {
+      token: access,
+      headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
+    })
+    client.socket.send('hello')
+    expect(await client.next()).toBe('hello')
+    // Long enough for the gateway to have looked after it.
+    await new Promise(resolve => setTimeout(resolve, 1_200))
+    client.socket.close()
+    await client.closed
+    const spans = await collector.trace(traceId)
+    expect(treeOf(spans, '00f067aa0ba902b7')).toEqual([
+      'server GET /ws',
+      '  internal guard authenticate',
+      '    client SELECT users',
+      '  client GET',
+    ])
+    const sent = spanOf(spans, 'GET')
+    expect(sent.attributes['http.response.status_code']).toBe(101)
+    expect(sockets.handshakes.at(-1)?.headers.traceparent).toBe(`00-${traceId}-${sent.spanId}-01`)
+  })
+
+  it('an upstream that is down fails its span and the request’s, with the reason on the former', async () => {
+    const { spans, answer } = await traced.ask('GET', '/down')
+    expect(answer.status).toBe(502)
+    expect(spanOf(spans, 'GET')).toMatchObject({
+      hasFailed: true,
+      attributes: { 'error.type': 'ECONNREFUSED', 'peage.upstream': 'nobody' },
+    })
+    expect(spanOf(spans, 'GET /down')).toMatchObject({
+      hasFailed: true,
+      attributes: { 'error.type': '502', 'peage.decision': 'upstream_unreachable' },
+    })
+  })
+
+  it('each try has a span, and the upstream is told of the one that it is', async () => {
+    const { spans, answer } = await traced.ask('GET', '/retried')
+    expect(answer.status).toBe(200)
+    const tries = spans.filter(span => span.name === 'GET')
+    expect(tries.map(span => [span.hasFailed, span.attributes['http.request.resend_count']])).toEqual([
+      [true, undefined],
+      [false, 1],
+    ])
+    expect(upstream.received.at(-1)?.headers.traceparent).toBe(
+      `00-${tries[1]?.traceId}-${tries[1]?.spanId}-01`,
+    )
+  })
+
+  it('an error status of an upstream fails its span; the request’s only from 500 on', async () => {
+    for (const [status, fails] of [
+      [404, false],
+      [503, true],
+    ] as const) {
+      upstream.answer = (_request, response) => response.writeHead(status).end()
+      const { spans } = await traced.ask('GET', '/public/x')
+      expect([spanOf(spans, 'GET').hasFailed, spanOf(spans, 'GET /public/*').hasFailed]).toEqual([
+        true,
+        fails,
+      ])
+    }
+  })
+
+  it('a request that came to no route has a name of few words, whatever was asked for', async () => {
+    const unknown = await traced.ask('GET', '/no/such/path')
+    expect(treeOf(unknown.spans, unknown.parent)).toEqual(['server GET'])
+    expect(unknown.spans[0]?.attributes).toMatchObject({ 'peage.decision': 'route_unknown' })
+    expect(unknown.spans[0]?.attributes).not.toHaveProperty('http.route')
+    const odd = await traced.ask('PROPFIND', '/public/x')
+    expect(treeOf(odd.spans, odd.parent)).toEqual(['server HTTP /public/*', '  client HTTP'])
+    expect(odd.spans[0]?.attributes).toMatchObject({
+      'http.request.method': '_OTHER',
+      'http.request.method_original': 'PROPFIND',
+    })
+  })
+
+  describe('onward', () => {
+    const sentOn = () => upstream.received.at(-1)?.rawHeaders ?? []
+    const valuesOf = (name: string) =>
+      sentOn().filter((_, i) => i % 2 === 1 && sentOn()[i - 1]?.toLowerCase() === name)
+
+    it('the upstream gets one traceparent, its own span’s, and the client’s tracestate', async () => {
+      const { spans } = await traced.ask('GET', '/public/x', { headers: { tracestate: 'a=1,b=2' } })
+      const sent = spanOf(spans, 'GET')
+      expect(valuesOf('traceparent')).toEqual([`00-${sent.traceId}-${sent.spanId}-01`])
+      expect(valuesOf('tracestate')).toEqual(['a=1,b=2'])
+      expect(sent.traceState).toBe('a=1,b=2')
+    })
+
+    it('without one the trace begins here', async () => {
+      const answer = await call(traced.url, 'GET', '/public/x')
+      const [, traceId = ''] = String(valuesOf('traceparent')[0]).split('-')
+      const spans = await collector.trace(traceId)
+      expect(treeOf(spans, '')).toEqual(['server GET /public/*', '  client GET'])
+      expect(spanOf(spans, 'GET /public/*').attributes['peage.request_id']).toBe(
+        answer.headers.get('x-request-id'),
+      )
+    })
+
+    it.each([
+      '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331',
+      '00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01',
+      '00-00000000000000000000000000000000-b7ad6b7169203331-01',
+      '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
+      'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more',
+      '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    ])('a malformed one (%s) is dropped with its tracestate', async traceparent => {
+      await call(traced.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
+      const [onward = '', ...more] = valuesOf('traceparent')
+      expect(more).toEqual([])
+      expect(onward).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
+      expect(onward.toLowerCase()).not.toContain('0af7651916cd43dd8448eb211c80319c')
+      expect(valuesOf('tracestate')).toEqual([])
+    })
+
+    it('a later version’s is read', async () => {
+      const traceId = randomBytes(16).toString('hex')
+      const traceparent = `01-${traceId}-b7ad6b7169203331-01-more`
+      await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
+      expect(treeOf(await collector.trace(traceId), 'b7ad6b7169203331')[0]).toBe('server GET /public/*')
+    })
+
+    it('what the client does not sample is not sampled here, and the upstream is told so', async () => {
+      const traceId = randomBytes(16).toString('hex')
+      const traceparent = `00-${traceId}-b7ad6b7169203331-00`
+      await call(traced.url, 'GET', '/public/x', { headers: { traceparent } })
+      expect(valuesOf('traceparent')[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
+      expect(valuesOf('traceparent')[0]).not.toBe(traceparent)
+      // One that came later has arrived.
+      await traced.ask('GET', '/public/x')
+      expect(collector.spans.filter(span => span.traceId === traceId)).toEqual([])
+    })
+
+    it('a route that removes the field tells its upstream nothing', async () => {
+      await traced.ask('GET', '/untold')
+      expect(valuesOf('traceparent')).toEqual([])
+    })
+  })
+
+  it('the access log has the ids', async () => {
+    const { spans } = await traced.ask('GET', '/public/logged')
+    const { traceId, spanId } = spanOf(spans, 'GET /public/*')
+    const line = () => traced.lines.find(one => one.includes('"/public/logged"'))
+    await expect.poll(line).toContain(`"trace_id":"${traceId}","span_id":"${spanId}"`)
+  })
+
+  it('every process says what it is', () => {
+    expect(collector.spans[0]?.resource).toMatchObject({
+      'service.name': 'peage',
+      'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      'process.pid': traced.child.pid,
+      'telemetry.sdk.language': 'nodejs',
+    })
+  })
+
+  it('no token, key, email, password, hash, cookie or query is sent to the collector', async () => {
+    const user = await traced.newUser()
+    const secrets = {
+      cookie: 'session=c0okie-secret',
+      'x-api-key': 'peage_k3y-secret',
+      authorization: 'Basic b4sic-secret',
+    }
+    await traced.ask('GET', '/any/x?key=qu3ry-secret', { token: user.access })
+    await traced.ask('GET', '/any/x?key=qu3ry-secret', { headers: secrets })
+    await traced.ask('GET', '/down?key=qu3ry-secret', { headers: secrets })
+    await traced.ask('GET', '/email', { token: user.access })
+    await traced.ask('POST', '/api/v1/auth/register', { body: { email: user.email, password } })
+    await traced.ask('POST', '/api/v1/auth/refresh', { body: { refresh_token: user.refresh } })
+    await traced.ask('POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } })
+    const sent = collector.received.map(({ body }) => body).join('\n')
+    expect(sent).toContain('/api/v1/auth/logout')
+    for (const secret of [
+      user.access,
+      user.refresh,
+      user.email,
+      '@example.com',
+      password,
+      adminToken,
+      'c0okie',
+      'k3y-secret',
+      'b4sic',
+      'qu3ry',
+      '$argon2',
+    ]) {
+      expect(sent).not.toContain(secret)
+    }
+  })
+})
+
+function withMore(upstream: string, sockets: string): string {
+  return routes(upstream)
+    .replace(
+      'upstreams:',
+      `upstreams:
+  app: { targets: ['${sockets}'] }
+  half: { targets: ['http://127.0.0.1:1', '${upstream}'], retries: 1 }`,
+    )
+    .concat(`  - { name: ws, path: /ws, upstream: app, websocket: true }
+  - { name: retried, path: /retried, upstream: half, auth: none }
+  - { name: rated, path: /rated, upstream: echo, plans: [pro], rate_limit: 100/1m }
+  - { name: untold, path: /untold, upstream: echo, auth: none, headers: { request: { remove: [traceparent] } } }
+`)
+}
