@@ -34,7 +34,7 @@ function roomOf(file: string): string {
 const sees: Record<string, readonly string[]> = {
   clock: [],
   metrics: [],
-  tracing: ['wire'],
+  tracing: ['metrics', 'wire'],
   workers: ['metrics', 'upstream'],
   config: [],
   wire: ['refusals'],

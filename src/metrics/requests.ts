@@ -2,6 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import { createDurations, type Durations, histogram, observe } from './durations.ts'
 import { counter, type Family, type Sample } from './families.ts'
+import { usualMethods } from './methods.ts'
 
 export interface RequestCounts {
   count(request: EndedRequest): void
@@ -33,19 +34,6 @@ const clientGone = 499
 
 /** Its connection is no answer's to end: what an open WebSocket took would drown what its route's requests take. */
 const switching = 101
-
-/** What node:http lets through beside these a client may choose from: they are one. */
-const methods: ReadonlySet<string> = new Set([
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-  'CONNECT',
-  'TRACE',
-])
 
 export function createRequestCounts(): RequestCounts {
   const rows = new Map<string, Row>()
@@ -81,7 +69,7 @@ export function createRequestCounts(): RequestCounts {
 
 /** The first of its kind, or one of a method or a status that has no cell of its own. */
 function cellOf({ answers }: Row, sent: string, status: number): { count: number } {
-  const method = methods.has(sent) ? sent : 'other'
+  const method = usualMethods.has(sent) ? sent : 'other'
   const statuses = answers.get(method) ?? new Map<number | string, { count: number }>()
   answers.set(method, statuses)
   const shown = isKnown(status) ? status : `${Math.floor(status / 100)}xx`

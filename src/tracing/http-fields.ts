@@ -2,28 +2,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import type { Arrival, Door } from '../gate/arrival.ts'
+import { usualMethods } from '../metrics/methods.ts'
 import { loggablePath } from '../wire/loggable-path.ts'
-
-const methods: ReadonlySet<string> = new Set([
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-  'CONNECT',
-  'TRACE',
-])
 
 /** @param template where there is one */
 export function nameOf(method: string, template: string | undefined): string {
-  const verb = methods.has(method) ? method : 'HTTP'
+  const verb = usualMethods.has(method) ? method : 'HTTP'
   return template === undefined ? verb : `${verb} ${template}`
 }
 
 export function methodFields(method: string): Attributes {
-  return methods.has(method)
+  return usualMethods.has(method)
     ? { 'http.request.method': method }
     : { 'http.request.method': '_OTHER', 'http.request.method_original': method }
 }

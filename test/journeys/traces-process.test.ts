@@ -33,8 +33,9 @@ afterEach(async () => {
 })
 afterAll(() => upstream?.close())
 
-async function start(env: Record<string, string> = {}, told: Collector | undefined = collector) {
-  traced = await startTraced(told, { routes: routes(upstream.url), env })
+/** @param isTold whether it has an address to send spans to */
+async function start(env: Record<string, string> = {}, isTold = true) {
+  traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), env })
   return traced
 }
 
@@ -48,7 +49,7 @@ describe('traces', () => {
     ['an endpoint and no exporter', { OTEL_TRACES_EXPORTER: 'none' }, true],
   ])('are off with %s: nothing is loaded or sent, and traceparent passes', async (_, env, isTold) => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
-    const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold ? collector : undefined)
+    const loaded = await start({ ...env, ...noting(join(folder, 'loaded')) }, isTold)
     for (const traceparent of [parent, 'malformed']) {
       await call(loaded.url, 'GET', '/public/x', { headers: { traceparent, tracestate: 'a=1' } })
       expect(upstream.received.at(-1)?.headers).toMatchObject({ traceparent, tracestate: 'a=1' })
@@ -110,7 +111,7 @@ describe('traces', () => {
   })
 
   it('that could not work keep it from starting, in a sentence each', async () => {
-    const { file } = await start({}, undefined)
+    const { file } = await start({}, false)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
     const { code, stderr } = await runProgram(['start', '-c', file], dirname(file), env)
     expect([code, stderr.split('\n')]).toEqual([
@@ -124,7 +125,7 @@ describe('traces', () => {
   })
 
   it('are not made by commands', async () => {
-    const { file } = await start({}, undefined)
+    const { file } = await start({}, false)
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '1' }
     expect((await runProgram(['check', '-c', file], dirname(file), env)).code).toBe(0)
     expect((await runProgram(['explain', 'GET', '/public/x', '-c', file], dirname(file), env)).code).toBe(0)
