@@ -120,7 +120,8 @@ export function createOwnGuards(authenticate: Authenticate, decisions: GuardDeci
       trace?.onGuard(undefined)
       return identity
     } catch (thrown) {
-      trace?.onGuardNo(countNo(deciding, thrown), thrown)
+      const no = countNo(deciding, thrown)
+      trace?.onGuardNo(no, thrown)
       throw thrown
     }
   }
