@@ -1,5 +1,6 @@
 // One line a request: which route, who, what was decided, how long it took. Nothing that a client could call a secret.
 import type { Logger } from 'pino'
+import type { Config } from './config/schema.ts'
 import { lineWriter } from './log.ts'
 import { outcomeOf } from './passage.ts'
 import type { Ended } from './request-end.ts'
@@ -10,11 +11,14 @@ export type LogRequest = (ended: Ended) => void
 
 /**
  * The line is put together here and not by the logger, which takes a tenth of a request's time for it.
- * @param isOn `server.log.requests`
+ * @param settings `server.log`
  * @returns nothing where no lines are to be written
  */
-export function createAccessLog(logger: Logger, isOn: boolean): LogRequest | undefined {
-  if (!isOn || !logger.isLevelEnabled('info')) return undefined
+export function createAccessLog(
+  logger: Logger,
+  { requests, level }: Config['server']['log'],
+): LogRequest | undefined {
+  if (!requests || !['trace', 'debug', 'info'].includes(level)) return undefined
   const write = lineWriter(logger)
   return ({ passage, method, route, status, duration }) => {
     const { arrival, identity } = passage

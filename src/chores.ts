@@ -5,6 +5,7 @@ import { createUserStore } from './accounts/user-store.ts'
 import { createAuditStore } from './admin/audit-store.ts'
 import { createHealth } from './admin/health.ts'
 import { createAdminListener } from './admin/listener.ts'
+import { createOperators, type Operators } from './admin/operators.ts'
 import { createPruner } from './backing/pruner.ts'
 import type { Config } from './config/schema.ts'
 import { createDocumentation } from './described.ts'
@@ -19,6 +20,8 @@ import { type OpenAlerts, openAlerts } from './webhooks/open.ts'
 export interface Chores {
   /** The admin listener's, where there is one. */
   readonly adminAddress: string | undefined
+  /** From now on by another configuration. */
+  take(config: Config): void
   /** Takes no delivery more. @param grace milliseconds for those that are under way */
   endDeliveries(grace: number): Promise<void>
   /** Closes what it opened; the backing is the caller's. */
@@ -32,7 +35,8 @@ export async function openChores(
 ): Promise<Chores> {
   const { backing, clock, logger, metrics } = opened
   const sessions = createSessionStore(backing.database)
-  const telling = openAlerts(opened, metrics.tallies.deliveries)
+  const telling = openAlerts(opened.config.webhooks, opened, metrics.tallies.deliveries)
+  let inForce = inForceOf(opened.config)
   const pruner = createPruner({
     store: sessions,
     clock,
@@ -44,15 +48,40 @@ export async function openChores(
     await Promise.all([telling.stop(0), admin?.drain.run(0)])
   }
   try {
-    admin = await listen(opened, serving, { sessions, telling })
+    admin = await listen(opened, serving, { inForce: () => inForce, sessions, telling })
   } catch (error) {
     await close()
     throw error
   }
-  return { adminAddress: admin?.address, endDeliveries: telling.stop, close }
+  return {
+    adminAddress: admin?.address,
+    take(config) {
+      inForce = inForceOf(config)
+      telling.configure(config.webhooks)
+    },
+    endDeliveries: telling.stop,
+    close,
+  }
 }
 
-interface Stores {
+/** What the admin listener goes by, as it is at the moment. */
+interface InForce {
+  operators: Operators
+  routes: Config['routes']
+  warnings: string[]
+}
+
+function inForceOf(config: Config): InForce {
+  const { token = '', tokens = {} } = config.admin ?? {}
+  return {
+    operators: createOperators({ token, ...tokens }),
+    routes: config.routes,
+    warnings: warningsOf(config),
+  }
+}
+
+interface Rest {
+  inForce(): InForce
   sessions: ReturnType<typeof createSessionStore>
   telling: OpenAlerts
 }
@@ -60,14 +89,13 @@ interface Stores {
 async function listen(
   { config, backing, clock, logger, metrics }: Opened,
   { inForce, standing, workers }: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
-  { sessions, telling: { alerts, deliveries } }: Stores,
+  { inForce: current, sessions, telling: { alerts, deliveries } }: Rest,
 ): Promise<{ address: string; drain: Drain } | undefined> {
-  const warnings = warningsOf(config)
-  for (const warning of warnings) logger.warn({}, warning)
+  for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
   const app = createAdminListener({
-    tokens: operatorTokens(config.admin),
-    routes: config.routes,
+    operators: () => current().operators,
+    routes: () => current().routes,
     standing,
     users: createUserStore(backing.database),
     sessions,
@@ -79,7 +107,7 @@ async function listen(
       workers === undefined
         ? metrics.text()
         : textOfAll([await metrics.gather(), ...(await workers.metrics())]),
-    health: createHealth({ ...backing.checks, workers: workers?.health, warnings }),
+    health: createHealth({ ...backing.checks, workers: workers?.health, warnings: () => current().warnings }),
     documentation: () => createDocumentation(packageFacts().version),
     requestIdFor: createRequestIdFor(randomBytes),
     clock,
@@ -89,11 +117,6 @@ async function listen(
   // A copy: Fastify writes into it.
   await app.listen({ ...config.admin.listen })
   return { address: addressOf(app), drain }
-}
-
-/** By name; an empty token is none. */
-function operatorTokens({ token, tokens }: NonNullable<Config['admin']>): Map<string, string> {
-  return new Map(Object.entries({ token, ...tokens }).filter(([, value]) => value !== ''))
 }
 
 /** What works but should not stay so in production. */

@@ -5,13 +5,15 @@ import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import { authOperations } from './endpoints/auth-operations.ts'
 import { showKeys } from './endpoints/jwks.ts'
-import { jwksPath, type OwnEndpoints } from './endpoints/own-paths.ts'
+import { guardedEndpoint, jwksPath } from './endpoints/own-paths.ts'
+import { upgradeOperations } from './endpoints/upgrade-operations.ts'
+import { userOperations } from './endpoints/user-operations.ts'
 import { limitedBy } from './gate/client-address.ts'
-import type { Gate } from './gate/gate.ts'
 import { jwksMaxAge } from './identity/key-schedule.ts'
+import type { InForce } from './in-force.ts'
 import { createListener } from './listening.ts'
-import { answerSchemas } from './openapi/operation.ts'
-import { answerFields, beginPassage, type Passage, passageOf } from './passage.ts'
+import { answerSchemas, type Operation } from './openapi/operation.ts'
+import { answerFields, beginPassage, type Passage, passageOf, servedUnder } from './passage.ts'
 import {
   installDoors,
   type OnRefusal,
@@ -25,14 +27,13 @@ import type { EndRequest } from './request-end.ts'
 import { createServeRoute } from './routed.ts'
 import type { Tracing } from './tracing/tracing.ts'
 import { endTurn, inTurn, isIdle } from './turns.ts'
-import { readJsonObject } from './wire/json-body.ts'
+import { type JsonObject, readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
 
 interface Parts {
-  gate: Gate
-  own: OwnEndpoints
-  jwks(): object
-  /** Milliseconds. */
+  /** Of the moment: each request is served to its end by the one under which it was read. */
+  inForce(): InForce
+  /** Milliseconds, to begin with. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** The certificate to serve with; undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
@@ -43,8 +44,7 @@ interface Parts {
 
 /** Fastify serves our own endpoints; all else is decided before it. */
 export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { gate, logger, timeouts, tls, tracing } = parts
-  const { arrivals } = gate
+  const { inForce, logger, timeouts, tls, tracing } = parts
   const onRefusal: OnRefusal = (request, refusal) => {
     const passage = passageOf(request)
     passage.decision = refusal.code
@@ -52,19 +52,23 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     if (refusal.cause !== undefined) logger.warn({ request_id: requestId, err: refusal.cause }, refusal.code)
     return answerFields(passage)
   }
-  const serveRoute = createServeRoute({ ...gate, onRefusal })
+  const serveRoute = createServeRoute(onRefusal)
   const onClose = function (this: ServerResponse) {
     endTurn(this)
     const { decision, outcome } = passageOf(this.req)
     // The exchange hears of the same event, and has still to say how it ended.
-    if (decision === 'forwarded' && outcome === undefined) process.nextTick(parts.endRequest, this)
-    else parts.endRequest(this)
+    if (decision === 'forwarded' && outcome === undefined) process.nextTick(end, this)
+    else end(this)
+  }
+  function end(response: ServerResponse): void {
+    parts.endRequest(response)
+    servedUnder(passageOf(response.req)).end()
   }
 
   function open(request: IncomingMessage, response: ServerResponse, serveOwn: RequestListener): void {
     const passage = passageOf(request)
     const { door } = passage.arrival
-    if (door.kind === 'route') serveRoute(passage, door, response)
+    if (door.kind === 'route') serveRoute(servedUnder(passage).gate, passage, door, response)
     else if (door.kind === 'own') serveOwn(request, response)
     else if (door.kind === 'preflight') answerPreflight(passage, response)
     else sayNo(response, door.refusal, onRefusal)
@@ -73,11 +77,18 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   const app = fastify({
     serverFactory: serveOwn =>
       createListener({ timeouts, tls, isIdle }, (request, response) => {
-        const arrival = arrivals.read(request)
-        const { trace } = beginPassage(request, arrival, tracing?.begin(request, arrival))
-        response.on('close', onClose)
-        const go = () => open(request, response, serveOwn)
-        inTurn(request, response, trace === undefined ? go : () => trace.run(go))
+        const startedAt = performance.now()
+        // Not read before its turn: one that waits behind others may never have one, and nobody would hear of it.
+        inTurn(request, response, () => {
+          const under = inForce()
+          under.begin()
+          const arrival = under.gate.arrivals.read(request)
+          const trace = tracing?.begin(request, arrival)
+          beginPassage(request, arrival, under, startedAt, trace)
+          response.on('close', onClose)
+          if (trace === undefined) open(request, response, serveOwn)
+          else trace.run(() => open(request, response, serveOwn))
+        })
       }),
     genReqId: request => passageOf(request).arrival.requestId,
     // What Fastify's router sees is what the gate decided, never what the client wrote.
@@ -89,7 +100,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   })
   installDoors(app, onRefusal)
   routeExpectations(app.server)
-  routeUpgrades(app.server, request => arrivals.read(request).wantsWebSocket)
+  routeUpgrades(app.server, request => inForce().gate.arrivals.read(request).wantsWebSocket)
   // Without a body to Fastify, which would refuse odd media types: the endpoints read it themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
@@ -97,7 +108,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     const fields = answerFields(passageOf(request.raw))
     for (let i = 0; i < fields.length; i += 2) reply.header(fields[i] as string, fields[i + 1])
   })
-  serveOwnPaths(app, parts)
+  serveOwnPaths(app)
   return app
 }
 
@@ -114,33 +125,37 @@ function answerPreflight(passage: Passage, response: ServerResponse): void {
   response.writeHead(204, [...answerFields(passage), ...last, 'cache-control', 'no-store']).end()
 }
 
-function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
-  const { gate, own, jwks, timeouts } = parts
-  const bodyOf = (request: IncomingMessage, response: ServerResponse) => {
-    const { hasBody, contentLength, expectsContinue } = passageOf(request).arrival
-    return readJsonObject(request, {
-      time: timeouts.body_idle,
-      hasBody,
-      contentLength,
-      sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
-    })
-  }
-  for (const [name, endpoint] of Object.entries(own.auth)) {
-    const { path, ...operation } = authOperations[name as keyof typeof authOperations]
+function bodyOf(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {
+  const passage = passageOf(request)
+  const { hasBody, contentLength, expectsContinue } = passage.arrival
+  return readJsonObject(request, {
+    time: servedUnder(passage).config.server.timeouts.body_idle,
+    hasBody,
+    contentLength,
+    sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
+  })
+}
+
+function serveOwnPaths(app: FastifyInstance): void {
+  for (const [name, { path, ...operation }] of Object.entries(authOperations)) {
     app.post(path, { schema: { response: answerSchemas(operation) } }, async ({ raw }, reply) => {
+      const passage = passageOf(raw)
+      const endpoint = servedUnder(passage).own.auth[name as keyof typeof authOperations]
       const body = await bodyOf(raw, reply.raw)
-      const answer = await endpoint({ body, client: limitedBy(passageOf(raw).arrival.client) })
+      const answer = await endpoint({ body, client: limitedBy(passage.arrival.client) })
       answered(raw, reply).code(answer.status).header('cache-control', 'no-store')
       return answer.body
     })
   }
-  for (const { operation, plans, answer } of [...own.user, ...own.upgrade]) {
+  for (const operation of Object.values<Operation>({ ...userOperations, ...upgradeOperations })) {
     app.route({
       method: operation.method,
       url: operation.path,
       schema: { response: answerSchemas(operation) },
       async handler({ raw }, reply) {
         const passage = passageOf(raw)
+        const { gate, own } = servedUnder(passage)
+        const { plans, answer } = guardedEndpoint(own, operation)
         const identity = await gate.ownGuards(passage.arrival, plans, passage.trace)
         passage.identity = identity
         const { status, headers, body } = await answer({
@@ -154,7 +169,7 @@ function serveOwnPaths(app: FastifyInstance, parts: Parts): void {
   }
   app.get(jwksPath, { schema: { response: answerSchemas(showKeys) } }, async ({ raw }, reply) => {
     answered(raw, reply).header('cache-control', `public, max-age=${jwksMaxAge}`)
-    return jwks()
+    return servedUnder(passageOf(raw)).jwks()
   })
 }
 

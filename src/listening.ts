@@ -52,6 +52,16 @@ export function createListener({ timeouts, tls, isIdle }: Listening, listener: R
   return server
 }
 
+/**
+ * From the next request of each connection on; `body_idle` for connections that are opened from now on, and the limit
+ * on TLS handshakes stays what it was.
+ */
+export function setTimeouts({ server }: FastifyInstance, timeouts: Listening['timeouts']): void {
+  server.headersTimeout = timeouts.headers
+  server.keepAliveTimeout = timeouts.keep_alive
+  server.timeout = timeouts.body_idle
+}
+
 /** Connections that are opened from now on are shown the new certificate; those that are open stay. */
 export function showCertificate(app: FastifyInstance, context: SecureContextOptions): void {
   if (app.server instanceof TlsServer) app.server.setSecureContext(context)

@@ -9,6 +9,7 @@ import { packageFacts } from './package-facts.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
 export interface Opened {
+  /** What is started with. */
   readonly config: Config
   readonly backing: Backing
   /** Nothing where `auth.key_secret` is not set. */
@@ -40,10 +41,7 @@ export async function openStores({
 }: Parts): Promise<Opened> {
   const { storage, auth } = config
   const sealer = auth.key_secret === '' ? undefined : await createSealer(auth.key_secret)
-  const backing = await open(
-    { storage, rate_limits: auth.rate_limits },
-    { logger, clock, spans: tracing?.stores },
-  )
+  const backing = await open({ storage }, { logger, clock, spans: tracing?.stores })
   const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
   return { config, backing, sealer, clock, logger, metrics, tracing }
 }

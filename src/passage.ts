@@ -2,11 +2,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { Arrival } from './gate/arrival.ts'
 import { anonymous, type Identity } from './identity/identity.ts'
+import type { InForce } from './in-force.ts'
 import type { RequestTrace } from './tracing/tracing.ts'
 import type { Outcome } from './upstream/forward.ts'
 
 export interface Passage {
   readonly arrival: Arrival
+  /** What it was read under, and is served by; nothing where it is only explained. */
+  readonly under: InForce | undefined
   /** The request target, as the client sent it. */
   readonly url: string
   /** `performance.now()` at arrival. */
@@ -26,12 +29,19 @@ export interface Passage {
 const carried = Symbol('passage')
 type Carrying = IncomingMessage & { [carried]?: Passage }
 
-/** @param arrival what the gate read of it */
-export function beginPassage(request: IncomingMessage, arrival: Arrival, trace?: RequestTrace): Passage {
+/** @param arrival what the gate read of it @param startedAt `performance.now()` at arrival */
+export function beginPassage(
+  request: IncomingMessage,
+  arrival: Arrival,
+  under: InForce | undefined,
+  startedAt: number,
+  trace?: RequestTrace,
+): Passage {
   const passage: Passage = {
     arrival,
+    under,
     url: request.url ?? '',
-    startedAt: performance.now(),
+    startedAt,
     identity: anonymous,
     fields: arrival.cors,
     decision: undefined,
@@ -51,6 +61,11 @@ export function passageOf(request: IncomingMessage): Passage {
 /** How what was forwarded ended, once it has: an exchange that outlived the client's connection was left by the client. */
 export function outcomeOf({ decision, outcome }: Passage): Outcome | undefined {
   return outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
+}
+
+export function servedUnder({ under }: Passage): InForce {
+  if (under === undefined) throw new Error('a request that is only explained')
+  return under
 }
 
 /** What every answer carries that is not an upstream's, names and values in turn. */

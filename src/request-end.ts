@@ -1,10 +1,9 @@
 // Where every request ends: it is looked at once, counted, and its line and span are written.
 import type { ServerResponse } from 'node:http'
-import type { LogRequest } from './access-log.ts'
 import { authPrefix } from './endpoints/own-paths.ts'
 import type { Door } from './gate/arrival.ts'
 import type { Metrics } from './metrics/metrics.ts'
-import { outcomeOf, type Passage, passageOf } from './passage.ts'
+import { outcomeOf, type Passage, passageOf, servedUnder } from './passage.ts'
 
 /** A request whose answer is over, or whose client has gone. */
 export interface Ended {
@@ -21,12 +20,7 @@ export interface Ended {
 /** To be called once for each, whatever became of it. */
 export type EndRequest = (response: ServerResponse) => void
 
-interface Parts extends Pick<Metrics, 'requests' | 'tallies'> {
-  /** Nothing where no lines are written. */
-  logRequest: LogRequest | undefined
-}
-
-export function createRequestEnd({ requests, tallies, logRequest }: Parts): EndRequest {
+export function createRequestEnd({ requests, tallies }: Pick<Metrics, 'requests' | 'tallies'>): EndRequest {
   return response => {
     const passage = passageOf(response.req)
     const { door } = passage.arrival
@@ -41,7 +35,7 @@ export function createRequestEnd({ requests, tallies, logRequest }: Parts): EndR
     if (door.kind === 'own' && door.path.startsWith(authPaths)) {
       tallies.authenticated(door.path.slice(authPaths.length), authOutcomeOf(passage))
     }
-    logRequest?.(ended)
+    servedUnder(passage).logRequest?.(ended)
     passage.trace?.end({
       status: ended.status,
       decision: passage.decision ?? 'client_gone',

@@ -13,31 +13,39 @@ import { type OnRefusal, sayNo } from './refusals/doors.ts'
 import { Refusal } from './refusals/refusal.ts'
 import type { Observer, Outcome } from './upstream/forward.ts'
 
-interface Parts {
-  guards: Guards
-  pass: Pass
-  onRefusal: OnRefusal
+/** What a gate decides by. */
+interface Deciding {
+  readonly guards: Guards
+  readonly pass: Pass
 }
 
 type ToRoute = Extract<Door, { kind: 'route' }>
 
-export type ServeRoute = (passage: Passage, door: ToRoute, response: ServerResponse) => void
+export type ServeRoute = (gate: Deciding, passage: Passage, door: ToRoute, response: ServerResponse) => void
 
-export function createServeRoute(parts: Parts): ServeRoute {
-  return (passage, door, response) => new Routed(parts, passage, door, response).run()
+export function createServeRoute(onRefusal: OnRefusal): ServeRoute {
+  return (gate, passage, door, response) => new Routed(gate, onRefusal, passage, door, response).run()
 }
 
 /** An object of its own and no closures: one is made for every request. */
 class Routed implements Asking, Observer {
-  readonly #parts: Parts
+  readonly #gate: Deciding
+  readonly #onRefusal: OnRefusal
   readonly #passage: Passage
   readonly #door: ToRoute
   readonly #response: ServerResponse
   /** Those of the guard that decides at the moment. */
   #deciding: Decisions | undefined
 
-  constructor(parts: Parts, passage: Passage, door: ToRoute, response: ServerResponse) {
-    this.#parts = parts
+  constructor(
+    gate: Deciding,
+    onRefusal: OnRefusal,
+    passage: Passage,
+    door: ToRoute,
+    response: ServerResponse,
+  ) {
+    this.#gate = gate
+    this.#onRefusal = onRefusal
     this.#passage = passage
     this.#door = door
     this.#response = response
@@ -54,7 +62,7 @@ class Routed implements Asking, Observer {
 
   run(): void {
     try {
-      const ruling = this.#parts.guards(this)
+      const ruling = this.#gate.guards(this)
       if (ruling instanceof Promise) {
         ruling.then(said => this.#follow(said)).catch(thrown => this.onRefused(thrown))
       } else this.#follow(ruling)
@@ -72,7 +80,7 @@ class Routed implements Asking, Observer {
     this.onGuard(undefined)
     this.#passage.decision = 'forwarded'
     const response = this.#response
-    this.#parts.pass({
+    this.#gate.pass({
       request: response.req as IncomingMessage,
       response,
       arrival: this.#passage.arrival,
@@ -112,6 +120,6 @@ class Routed implements Asking, Observer {
       const no = countNo(this.#deciding, thrown)
       this.#passage.trace?.onGuardNo(no, thrown)
     }
-    sayNo(this.#response, thrown, this.#parts.onRefusal)
+    sayNo(this.#response, thrown, this.#onRefusal)
   }
 }

@@ -6,6 +6,7 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { once } from './once.ts'
 import { openStores } from './opened.ts'
+import { createReload, type Reload, type Reloaded } from './reload.ts'
 import { type Serving, serveHere } from './serving.ts'
 import type { Tracing } from './tracing/tracing.ts'
 import { serveByWorkers } from './workers/crew.ts'
@@ -20,6 +21,8 @@ export interface RunningServer {
    * What is not answered within `server.drain_timeout` is cut off.
    */
   stop(): Promise<void>
+  /** Reads the configuration again. Resolves when that is in force, or refused; never rejects. */
+  reload(): Promise<void>
   /** Ends at once what runs beside this process, which exits next. */
   abandon(): void
 }
@@ -32,6 +35,8 @@ interface Parts {
   tracing?: Tracing | undefined
   /** How the stores are opened; whoever passes another may look into them. */
   open?: typeof openBacking
+  /** Where the configuration came from, for a gateway that is to take what is saved there. */
+  reloaded?: Reloaded | undefined
 }
 
 /** Migrates the database, then listens. @throws whatever keeps it from starting, with nothing left open */
@@ -44,11 +49,15 @@ export async function startServer(parts: Parts): Promise<RunningServer> {
     const serving = await (config.server.workers > 1 ? serveByWorkers : serveHere)(opened)
     undo.unshift(() => serving.close())
     const chores = await openChores(opened, serving)
-    const running = { serving, chores, backing, timeout: config.server.drain_timeout }
+    const { logger, metrics } = opened
+    const { tallies } = metrics
+    const reload = createReload({ config, reloaded: parts.reloaded, serving, chores, tallies, logger })
+    const running = { serving, chores, backing, reload }
     return {
       address: serving.address,
       adminAddress: chores.adminAddress,
       stop: once(() => stop(running)),
+      reload: reload.now,
       abandon: serving.abandon,
     }
   } catch (error) {
@@ -61,21 +70,23 @@ interface Running {
   serving: Serving
   chores: Chores
   backing: Backing
-  /** `server.drain_timeout`, milliseconds. */
-  timeout: number
+  reload: Reload
 }
 
 /** Resolves by the end of the time at the latest: a store that is away must not hold up the exit. */
 async function stop(running: Running): Promise<void> {
+  running.reload.stop()
+  const timeout = running.reload.drainTimeout()
   let timer: NodeJS.Timeout | undefined
   const timeIsUp = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, running.timeout)
+    timer = setTimeout(resolve, timeout)
   })
-  await Promise.race([stopInOrder(running), timeIsUp])
+  await Promise.race([stopInOrder(running, timeout), timeIsUp])
   clearTimeout(timer)
 }
 
-async function stopInOrder({ serving, chores, backing, timeout }: Running): Promise<void> {
+/** @param timeout `server.drain_timeout`, milliseconds */
+async function stopInOrder({ serving, chores, backing }: Running, timeout: number): Promise<void> {
   const delivered = chores.endDeliveries(timeout * 0.5)
   await serving.drain(timeout)
   await delivered

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { WorkerHealth } from './admin/health.ts'
+import type { Config } from './config/schema.ts'
 import { createDrain } from './drain.ts'
 import { createGateway, type Gateway } from './gateway.ts'
 import { schemeOf } from './listening.ts'
@@ -15,6 +16,11 @@ import type { TargetStanding } from './upstream/standing.ts'
 export interface Serving {
   /** `http://host:port` or `https://host:port`, as really bound. */
   readonly address: string
+  /**
+   * Has every process make all that another configuration needs; nobody is served with it yet.
+   * @throws Error with what keeps one of them from it; nothing is left open then
+   */
+  prepare(config: Config): Promise<Prepared>
   /** Resolves when what was changed in the database by now is in force for all of its clients. */
   inForce(): Promise<void>
   /** How every target stands, as the process sees it that is the worst off. */
@@ -34,6 +40,13 @@ export interface Serving {
   close(): Promise<void>
   /** Ends the processes that serve, at once: this one exits next. */
   abandon(): void
+}
+
+/** A configuration that can be served with: one of the two is to be called, once. */
+export interface Prepared {
+  /** Resolves when it is in force for all clients: whoever is read from now on is served with it. */
+  take(): Promise<void>
+  drop(): Promise<void>
 }
 
 /**
@@ -62,6 +75,10 @@ export async function serveHere(
   }
   return {
     address: addressOf(app),
+    async prepare(config) {
+      const { take, drop } = await gateway.prepare(config)
+      return { take: async () => take(), drop: async () => drop() }
+    },
     inForce: gateway.inForce,
     standing: async () => gateway.standing(),
     async drain(time) {

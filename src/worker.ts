@@ -7,18 +7,23 @@ import { systemClock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { type Opened, openStores } from './opened.ts'
 import { packageFacts } from './package-facts.ts'
-import { type Serving, serveHere } from './serving.ts'
+import { type Prepared, type Serving, serveHere } from './serving.ts'
 import { openLog } from './standard-log.ts'
 import { openTracing } from './tracing/open.ts'
 import { tracingSettings } from './tracing/settings.ts'
 import { createLine } from './workers/line.ts'
 import { type AskedOfPrimary, type AskedOfWorker, patience } from './workers/questions.ts'
 
-interface Work extends Opened {
+interface Work extends Omit<Opened, 'config'> {
+  /** In force. */
+  config: Config
   serving: Serving
 }
 
 let work: Work | undefined
+/** Another configuration, which waits for the other workers. */
+let prepared: { config: Config; change: Prepared } | undefined
+let preparing: Promise<unknown> | undefined
 
 // A terminal and a supervisor send them to all processes; it is the primary that says what follows.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
@@ -32,6 +37,12 @@ const answers: AskedOfWorker = {
       return { fault: error instanceof Error ? error.message : String(error) }
     }
   },
+  prepare(config) {
+    const turn = prepare(config, preparing)
+    preparing = turn
+    return turn
+  },
+  settle,
   reach: async () => (work === undefined ? { postgres: false } : reachOf(inTime(work.backing.checks))),
   metrics: async () => work?.metrics.gather() ?? [],
   standing: async () => work?.serving.standing() ?? [],
@@ -62,6 +73,33 @@ async function begin(config: Config): Promise<Work> {
     await opened.backing.close()
     throw error
   }
+}
+
+async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<{ fault?: string }> {
+  await before
+  // The primary gave up on it.
+  await prepared?.change.drop()
+  prepared = undefined
+  if (work === undefined) return { fault: 'a worker does not serve yet' }
+  try {
+    prepared = { config, change: await work.serving.prepare(config) }
+    return {}
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function settle(how: 'take' | 'drop'): Promise<true> {
+  await preparing
+  if (work === undefined || prepared === undefined) return true
+  if (how === 'take') {
+    work.config = prepared.config
+    work.logger.level = prepared.config.server.log.level
+  }
+  const { change } = prepared
+  prepared = undefined
+  await change[how]()
+  return true
 }
 
 /** Its clients may be the other workers' with their next connection. */

@@ -4,6 +4,7 @@ import { coldStart } from './cold-start.mjs'
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
+import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
 import { rotation } from './rotation.mjs'
 import { slowReader } from './slow-reader.mjs'
@@ -27,6 +28,7 @@ const drills = {
   webhooks,
   revocation,
   rotation,
+  reload,
   'cold-start': coldStart,
   cardinality,
 }

@@ -14,6 +14,7 @@ export const adminToken = 'the-token-of-a-drill'
 /**
  * @typedef {import('../processes.mjs').Running & { admin: number }} Replica
  * @typedef {object} Setting
+ * @property {string} [server] YAML that is added to the `server` section
  * @property {string} [settings] YAML that is added to the configuration
  * @property {string} [routing] YAML of upstreams and routes
  * @property {Record<string, string>} [env]
@@ -52,10 +53,16 @@ export async function openStage() {
   const file = join(folder.path, 'gateway.yaml')
 
   /** @param {Setting} setting */
-  function write({ settings = '', routing = 'upstreams: {}\nroutes: []', through = url, listen = '' } = {}) {
+  function write({
+    server = '',
+    settings = '',
+    routing = 'upstreams: {}\nroutes: []',
+    through = url,
+    listen = '',
+  } = {}) {
     writeFileSync(
       file,
-      `server: { listen: '127.0.0.1:0', log: { requests: false } }
+      `server: { listen: '127.0.0.1:0', log: { requests: false }${server} }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
 storage: { postgres: ${JSON.stringify(through)}, postgres_listen: ${JSON.stringify(listen)}, redis: ${JSON.stringify(redis)} }
 ${routing}

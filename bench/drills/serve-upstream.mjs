@@ -1,6 +1,7 @@
 // The service behind the drills: streams, swallows, and tells how far it got. `--port` to come back where it was.
 import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
+import { WebSocketServer } from 'ws'
 import { digest, noise } from './noise.mjs'
 
 const { values } = parseArgs({ options: { port: { type: 'string', default: '0' } } })
@@ -53,6 +54,13 @@ async function sendEvents(response, count, every) {
   }
   response.end()
 }
+
+const talking = new WebSocketServer({ noServer: true })
+server.on('upgrade', (request, socket, head) => {
+  talking.handleUpgrade(request, socket, head, webSocket => {
+    webSocket.on('error', () => {}).on('message', data => webSocket.send(String(data)))
+  })
+})
 
 server.keepAliveTimeout = 60_000
 server.listen(Number(values.port), '127.0.0.1', () => {

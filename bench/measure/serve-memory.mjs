@@ -4,9 +4,9 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKnownTokens } from '../../dist/identity/known-tokens.js'
 import { createKnownUsers } from '../../dist/identity/known-users.js'
-import { createSpentUsers } from '../../dist/usage/spent-users.js'
+import { createSpentMemory } from '../../dist/usage/spent-users.js'
 
-const feed = { isTrusted: () => true, subscribe() {} }
+const feed = { isTrusted: () => true, subscribe: () => () => {} }
 
 /** Every string a copy of its own, as it is that was read from a socket. */
 const copied = text => Buffer.from(text).toString()
@@ -61,7 +61,7 @@ const kinds = {
     return { known, use: id => known.findOwner(copied(id.toString(16).padStart(64, '0'))) }
   },
   'spent day'(most) {
-    const known = createSpentUsers({ feed, most })
+    const known = createSpentMemory({ feed, most }).forLimit()
     return { known, use: id => known.asking()(id, copied('2026-01-01')) }
   },
   'token of 500 bytes': token(500),

@@ -15,7 +15,8 @@ import { createRouteListing } from './routes.ts'
 import { createUserAdministration } from './users.ts'
 
 export interface AdminParts {
-  routes: readonly RouteConfig[]
+  /** Those that are served at the moment. */
+  routes(): readonly RouteConfig[]
   /** Of every target, in whatever process serves. */
   standing(): Promise<readonly TargetStanding[]>
   users: Pick<UserStore, 'list' | 'findById' | 'update'>

@@ -40,7 +40,8 @@ export interface StoreChecks {
 interface Parts extends StoreChecks {
   /** Where workers serve: every one of them, those that are not there too. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
-  warnings: readonly string[]
+  /** Of the configuration in force. */
+  warnings(): readonly string[]
 }
 
 export function createHealth({ workers, warnings, ...stores }: Parts): Health {
@@ -48,7 +49,7 @@ export function createHealth({ workers, warnings, ...stores }: Parts): Health {
     async ofGuards() {
       const [own, crew] = await Promise.all([reachOf(stores), workers?.()])
       const checks = { ...checksOf(own, crew), ...(crew === undefined ? {} : { workers: markOf(crew) }) }
-      const said = [...warnings, ...(crew ?? []).flatMap(complaintOf)]
+      const said = [...warnings(), ...(crew ?? []).flatMap(complaintOf)]
       return { status: statusOf(checks), checks, ...(said.length === 0 ? {} : { warnings: said }) }
     },
     async ofPublicRoutes() {

@@ -13,12 +13,12 @@ import { type Documentation, documentation, serveDocumentation } from './documen
 import type { OperatorRequest } from './endpoint.ts'
 import { type AdminParts, createAdminEndpoints } from './endpoints.ts'
 import type { Health } from './health.ts'
-import { createOperators } from './operators.ts'
+import type { Operators } from './operators.ts'
 import { probes } from './probes.ts'
 
 interface Parts extends AdminParts {
-  /** `admin.token` and `admin.tokens`, by name. */
-  tokens: ReadonlyMap<string, string>
+  /** Those of the moment. */
+  operators(): Operators
   health: Health
   /** The page for Prometheus: of this process, or of all workers. */
   expose(): Promise<string>
@@ -90,11 +90,15 @@ function serveOperators(api: FastifyInstance, parts: Parts): void {
 }
 
 /** @param scheme `Basic` for pages that people open in a browser, from wherever they come; they do nothing */
-function admitOperators(app: FastifyInstance, { tokens, logger }: Parts, scheme: 'Bearer' | 'Basic'): void {
-  const operators = createOperators(tokens)
+function admitOperators(
+  app: FastifyInstance,
+  { operators: inForce, logger }: Parts,
+  scheme: 'Bearer' | 'Basic',
+): void {
   const challenge = scheme === 'Basic' ? 'Basic realm="peage", charset="UTF-8"' : scheme
   app.addHook('onRequest', async (request: OperatorRequest) => {
-    if (tokens.size === 0) throw new Refusal('admin_disabled')
+    const operators = inForce()
+    if (!operators.areAny) throw new Refusal('admin_disabled')
     const { headers } = request
     if (isLocal(request)) refuseOtherNames(headers)
     if (scheme === 'Bearer') refuseOtherSites(headers)

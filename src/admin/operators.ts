@@ -7,12 +7,17 @@ export interface Operators {
    * @param scheme `Basic` for what people open in a browser, which can send no other: any name, and the token
    */
   find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): string | undefined
+  /** Whether there are any. */
+  readonly areAny: boolean
 }
 
-/** @param tokens tokens by name */
-export function createOperators(tokens: ReadonlyMap<string, string>): Operators {
-  const known = [...tokens].map(([name, token]) => ({ name, digest: digest(token) }))
+/** @param tokens tokens by name; an empty one is none */
+export function createOperators(tokens: Readonly<Record<string, string>>): Operators {
+  const known = Object.entries(tokens)
+    .filter(([, token]) => token !== '')
+    .map(([name, token]) => ({ name, digest: digest(token) }))
   return {
+    areAny: known.length > 0,
     find(authorization, scheme = 'Bearer') {
       const token = bearer(authorization) ?? (scheme === 'Basic' ? password(authorization) : undefined)
       if (token === undefined) return undefined

@@ -72,7 +72,8 @@ export const listRoutes = {
 } as const satisfies Operation
 
 interface Parts {
-  routes: readonly RouteConfig[]
+  /** Those that are served at the moment. */
+  routes(): readonly RouteConfig[]
   /** Of every target, in whatever process serves. */
   standing(): Promise<readonly TargetStanding[]>
 }
@@ -82,7 +83,7 @@ export function createRouteListing({ routes, standing }: Parts): AdminEndpoint {
     operation: listRoutes,
     async answer() {
       const known = await standing()
-      return { routes: routes.map(declared => shown(declared, known)) }
+      return { routes: routes().map(declared => shown(declared, known)) }
     },
   }
 }

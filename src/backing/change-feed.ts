@@ -12,8 +12,9 @@ export interface ChangeFeed {
   /**
    * @param listener told of a change, as the trigger words it: `user 1`, `key HASH`
    * @param onGap told that anything may have changed: all that was remembered before is to be forgotten
+   * @returns tells them no more
    */
-  subscribe(listener: (change: string) => void, onGap: () => void): void
+  subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
    * Resolves when all that is committed by now has been heard of here, so that a change is in force at once where it
    * was made; in a second at the latest, and then nothing that is remembered counts.
@@ -49,8 +50,7 @@ const patience = 1_000
 export function createChangeFeed({ listen, database, now, onState }: Parts): ChangeFeed {
   // A channel of this process' own: the heartbeats of a hundred replicas are not for all of them to hear.
   const own = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
-  const listeners: ((change: string) => void)[] = []
-  const gaps: (() => void)[] = []
+  const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
   /** The heartbeats that are to be heard, in the order they were sent in. */
   const sent = new Map<number, { at: number; onHeard: () => void }>()
   let beats = 0
@@ -65,7 +65,7 @@ export function createChangeFeed({ listen, database, now, onState }: Parts): Cha
   const isTrusted = () => now() < trustedUntil
 
   function forgetAll(): void {
-    for (const forget of gaps) forget()
+    for (const { onGap } of subscribers) onGap()
   }
 
   /** Whoever waits to hear a heartbeat waits for nothing: what it was to tell them of is forgotten. */
@@ -87,7 +87,7 @@ export function createChangeFeed({ listen, database, now, onState }: Parts): Cha
     onNotification(channel, payload) {
       if (channel !== changes) heard(Number(payload))
       else if (payload === everything) forgetAll()
-      else for (const listener of listeners) listener(payload)
+      else for (const { listener } of subscribers) listener(payload)
     },
     onLost() {
       isListening = false
@@ -151,8 +151,9 @@ export function createChangeFeed({ listen, database, now, onState }: Parts): Cha
   return {
     isTrusted,
     subscribe(listener, onGap) {
-      listeners.push(listener)
-      gaps.push(onGap)
+      const subscriber = { listener, onGap }
+      subscribers.add(subscriber)
+      return () => subscribers.delete(subscriber)
     },
     async catchUp() {
       if (!isTrusted()) return

@@ -40,15 +40,25 @@ interface Parts {
   onFallback?: (reason: unknown) => void
 }
 
-/** One limiter a name; `null` is a limit that is off (CONTRACT §2, `auth.rate_limits`). */
-export function createLimiters(limits: Record<LimiterName, Limit | null>, parts: Parts): Limiters {
-  const limiter = (name: LimiterName) => createLimiter(name, limits[name], parts)
+/** Makes the limiter of a name; `null` is a limit that is off. */
+export type CreateLimiter = (name: string, limit: Limit | null) => Limiter
+
+/** @param limits `auth.rate_limits` (CONTRACT §2) */
+export function createLimiters(
+  limits: Readonly<
+    Record<
+      'register' | 'login_failures' | 'login_failures_per_address' | 'refresh' | 'bad_keys',
+      Limit | null
+    >
+  >,
+  create: CreateLimiter,
+): Limiters {
   return {
-    register: limiter('register'),
-    login: limiter('login'),
-    login_address: limiter('login_address'),
-    refresh: limiter('refresh'),
-    bad_keys: limiter('bad_keys'),
+    register: create('register', limits.register),
+    login: create('login', limits.login_failures),
+    login_address: create('login_address', limits.login_failures_per_address),
+    refresh: create('refresh', limits.refresh),
+    bad_keys: create('bad_keys', limits.bad_keys),
   }
 }
 

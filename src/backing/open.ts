@@ -4,14 +4,7 @@ import type { StoreStates } from '../metrics/states.ts'
 import type { StoreSpans } from '../tracing/tracing.ts'
 import type { Database } from './database.ts'
 import type { KeyValue } from './key-value.ts'
-import {
-  createLimiter,
-  createLimiters,
-  type Limit,
-  type Limiter,
-  type LimiterName,
-  type Limiters,
-} from './limiter.ts'
+import { type CreateLimiter, createLimiter } from './limiter.ts'
 import type { MigrationLog } from './migrate.ts'
 import type { Listen } from './notifications.ts'
 import { openEmbedded } from './pglite.ts'
@@ -20,7 +13,7 @@ import { postgresListener } from './postgres-listener.ts'
 import { openRedis, type RedisAddress } from './redis.ts'
 import { tracedDatabase, tracedKeyValue } from './traced.ts'
 
-/** The parts of the configuration that are read here (CONTRACT §2: `storage`, `auth.rate_limits`). */
+/** The part of the configuration that is read here (CONTRACT §2). */
 export interface BackingConfig {
   storage: {
     /** Null or empty: embedded. */
@@ -33,11 +26,6 @@ export interface BackingConfig {
     redis: RedisAddress | null
     data_dir: string
   }
-  /** `null`: off. */
-  rate_limits: Record<
-    'register' | 'login_failures' | 'login_failures_per_address' | 'refresh' | 'bad_keys',
-    Limit | null
-  >
 }
 
 /** pino's shape, as far as it is used here. */
@@ -52,9 +40,8 @@ export interface Backing {
   readonly listen: Listen
   /** Redis, `undefined` where none is configured. */
   readonly keyValue: KeyValue | undefined
-  readonly limiters: Limiters
-  /** A limit that the configuration names; replicas that share Redis share it by its name. */
-  createLimiter(name: string, limit: Limit): Limiter
+  /** Replicas that share Redis share a limit by its name. */
+  readonly createLimiter: CreateLimiter
   /** Whether each store answers now; a rejection is a no. */
   readonly checks: {
     postgres(): Promise<boolean>
@@ -89,7 +76,7 @@ const REDIS_AT_START = 1_000
  * @throws FolderInUse where another process has the data folder; StorageError where it cannot be opened
  */
 export async function openBacking(
-  { storage, rate_limits }: BackingConfig,
+  { storage }: BackingConfig,
   { logger, clock, spans }: Parts,
 ): Promise<Backing> {
   const { database, listen } = storage.postgres
@@ -118,7 +105,6 @@ export async function openBacking(
     database: spans === undefined ? database : tracedDatabase(database, spans),
     listen,
     keyValue,
-    limiters: createLimiters(byName(rate_limits), { clock, keyValue }),
     createLimiter: (name, limit) => createLimiter(name, limit, { clock, keyValue }),
     checks: {
       postgres: async () => (await database.query('select 1')).length === 1,
@@ -143,15 +129,5 @@ export async function openBacking(
       await keyValue?.close()
       await database.close()
     },
-  }
-}
-
-function byName(limits: BackingConfig['rate_limits']): Record<LimiterName, Limit | null> {
-  return {
-    register: limits.register,
-    login: limits.login_failures,
-    login_address: limits.login_failures_per_address,
-    refresh: limits.refresh,
-    bad_keys: limits.bad_keys,
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Command, CommanderError } from 'commander'
+import { type ConfigurationFile, createConfigurationFile } from '../config/configuration-file.ts'
 import { type Loaded, loadConfig } from '../config/load.ts'
 import { formatProblem, type Problem } from '../config/problem.ts'
 import type { Config } from '../config/schema.ts'
@@ -28,6 +29,14 @@ export function readConfiguration(io: Io, file: string, problems: Writable, toSe
 /** The same with its cases. @throws CommanderError as `readConfiguration` */
 export function readLoaded(io: Io, file: string, problems: Writable, toServe = false): Loaded {
   return orProblems(loadConfig({ file, env: io.env, readFile: reading(io), toServe }), problems)
+}
+
+/** The file to be served with, for as long as the gateway runs. */
+export function configurationFile(io: Io, file: string): ConfigurationFile {
+  return createConfigurationFile(
+    { file, env: io.env, readFile: reading(io), toServe: true },
+    resolve(io.cwd, file),
+  )
 }
 
 /** @throws CommanderError with exit code 2 where there are problems, which are printed */

@@ -15,7 +15,7 @@ import type { Io } from './io.ts'
 export async function onDatabase(
   io: Io,
   file: string,
-  { storage, auth }: Config,
+  { storage }: Config,
   work: (database: Database) => Promise<void>,
   otherwise: () => Promise<string | undefined>,
 ): Promise<void> {
@@ -24,7 +24,7 @@ export async function onDatabase(
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet: run peage migrate -c ${file} first`)
   }
-  const config = { storage: { ...storage, data_dir, pool: 1, redis: null }, rate_limits: auth.rate_limits }
+  const config = { storage: { ...storage, data_dir, pool: 1, redis: null } }
   try {
     const backing = await openBacking(config, { logger: silent, clock: systemClock })
     try {

@@ -10,10 +10,10 @@ export function migrateCommand(io: Io): Command {
   return withConfiguration(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
     .action(async ({ config: file }: ConfigurationOption) => {
-      const { storage, auth, server } = readConfiguration(io, file, io.stderr)
+      const { storage, server } = readConfiguration(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
-      const stores = { storage: { ...storage, redis: null }, rate_limits: auth.rate_limits }
+      const stores = { storage: { ...storage, redis: null } }
       const backing = await openBacking(stores, { logger, clock: systemClock })
       try {
         const applied = await backing.migrate()

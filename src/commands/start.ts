@@ -6,14 +6,20 @@ import { startServer } from '../server.ts'
 import { openLog } from '../standard-log.ts'
 import { openTracing } from '../tracing/open.ts'
 import { type TracingSettings, TracingSettingsError, tracingSettings } from '../tracing/settings.ts'
-import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
+import {
+  type ConfigurationOption,
+  configurationFile,
+  orProblems,
+  withConfiguration,
+} from './configuration.ts'
 import type { Io } from './io.ts'
 
 export function startCommand(io: Io): Command {
   return withConfiguration(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
-    .action(async ({ config: file }: ConfigurationOption) => {
-      const config = readConfiguration(io, file, io.stderr, true)
+    .action(async ({ config: name }: ConfigurationOption) => {
+      const file = configurationFile(io, name)
+      const { config } = orProblems(file.load(), io.stderr)
       const traces = readTracing(io)
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
       for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
@@ -22,11 +28,17 @@ export function startCommand(io: Io): Command {
       const tracing = await openTracing(own, { logger, version: packageFacts().version })
       if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
       const ended = firstSignal()
-      // Its default would end the process without a drain.
-      process.on('SIGHUP', () =>
-        logger.warn('SIGHUP: this version does not reload; restart it to take changes'),
-      )
-      const server = await startServer({ config, clock: systemClock, logger, tracing })
+      // Its default would end the process; what it asks for while the gateway starts is done when it has.
+      let reload = () => {
+        isAsked = true
+      }
+      let isAsked = false
+      process.on('SIGHUP', () => reload())
+      const onRefused = (lines: readonly string[]) => io.stderr.write(lines.map(line => `${line}\n`).join(''))
+      const reloaded = { file, onRefused }
+      const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded })
+      reload = () => void server.reload()
+      if (isAsked) reload()
       const { address, adminAddress } = server
       const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
       // Written whatever the level: whoever starts a gateway waits for this line.

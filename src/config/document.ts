@@ -15,6 +15,7 @@ import {
 import { targetsOf } from './aliases.ts'
 import type { Interpolated } from './interpolate.ts'
 import { pointTo } from './pointer.ts'
+import { type Position, positionsIn } from './position.ts'
 import { type Fault, joinPath } from './problem.ts'
 import { DEEPEST, nestingFault, syntaxFaults } from './syntax.ts'
 
@@ -41,6 +42,18 @@ export interface Sheet {
 export function faultAt(sheet: Sheet, pointer: string, message: string): Fault {
   const { path = '', value: offset = 0 } = sheet.places.get(pointer) ?? {}
   return { offset, path, message }
+}
+
+/** Where what a JSON Pointer names stands; what is not in the file stands where what it would be in does. */
+export function positionsOf({ places }: Sheet, text: string): (pointer: string) => Position {
+  const positionOf = positionsIn(text)
+  return pointer => {
+    let place = places.get(pointer)
+    for (let above = pointer; place === undefined && above !== ''; place = places.get(above)) {
+      above = above.slice(0, above.lastIndexOf('/'))
+    }
+    return positionOf(place?.key ?? place?.value ?? 0)
+  }
 }
 
 /** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */

@@ -4,6 +4,8 @@ import { DecodeUnsafe } from 'typebox/value'
 import { type PlacedCase, placeCases } from './cases.ts'
 import { checkCertificate } from './certificate.ts'
 import { nameRoutes } from './default-names.ts'
+import { positionsOf } from './document.ts'
+import type { Position } from './position.ts'
 import { type Problem, problemsOf } from './problem.ts'
 import { readSheet, readText, type Source } from './read-sheet.ts'
 import { checkRules } from './rules.ts'
@@ -22,6 +24,8 @@ export interface Loaded {
   readonly config: Config
   /** `tests`, each with the place where it stands. */
   readonly cases: readonly PlacedCase[]
+  /** Where what a JSON Pointer names stands in the file; where it does not, what it would stand in. */
+  positionOf(pointer: string): Position
 }
 
 /** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
@@ -37,7 +41,11 @@ export function loadConfig(source: ConfigSource): Loaded | { problems: Problem[]
   }
   if (faults.length > 0) return { problems: problemsOf(file, text, faults) }
   const config = complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores)
-  return { config, cases: placeCases(config.tests, file, sheet, text) }
+  return {
+    config,
+    cases: placeCases(config.tests, file, sheet, text),
+    positionOf: positionsOf(sheet, text),
+  }
 }
 
 const checkShape = shapeChecker(schema)

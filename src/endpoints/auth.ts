@@ -7,7 +7,7 @@ import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/rate-limited.ts'
 import type { JsonObject } from '../wire/json-body.ts'
 import type { authOperations } from './auth-operations.ts'
-import { createFailureLimits } from './failure-limits.ts'
+import type { FailureLimits } from './failure-limits.ts'
 
 /** What an endpoint is given: the body as an object, and what limits count the client by. */
 export interface Call {
@@ -27,6 +27,7 @@ interface Parts {
   accounts: Accounts
   sessions: Sessions
   limiters: Pick<Limiters, 'register' | 'login' | 'login_address' | 'refresh'>
+  failures: FailureLimits
 }
 
 /** By the last segment of their path; all of them are POST. */
@@ -34,8 +35,8 @@ export function createAuthEndpoints({
   accounts,
   sessions,
   limiters,
+  failures,
 }: Parts): Record<keyof typeof authOperations, Endpoint> {
-  const failures = createFailureLimits()
   return {
     async register({ body, client }) {
       await spend('register', limiters.register, client)

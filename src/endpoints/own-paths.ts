@@ -1,6 +1,8 @@
 // The paths that the gateway answers itself, before every route (CONTRACT §2).
 import { covers, ownedPatterns } from '../config/path-pattern.ts'
+import type { Operation } from '../openapi/operation.ts'
 import type { Endpoint } from './auth.ts'
+import type { authOperations } from './auth-operations.ts'
 import { type GuardedEndpoint, pathsOf } from './guarded-endpoint.ts'
 
 export interface OwnPath {
@@ -25,10 +27,17 @@ export interface OwnPaths {
 /** Whatever the gateway answers itself, the JWKS aside. */
 export interface OwnEndpoints {
   /** By the last segment of their path. */
-  readonly auth: Readonly<Record<string, Endpoint>>
+  readonly auth: Readonly<Record<keyof typeof authOperations, Endpoint>>
   readonly user: readonly GuardedEndpoint[]
   /** A declared route may replace them. */
   readonly upgrade: readonly GuardedEndpoint[]
+}
+
+/** The one of a configuration's endpoints that does what was described. */
+export function guardedEndpoint({ user, upgrade }: OwnEndpoints, operation: Operation): GuardedEndpoint {
+  const found = [...user, ...upgrade].find(endpoint => endpoint.operation === operation)
+  if (found === undefined) throw new Error(`no endpoint ${operation.id}`)
+  return found
 }
 
 export function createOwnPaths({ auth, user, upgrade }: OwnEndpoints): OwnPaths {

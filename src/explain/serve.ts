@@ -53,7 +53,7 @@ export function serve(parts: Parts): Promise<Served> {
       dispatched.handler.onHeaders?.(200, raw, () => {}, 'OK')
       dispatched.handler.onComplete?.(null)
     })
-    const passage = beginPassage(request, arrival)
+    const passage = beginPassage(request, arrival, undefined, performance.now())
     const { door } = arrival
     if (door.kind === 'refused') sayNo(response, door.refusal, onRefusal)
     else if (door.kind === 'route') {
@@ -61,7 +61,7 @@ export function serve(parts: Parts): Promise<Served> {
         gate.pass({ ...passing, request: tried })
         gate.pass(passing)
       }
-      createServeRoute({ guards: gate.guards, pass, onRefusal })(passage, door, response)
+      createServeRoute(onRefusal)({ guards: gate.guards, pass }, passage, door, response)
     } else if (door.kind === 'own') {
       ownGuards(gate, own, request.method ?? '', arrival, door.path)
         .then(() => resolve({}))

@@ -74,6 +74,7 @@ export function ownEndpoints(): OwnEndpoints {
       accounts: { register: unasked, login: unasked },
       sessions: { open: unasked, refresh: unasked, logout: unasked, revokeAll: unasked, list: unasked },
       limiters: { register: unlimited, login: unlimited, login_address: unlimited, refresh: unlimited },
+      failures: { counting: unasked },
     }),
     user: createUserEndpoints({
       apiTokens: { replace: unasked, revoke: unasked },

@@ -47,6 +47,7 @@ function standIn(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) =>
       ejection: undefined,
       begin: undefined,
       state: () => ({ checks: null, circuit: null }),
+      rest: () => {},
       close: async () => {},
     }
   })

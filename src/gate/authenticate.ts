@@ -18,7 +18,7 @@ import type { Route } from './route.ts'
 /** What is asked to find out who calls. */
 export interface AskedForIdentity {
   tokens: KnownTokens
-  users: KnownUsers
+  users: Omit<KnownUsers, 'close'>
   lastUsed: Pick<LastUsed, 'note'>
   badKeys: Limiter
   /** Told of what made a key's check fail: the client only learns that it is invalid. */

@@ -1,5 +1,5 @@
 // The gate of one configuration: whatever its guards ask is handed in, stores or what stands in for them.
-import type { Limit, Limiter } from '../backing/limiter.ts'
+import type { CreateLimiter } from '../backing/limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { sharedTargets } from '../config/shared-targets.ts'
@@ -32,7 +32,7 @@ export interface Gate {
 export interface Asked {
   readonly identity: AskedForIdentity
   /** Of one name, the same for all replicas. */
-  createLimiter(name: string, limit: Limit): Limiter
+  readonly createLimiter: CreateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
   readonly spent: SpentUsers
   readonly assertions: Assertions

@@ -1,5 +1,5 @@
 // The rate limit of a route (CONTRACT §2, `rate_limit`): by user, and by client address where nobody is known.
-import type { Limit, Limiter } from '../backing/limiter.ts'
+import type { CreateLimiter, Limiter } from '../backing/limiter.ts'
 import type { Identity } from '../identity/identity.ts'
 import { rateFields, rateLimited } from '../refusals/rate-limited.ts'
 import type { Arrival } from './arrival.ts'
@@ -21,10 +21,7 @@ export interface Within {
 export type LimitRate = (identity: Identity, arrival: Arrival, route: Route) => Promise<Within> | Within
 
 /** @param createLimiter of one name, the same for all replicas */
-export function createLimitRate(
-  routes: readonly Route[],
-  createLimiter: (name: string, limit: Limit) => Limiter,
-): LimitRate {
+export function createLimitRate(routes: readonly Route[], createLimiter: CreateLimiter): LimitRate {
   const limiters = new Map<Route, Limiter>()
   for (const route of routes) {
     // Apart from the limits of our own endpoints, whatever the route is called.

@@ -36,12 +36,15 @@ export function watchKeys({ keys, feed, onError }: Parts): () => void {
     void read()
   }
 
-  feed.subscribe(change => change === 'signing_keys' && changed(), changed)
+  const unsubscribe = feed.subscribe(change => change === 'signing_keys' && changed(), changed)
   // The timer is for when nobody tells, and for when the store was away.
   const timer = setInterval(() => {
     if (isStale || !feed.isTrusted()) changed()
   }, interval).unref()
-  return () => clearInterval(timer)
+  return () => {
+    clearInterval(timer)
+    unsubscribe()
+  }
 }
 
 /** Milliseconds. */

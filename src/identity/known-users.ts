@@ -18,6 +18,8 @@ export interface KnownUsers {
   find(userId: number): Soon<User | undefined>
   /** The active user of a live key, by the key's hash (spec §5). */
   findOwner(tokenHash: string): Soon<KeyOwner | undefined>
+  /** Hears of no change more: nobody may ask after that. */
+  close(): void
 }
 
 interface Parts {
@@ -45,7 +47,7 @@ export function createKnownUsers({ users, apiTokens, feed, most, results }: Part
     results,
     read: apiTokens.findLive,
   })
-  feed.subscribe(
+  const close = feed.subscribe(
     change => {
       const [kind, name = ''] = change.split(' ')
       if (kind === 'user') byId.forget(Number(name))
@@ -63,5 +65,6 @@ export function createKnownUsers({ users, apiTokens, feed, most, results }: Part
         if (key === undefined) return undefined
         return andThen(find(key.userId), user => user && { user, keyId: key.keyId })
       }),
+    close,
   }
 }

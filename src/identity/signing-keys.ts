@@ -30,11 +30,6 @@ export async function readSigningKeys(files: readonly string[]): Promise<Signing
   return { ...ring, find: async kid => ring.known(kid), reload: async () => {} }
 }
 
-/** From files where `auth.keys` names some, else those that the replicas share in the database. */
-export function openKeys(files: readonly string[], parts: StoredKeysParts): Promise<SigningKeys> {
-  return files.length > 0 ? readSigningKeys(files) : openSigningKeys(parts)
-}
-
 interface StoredKeysParts {
   store: KeyStore
   /** Where `auth.key_secret` is set; keys that are stored plain are sealed at once. */

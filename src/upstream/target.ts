@@ -33,6 +33,8 @@ export interface Target {
   readonly ejection: Ejection | undefined
   /** To be called as a request is sent to it; nothing where nobody asks how it went. */
   readonly begin: (() => Try) | undefined
+  /** Checks it no more: whoever is on the way to it gets there by what is known now. */
+  rest(): void
   /** Closes the connections, whatever is in flight. */
   close(): Promise<void>
 }
@@ -78,6 +80,7 @@ export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts
     }),
     ejection,
     begin: beginner(ejection, circuit),
+    rest: () => health?.stop(),
     async close() {
       health?.stop()
       circuit?.close()

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { UpstreamConfig } from '../config/schema.ts'
 import type { Durations } from '../metrics/durations.ts'
+import type { Keep, Kept } from '../shelf.ts'
 import { type Choose, createChoice } from './choice.ts'
 import type { TargetStanding } from './standing.ts'
 import { openTarget, type Target } from './target.ts'
@@ -23,18 +24,18 @@ export interface Upstreams {
   get(name: string): Upstream
   /** How every target stands. */
   standing(): TargetStanding[]
-  /** Closes the connections, whatever is in flight. */
-  close(): Promise<void>
 }
 
 /**
  * @param durationsOf where the answers of an upstream are timed, by its name
+ * @param keep hands on those that are configured as they were, with connections and all that is known of them
  * @param random 0 to 1, spreads the health checks
  * @throws CertificateAuthorityError where `tls.ca` cannot be read
  */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   durationsOf: (name: string) => Durations,
+  keep: Keep,
   random: () => number = Math.random,
 ): Upstreams {
   // All files are read before anything is opened that would have to be closed again.
@@ -42,10 +43,11 @@ export function createUpstreams(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
   const upstreams = new Map(
-    Object.entries(configs).map(([name, config]) => [
-      name,
-      open(config, authorities.get(name), random, durationsOf(name)),
-    ]),
+    Object.entries(configs).map(([name, config]) => {
+      const ca = authorities.get(name)
+      const make = () => open(config, ca, random, durationsOf(name))
+      return [name, keep(`upstream ${JSON.stringify([name, config, ca])}`, make)]
+    }),
   )
   return {
     get(name) {
@@ -60,10 +62,6 @@ export function createUpstreams(
           return { upstream, target: origin, isHealthy: isAvailable() && !isAvoided, isAvoided, ...state() }
         }),
       ),
-    async close() {
-      const targets = [...upstreams.values()].flatMap(upstream => upstream.targets)
-      await Promise.all(targets.map(target => target.close()))
-    },
   }
 }
 
@@ -88,16 +86,24 @@ function open(
   ca: string | undefined,
   random: () => number,
   durations: Durations,
-): Upstream {
+): Kept<Upstream> {
   const isOneOfSeveral = config.targets.length > 1
   const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral, random }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
   return {
-    targets,
-    retries: config.retries,
-    timeouts: config.timeouts,
-    durations,
-    isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
-    choose: createChoice(targets),
+    part: {
+      targets,
+      retries: config.retries,
+      timeouts: config.timeouts,
+      durations,
+      isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
+      choose: createChoice(targets),
+    },
+    rest() {
+      for (const target of targets) target.rest()
+    },
+    async close() {
+      await Promise.all(targets.map(target => target.close()))
+    },
   }
 }

@@ -9,17 +9,25 @@ export interface SpentUsers {
   asking(): (userId: number, day: string) => void
 }
 
+export interface SpentMemory {
+  /** For a limit that is in force from now on: what was remembered by another does not count (CONTRACT §4). */
+  forLimit(): SpentUsers
+  /** Hears of no change more: nobody may ask after that. */
+  close(): void
+}
+
 interface Parts {
   feed: Pick<ChangeFeed, 'isTrusted' | 'subscribe'>
   /** Users at most; the least recently used goes first. */
   most: number
 }
 
-export function createSpentUsers({ feed, most }: Parts): SpentUsers {
+/** One memory for all limits: to make one of that size takes 20 ms, and a reload would hold requests up for it. */
+export function createSpentMemory({ feed, most }: Parts): SpentMemory {
   const spent = new LRUCache<number, string>({ max: most })
   // Of anybody: changes are rare, and one refusal that is not remembered costs one more look at the record.
   let changes = 0
-  feed.subscribe(
+  const close = feed.subscribe(
     change => {
       changes += 1
       const [kind, name] = change.split(' ')
@@ -30,13 +38,31 @@ export function createSpentUsers({ feed, most }: Parts): SpentUsers {
       spent.clear()
     },
   )
+  let limits = 0
   return {
-    has: (userId, day) => feed.isTrusted() && spent.get(userId) === day,
-    asking() {
-      const before = changes
-      return (userId, day) => {
-        if (changes === before && feed.isTrusted()) spent.set(userId, day)
+    forLimit() {
+      limits += 1
+      const limit = limits
+      let markedDay = ''
+      let mark = ''
+      /** The same text for all of a day: to compare it is to compare an address. */
+      const markOf = (day: string) => {
+        if (day !== markedDay) {
+          markedDay = day
+          mark = `${day} ${limit}`
+        }
+        return mark
+      }
+      return {
+        has: (userId, day) => feed.isTrusted() && spent.get(userId) === markOf(day),
+        asking() {
+          const before = changes
+          return (userId, day) => {
+            if (changes === before && feed.isTrusted()) spent.set(userId, markOf(day))
+          }
+        },
       }
     },
+    close,
   }
 }

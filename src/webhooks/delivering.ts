@@ -18,16 +18,21 @@ export interface Delivering {
   stop(grace: number): Promise<void>
 }
 
+export interface Sending {
+  readonly send: Send
+  /** `webhooks.timeout`, milliseconds. */
+  readonly timeout: number
+}
+
 interface Parts {
   deliveries: Pick<DeliveryStore, 'claim' | 'settle' | 'giveBack'>
   webhooks: Pick<WebhookStore, 'removeRegistration'>
   secrets: Secrets
-  send: Send
+  /** How, by the settings of the moment: an attempt keeps those under which it was taken. */
+  sending(): Sending
   clock: Clock
   /** 0 to 1. */
   random(): number
-  /** `webhooks.timeout`, milliseconds. */
-  timeout: number
   /** Where attempts are counted as they end. */
   outcomes: DeliveryOutcomes
   /** Told of a store that failed; what was taken is taken again when its lease has ended. */
@@ -49,7 +54,7 @@ const quick = 1_000
 const leaseMargin = 15_000
 
 export function createDelivering(parts: Parts): Delivering {
-  const { deliveries, webhooks, secrets, send, clock, timeout, onError } = parts
+  const { deliveries, webhooks, secrets, clock, onError } = parts
   const lanes = createLanes(parts.sizes ?? usualSizes)
   const stopping = new AbortController()
   // One for each that is under way, and none of them stays.
@@ -98,6 +103,7 @@ export function createDelivering(parts: Parts): Delivering {
     const limit = lanes.free(lane)
     if (isStopped || limit <= 0 || (lane === 'slow' && slow.length === 0)) return 0
     const now = clock.now()
+    const { send, timeout } = parts.sending()
     const claimed = await deliveries.claim({
       limit,
       perReceiver: lanes.perReceiver,
@@ -108,7 +114,7 @@ export function createDelivering(parts: Parts): Delivering {
       until: new Date(now + timeout + leaseMargin),
     })
     for (const one of claimed) {
-      const attempt = deliver(one, lane)
+      const attempt = deliver(one, lane, send)
         .catch(failed)
         .finally(() => {
           underWay.delete(attempt)
@@ -119,11 +125,11 @@ export function createDelivering(parts: Parts): Delivering {
     return claimed.length
   }
 
-  async function deliver(claimed: Claimed, lane: Lane): Promise<void> {
+  async function deliver(claimed: Claimed, lane: Lane, send: Send): Promise<void> {
     const place = lanes.begin(claimed.receiver, lane)
     const late = setTimeout(() => lookIf(place.moveAside()), quick)
     const begun = performance.now()
-    const outcome = await attempt(claimed)
+    const outcome = await attempt(claimed, send)
     clearTimeout(late)
     lookIf(place.end(performance.now() - begun >= quick))
     if (outcome.kind === 'failed' && outcome.reason === 'aborted') {
@@ -143,7 +149,7 @@ export function createDelivering(parts: Parts): Delivering {
     if (isAwaited) look()
   }
 
-  async function attempt(claimed: Claimed): Promise<SendOutcome> {
+  async function attempt(claimed: Claimed, send: Send): Promise<SendOutcome> {
     const { url, body } = claimed
     const secret = secrets.read(claimed.secret, claimed.user_id)
     if (secret === undefined) {

@@ -9,7 +9,7 @@ import type { Sealer } from '../identity/sealed.ts'
 import type { DeliveryOutcomes } from '../metrics/tallies.ts'
 import { createAlertStore } from './alert-store.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
-import { createDelivering } from './delivering.ts'
+import { createDelivering, type Sending } from './delivering.ts'
 import { createDeliveryStore, type DeliveryStore } from './delivery-store.ts'
 import { createResolver } from './resolve.ts'
 import { createSecrets } from './secrets.ts'
@@ -17,8 +17,9 @@ import { createSender } from './send.ts'
 import { createWebhookStore } from './webhook-store.ts'
 import { createWebhooks, type Webhooks } from './webhooks.ts'
 
+type Settings = Config['webhooks']
+
 interface Parts {
-  config: Config
   backing: Backing
   /** Nothing where `auth.key_secret` is not set. */
   sealer: Sealer | undefined
@@ -26,8 +27,10 @@ interface Parts {
   logger: Logger
 }
 
-export function openWebhooks({ config, backing, sealer, clock }: Parts): Webhooks {
-  const { allow_private_networks: allowPrivate } = config.webhooks
+export function openWebhooks(
+  { allow_private_networks: allowPrivate }: Settings,
+  { backing, sealer, clock }: Omit<Parts, 'logger'>,
+): Webhooks {
   return createWebhooks({
     store: createWebhookStore(backing.database),
     secrets: createSecrets(sealer),
@@ -41,29 +44,32 @@ export function openWebhooks({ config, backing, sealer, clock }: Parts): Webhook
 export interface OpenAlerts {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list'>
+  /** What is taken from now on is delivered by these settings. */
+  configure(settings: Settings): void
   /** @param grace milliseconds for what is being delivered */
   stop(grace: number): Promise<void>
 }
 
 /**
  * Delivers, and forgets deliveries that have had their time.
- * @param outcomes where attempts are counted
+ * @param settings to begin with @param outcomes where attempts are counted
  */
 export function openAlerts(
-  { config, backing, sealer, clock, logger }: Parts,
+  settings: Settings,
+  { backing, sealer, clock, logger }: Parts,
   outcomes: DeliveryOutcomes,
 ): OpenAlerts {
-  const { allow_private_networks: allowPrivate, timeout, retention } = config.webhooks
+  let { retention } = settings
+  let sending = sendingBy(settings)
   const deliveries = createDeliveryStore(backing.database)
   const store = createAlertStore(backing.database)
   const delivering = createDelivering({
     deliveries,
     webhooks: createWebhookStore(backing.database),
     secrets: createSecrets(sealer),
-    send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeout }),
+    sending: () => sending,
     clock,
     random: Math.random,
-    timeout,
     outcomes,
     onError: error => logger.warn({ err: error }, 'deliveries cannot be taken or noted'),
   })
@@ -81,9 +87,17 @@ export function openAlerts(
   return {
     alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: delivering.wake }),
     deliveries,
+    configure(changed) {
+      retention = changed.retention
+      sending = sendingBy(changed)
+    },
     async stop(grace) {
       pruner.stop()
       await delivering.stop(grace)
     },
   }
+}
+
+function sendingBy({ allow_private_networks: allowPrivate, timeout }: Settings): Sending {
+  return { timeout, send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeout }) }
 }

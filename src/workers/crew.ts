@@ -1,19 +1,23 @@
 // Workers that serve in this process' stead: opened, asked, told and ended together (CONTRACT §2, `server.workers`).
+import type { Config } from '../config/schema.ts'
 import type { Opened } from '../opened.ts'
 import type { Serving } from '../serving.ts'
 import { worstOf } from '../upstream/standing.ts'
 import { createCounts } from './counts.ts'
 import { createLaunch } from './launch.ts'
-import { createPost } from './post.ts'
-import { patience } from './questions.ts'
+import { createPost, type Post } from './post.ts'
+import { patience, settling } from './questions.ts'
 
 /** @throws Error with what kept the first worker that failed from listening; none is left then */
-export async function serveByWorkers({ config, logger }: Opened): Promise<Serving> {
+export async function serveByWorkers({ config: first, logger }: Opened): Promise<Serving> {
+  let config = first
   const inForce = async () => {
     await Promise.all(posts.map(post => post.ask('catch_up', patience)))
   }
   const launch = createLaunch({ in_force: () => inForce().then(() => true) })
-  const posts = Array.from({ length: config.server.workers }, () => createPost({ launch, config, logger }))
+  const posts = Array.from({ length: first.server.workers }, () =>
+    createPost({ launch, config: () => config, logger }),
+  )
   const allCounts = createCounts()
   const abandon = () => {
     for (const post of posts) post.kill()
@@ -25,6 +29,25 @@ export async function serveByWorkers({ config, logger }: Opened): Promise<Servin
     const [address = ''] = await Promise.all(posts.map(post => post.open()))
     return {
       address,
+      async prepare(next) {
+        const settle = async (how: 'take' | 'drop') => {
+          await Promise.all(posts.map(post => post.ask('settle', settling, how)))
+        }
+        const faults = await Promise.all(posts.map(post => prepareIn(post, next)))
+        const fault = faults.find(said => said !== undefined)
+        if (fault !== undefined) {
+          await settle('drop')
+          throw new Error(fault)
+        }
+        return {
+          take() {
+            // Whoever starts from now on starts with it.
+            config = next
+            return settle('take')
+          },
+          drop: () => settle('drop'),
+        }
+      },
       inForce,
       async standing() {
         const told = await Promise.all(posts.map(post => post.ask('standing', patience)))
@@ -52,4 +75,12 @@ export async function serveByWorkers({ config, logger }: Opened): Promise<Servin
     await end(0)
     throw error
   }
+}
+
+/** What keeps the worker from it; whoever is not there, or not any more, starts with what is in force then. */
+async function prepareIn(post: Post, config: Config): Promise<string | undefined> {
+  const pid = post.pid()
+  const answer = await post.ask('prepare', settling, config)
+  if (answer === undefined && pid !== undefined && post.pid() === pid) return `worker ${pid} does not answer`
+  return answer?.fault
 }

@@ -24,7 +24,8 @@ export interface Post {
 
 interface Parts {
   launch: Launch
-  config: Config
+  /** What is to be served with at the moment. */
+  config(): Config
   logger: Logger
 }
 
@@ -37,14 +38,22 @@ export function createPost({ launch, config, logger }: Parts): Post {
     const worker = launch()
     holder = worker
     await worker.hears
-    const answer = await worker.line.ask('serve', undefined, config)
-    if (answer !== undefined && 'address' in answer) {
+    let given = config()
+    const answer = await worker.line.ask('serve', undefined, given)
+    let fault = answer !== undefined && 'fault' in answer ? answer.fault : undefined
+    // What was reloaded while it started is not in what it was given.
+    while (answer !== undefined && fault === undefined && given !== config()) {
+      given = config()
+      fault = (await worker.line.ask('prepare', undefined, given))?.fault
+      await worker.line.ask('settle', undefined, 'take')
+    }
+    if (answer !== undefined && 'address' in answer && fault === undefined) {
       isServing = !isEnding
       return answer.address
     }
     worker.kill()
     const ending = await worker.ended
-    throw new Error(answer?.fault ?? `a worker ended ${manner(ending)} before it listened`)
+    throw new Error(fault ?? `a worker ended ${manner(ending)} before it listened`)
   }
 
   async function keep(): Promise<void> {

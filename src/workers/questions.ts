@@ -8,6 +8,10 @@ import type { TargetStanding } from '../upstream/standing.ts'
 export type AskedOfWorker = {
   /** Serve with this configuration; answered when it listens, or with what keeps it from that. */
   serve(config: Config): Promise<{ address: string } | { fault: string }>
+  /** Make all that another configuration needs, and serve nobody with it yet; or what keeps it from that. */
+  prepare(config: Config): Promise<{ fault?: string }>
+  /** Serve with what was prepared, or forget it. */
+  settle(how: 'take' | 'drop'): Promise<true>
   /** Which stores it reaches. */
   reach(): Promise<Reach>
   /** What it has counted, and how it stands. */
@@ -26,6 +30,9 @@ export type AskedOfPrimary = {
   /** Answered `true` when every worker has heard of all that is committed by now. */
   in_force(): Promise<true>
 }
+
+/** Milliseconds that a worker may take to prepare a configuration, or to begin to serve with it. */
+export const settling = 10_000
 
 /** Milliseconds that an answer may take for which somebody waits. */
 export const patience = 1_000

@@ -9,7 +9,7 @@ function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = u
   return createHealth({
     postgres: async () => own.postgres,
     redis: async () => own.redis,
-    warnings: [],
+    warnings: () => [],
     workers:
       workers &&
       (async () =>

@@ -3,13 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createLimiters } from '../../src/backing/limiter.ts'
 import { type BackingConfig, openBacking } from '../../src/backing/open.ts'
 import { systemClock } from '../../src/clock.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { describeWithServices, emptyRedisUrl } from '../support/services.ts'
 
 const limit = { limit: 1, window: 60_000 }
-const rate_limits: BackingConfig['rate_limits'] = {
+const rate_limits: Parameters<typeof createLimiters>[0] = {
   register: limit,
   login_failures: { limit: 2, window: 60_000 },
   login_failures_per_address: { limit: 3, window: 60_000 },
@@ -28,13 +29,13 @@ beforeEach(() => {
 })
 
 async function isWhole(storage: BackingConfig['storage']): Promise<void> {
-  const backing = await openBacking({ storage, rate_limits }, { logger, clock: systemClock })
+  const backing = await openBacking({ storage }, { logger, clock: systemClock })
   try {
     const applied = await backing.migrate()
     expect(applied.length).toBeGreaterThan(0)
     expect(lines).toContain(`migration ${applied[0]} applied`)
     expect(await backing.database.query('select count(*) as n from users')).toEqual([{ n: 0 }])
-    const { limiters } = backing
+    const limiters = createLimiters(rate_limits, backing.createLimiter)
     const taken = await Promise.all(Object.values(limiters).map(limiter => limiter.take('192.0.2.1')))
     expect(Object.keys(limiters)).toEqual(['register', 'login', 'login_address', 'refresh', 'bad_keys'])
     expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, Number.POSITIVE_INFINITY, 1])
@@ -54,7 +55,7 @@ describe('the backing, embedded', () => {
   it('has a database and limiters without any service, and gives its folder up when closed', async () => {
     await isWhole({ postgres: null, postgres_listen: '', pool: 2, redis: null, data_dir })
     const again = await openBacking(
-      { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir }, rate_limits },
+      { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
       { logger, clock: systemClock },
     )
     expect(again.database.kind).toBe('embedded')

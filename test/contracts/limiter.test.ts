@@ -132,8 +132,14 @@ describeWithRedis('limiter in Redis', () => {
 
   it('keeps limits of different names apart', async () => {
     const limit = { limit: 1, window: MINUTE }
-    const all = { register: limit, login: limit, login_address: limit, refresh: limit, bad_keys: limit }
-    const limiters = createLimiters(all, { clock, keyValue })
+    const all = {
+      register: limit,
+      login_failures: limit,
+      login_failures_per_address: limit,
+      refresh: limit,
+      bad_keys: limit,
+    }
+    const limiters = createLimiters(all, (name, limit) => createLimiter(name, limit, { clock, keyValue }))
     for (const limiter of Object.values(limiters)) {
       expect((await limiter.take('198.51.100.1')).allowed).toBe(true)
       expect((await limiter.take('198.51.100.1')).allowed).toBe(false)

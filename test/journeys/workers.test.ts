@@ -303,7 +303,7 @@ describeWithServices('two workers', () => {
   it('SIGHUP ends nothing', async () => {
     await start()
     for (const pid of [crew.child.pid as number, ...crew.pids()]) process.kill(pid, 'SIGHUP')
-    await eventually(() => crew.lines.filter(line => line.includes('SIGHUP')).length).toBe(1)
+    await eventually(() => crew.lines.filter(line => line.includes('is reloaded')).length).toBe(1)
     expect((await bothServe('/public/x')).size).toBe(2)
     expect((await crew.ready()).body.status).toBe('ok')
   })

@@ -6,6 +6,7 @@ import { Writable } from 'node:stream'
 import type { Database, Prepared, Queryable } from '../../src/backing/database.ts'
 import type { Backing } from '../../src/backing/open.ts'
 import { openBacking } from '../../src/backing/open.ts'
+import { createConfigurationFile } from '../../src/config/configuration-file.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { formatProblem } from '../../src/config/problem.ts'
 import { createLogger } from '../../src/log.ts'
@@ -34,6 +35,12 @@ export interface TestGateway {
   /** The gateway's clock; move it rather than sleep. */
   readonly clock: { at: number; now(): number }
   readonly backing: Backing
+  /** Its gateway.yaml: what is saved there is taken. */
+  readonly file: string
+  /** What was said of files that were refused, a line each. */
+  readonly refused: string[]
+  /** As SIGHUP has it done; resolves when it has been. */
+  reload(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -68,6 +75,9 @@ auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
+  const written = createConfigurationFile({ file, env: {}, toServe: true }, file)
+  // It stands as loaded, or it would be taken at once. What its listener starts with is for the start to look at here.
+  written.load()
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
 
@@ -81,10 +91,12 @@ ${yaml}`,
   const clock = { at: Date.now(), now: () => clock.at }
   let backing: Backing | undefined
   const statements: string[] = []
+  const refused: string[] = []
   const server = await startServer({
     config: loaded.config,
     clock,
     logger: createLogger({ level: 'info', requests: true }, output),
+    reloaded: { file: written, onRefused: lines => refused.push(...lines) },
     open: async (...parts) => {
       backing = await openBacking(...parts)
       return { ...backing, database: noting(backing.database, statements) }
@@ -99,6 +111,9 @@ ${yaml}`,
     clock,
     backing: opened,
     statements,
+    file,
+    refused,
+    reload: server.reload,
     sql: (text, values) => opened.database.query(text, values),
     async stop() {
       await server.stop()

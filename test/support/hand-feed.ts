@@ -8,23 +8,23 @@ export interface HandFeed extends ChangeFeed {
 }
 
 export function handFeed(): HandFeed {
-  const listeners: ((change: string) => void)[] = []
-  const gaps: (() => void)[] = []
+  const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
   let trusted = true
   return {
     isTrusted: () => trusted,
     subscribe(listener, onGap) {
-      listeners.push(listener)
-      gaps.push(onGap)
+      const subscriber = { listener, onGap }
+      subscribers.add(subscriber)
+      return () => subscribers.delete(subscriber)
     },
     catchUp: async () => {},
     close: async () => {},
     trust(isTrusted) {
       trusted = isTrusted
-      if (isTrusted) for (const forget of gaps) forget()
+      if (isTrusted) for (const { onGap } of subscribers) onGap()
     },
     tell(change) {
-      for (const listener of listeners) listener(change)
+      for (const { listener } of subscribers) listener(change)
     },
   }
 }

@@ -1,13 +1,14 @@
 // Users whose day is spent: remembered by the record's word alone, for that day, until anything says otherwise.
 import { describe, expect, it } from 'vitest'
-import { createSpentUsers } from '../../src/usage/spent-users.ts'
+import { createSpentMemory } from '../../src/usage/spent-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
 
 const day = '2096-02-28'
 
 function stage(most = 10) {
   const feed = handFeed()
-  return { feed, spent: createSpentUsers({ feed, most }) }
+  const memory = createSpentMemory({ feed, most })
+  return { feed, memory, spent: memory.forLimit() }
 }
 
 describe('a user whose day is spent', () => {
@@ -19,6 +20,14 @@ describe('a user whose day is spent', () => {
     expect(spent.has(2, day)).toBe(false)
     expect(spent.has(1, '2096-02-29')).toBe(false)
     expect(spent.has(1, '2096-02-27')).toBe(false)
+  })
+
+  it('by one limit is not spent by another, nor by the first when that comes back', () => {
+    const { memory, spent } = stage()
+    spent.asking()(1, day)
+    expect(memory.forLimit().has(1, day)).toBe(false)
+    expect(memory.forLimit().has(1, day)).toBe(false)
+    expect(spent.has(1, day)).toBe(true)
   })
 
   it('is asked about again when the record changed, and not when another one did', () => {

@@ -86,10 +86,9 @@ describeOverDatabases('delivering', open => {
       deliveries: createDeliveryStore(over),
       webhooks: stored.webhooks,
       secrets: createSecrets(undefined),
-      send,
+      sending: () => ({ send, timeout }),
       clock: { now: () => time },
       random: () => random,
-      timeout,
       outcomes,
       onError: error => errors.push(error),
     })

@@ -1,0 +1,48 @@
+// What differs between two configurations, in a few words for the log: names and counts, never a value.
+import { isSame } from './same.ts'
+import type { Config } from './schema.ts'
+
+export interface Changes {
+  /** Sections in which anything differs, those below aside. */
+  readonly sections?: readonly string[]
+  readonly routes?: Counts
+  readonly upstreams?: Counts
+}
+
+interface Counts {
+  readonly added: number
+  readonly removed: number
+  readonly changed: number
+}
+
+/** Nothing is said of what is the same. */
+export function changesBetween(before: Config, after: Config): Changes {
+  const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
+  const { routes, upstreams, tests: __, ...rest } = after
+  const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
+    name => !isSame(oldRest[name], rest[name]),
+  )
+  return {
+    ...(sections.length === 0 ? {} : { sections }),
+    ...counted('routes', byName(oldRoutes), byName(routes)),
+    ...counted('upstreams', oldUpstreams, upstreams),
+  }
+}
+
+function byName(routes: Config['routes']): Record<string, unknown> {
+  return Object.fromEntries(routes.map(route => [route.name, route]))
+}
+
+function counted(
+  what: 'routes' | 'upstreams',
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): Changes {
+  const both = Object.keys(after).filter(name => Object.hasOwn(before, name))
+  const counts = {
+    added: Object.keys(after).length - both.length,
+    removed: Object.keys(before).length - both.length,
+    changed: both.filter(name => !isSame(before[name], after[name])).length,
+  }
+  return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
+}

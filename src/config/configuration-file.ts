@@ -1,0 +1,64 @@
+// The file that ops write: loaded when it is asked for, and watched for what they save.
+import { readFile } from 'node:fs/promises'
+import { type ConfigSource, type Loaded, loadConfig } from './load.ts'
+import type { Problem } from './problem.ts'
+import { readText } from './read-sheet.ts'
+
+export interface ConfigurationFile {
+  /** The file as it is now, with all that it names. */
+  load(): Loaded | { problems: Problem[] }
+  /**
+   * Calls back when the file is another one than was loaded last.
+   * @returns ends it
+   */
+  watch(onChange: () => void): () => void
+}
+
+/** Milliseconds between two looks at the file. */
+const interval = 200
+
+/** @param path of `source.file`, absolute */
+export function createConfigurationFile(source: ConfigSource, path: string): ConfigurationFile {
+  const { file, readFile: read = readText } = source
+  /** The file's text as it was loaded last, or why there was none. */
+  let loaded: string | undefined
+
+  function readNoting(name: string): string {
+    if (name !== file) return read(name)
+    try {
+      loaded = read(name)
+      return loaded
+    } catch (error) {
+      loaded = unreadable(error)
+      throw error
+    }
+  }
+
+  return {
+    load: () => loadConfig({ ...source, readFile: readNoting }),
+    watch(onChange) {
+      let isOver = false
+      let before: string | undefined
+      let timer = setTimeout(look, interval).unref()
+      // Read, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a network
+      // file system says nothing.
+      async function look(): Promise<void> {
+        const now = await readFile(path, 'utf8').catch(unreadable)
+        if (isOver) return
+        // Twice the same: what is half written may look whole, with half of the routes.
+        if (now !== loaded && now === before) onChange()
+        before = now
+        timer = setTimeout(look, interval).unref()
+      }
+      return () => {
+        isOver = true
+        clearTimeout(timer)
+      }
+    },
+  }
+}
+
+/** Of no file the text. */
+function unreadable(error: unknown): string {
+  return `\0${(error as NodeJS.ErrnoException).code}`
+}

@@ -1,0 +1,76 @@
+// What lasts for as long as the process serves, whatever configuration is in force.
+import { randomBytes } from 'node:crypto'
+import { createPendingLogouts, type PendingLogouts } from './accounts/pending-logouts.ts'
+import { createSessionStore, type SessionStore } from './accounts/session-store.ts'
+import { createUserStore, type UserStore } from './accounts/user-store.ts'
+import { type ChangeFeed, createChangeFeed } from './backing/change-feed.ts'
+import { createFailureLimits, type FailureLimits } from './endpoints/failure-limits.ts'
+import { createOpenStreams, type OpenStreams } from './gate/open-streams.ts'
+import { createRequestIds } from './gate/request-ids.ts'
+import { createForwarderNotice } from './gate/untrusted-forwarder.ts'
+import { type ApiTokenStore, createApiTokenStore } from './identity/api-token-store.ts'
+import { createLastUsed, type LastUsed } from './identity/last-used.ts'
+import { createStandingStore } from './identity/standing-store.ts'
+import type { Opened } from './opened.ts'
+
+export interface Lasting extends Omit<Opened, 'config'> {
+  readonly users: UserStore
+  readonly sessionStore: SessionStore
+  readonly apiTokens: ApiTokenStore
+  readonly feed: ChangeFeed
+  readonly lastUsed: LastUsed
+  readonly pendingLogouts: PendingLogouts
+  readonly openStreams: OpenStreams
+  readonly failures: FailureLimits
+  newRequestId(): string
+  onUntrustedForwarder(peer: string): void
+  /** Closes what it opened; the backing is the caller's. */
+  close(): Promise<void>
+}
+
+export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
+  const { backing, metrics, clock, logger } = opened
+  const { database } = backing
+  const sessionStore = createSessionStore(database)
+  const apiTokens = createApiTokenStore(database)
+  const feed = createChangeFeed({
+    listen: backing.listen,
+    database,
+    now: () => performance.now(),
+    onState: state =>
+      state === 'lost'
+        ? logger.warn({}, 'changes are not heard: users and keys are read for every request')
+        : logger.info({}, 'changes are heard again'),
+  })
+  const pendingLogouts = createPendingLogouts({
+    store: sessionStore,
+    onError: error => logger.warn({ err: error }, 'logouts are still to be stored'),
+  })
+  const openStreams = createOpenStreams({
+    store: createStandingStore(database),
+    clock,
+    onError: error => logger.warn({ err: error }, 'who has an open stream could not be checked'),
+  })
+  return {
+    ...opened,
+    users: createUserStore(database),
+    sessionStore,
+    apiTokens,
+    feed,
+    pendingLogouts,
+    openStreams,
+    lastUsed: createLastUsed({
+      store: apiTokens,
+      clock,
+      onError: error => logger.warn({ err: error }, 'last use of a key not written'),
+    }),
+    failures: createFailureLimits(),
+    newRequestId: createRequestIds(randomBytes),
+    onUntrustedForwarder: createForwarderNotice(metrics.tallies, logger),
+    async close() {
+      openStreams.stop()
+      pendingLogouts.close()
+      await feed.close()
+    },
+  }
+}

@@ -1,0 +1,104 @@
+// Another configuration is brought in force while clients are served: wholly, or not at all (CONTRACT §1, signals).
+import type { Logger } from 'pino'
+import type { Chores } from './chores.ts'
+import { changesBetween } from './config/changes.ts'
+import type { ConfigurationFile } from './config/configuration-file.ts'
+import { keepFixed } from './config/fixed.ts'
+import type { Loaded } from './config/load.ts'
+import { formatProblem } from './config/problem.ts'
+import type { Config } from './config/schema.ts'
+import type { Tallies } from './metrics/tallies.ts'
+import type { Serving } from './serving.ts'
+
+export interface Reload {
+  /** Reads the file and all that it names again. Resolves when that is in force, or refused; never rejects. */
+  now(): Promise<void>
+  /** `server.drain_timeout` in force, milliseconds. */
+  drainTimeout(): number
+  /** Takes nothing more. */
+  stop(): void
+}
+
+export interface Reloaded {
+  readonly file: ConfigurationFile
+  /** Told what is wrong, a line each, as `peage check` prints it. */
+  onRefused(lines: readonly string[]): void
+}
+
+interface Parts {
+  config: Config
+  /** Nothing where nobody can ask for another configuration. */
+  reloaded: Reloaded | undefined
+  serving: Pick<Serving, 'prepare'>
+  chores: Pick<Chores, 'take'>
+  tallies: Pick<Tallies, 'reloaded'>
+  logger: Logger
+}
+
+export function createReload(parts: Parts): Reload {
+  const { reloaded, serving, chores, tallies, logger } = parts
+  let inForce = parts.config
+  let isOver = false
+  let running: Promise<void> | undefined
+  let isAskedAgain = false
+
+  function refuse(lines: readonly string[]): void {
+    tallies.reloaded('failure')
+    reloaded?.onRefused(lines)
+    logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
+  }
+
+  async function take({ config: written, positionOf }: Loaded): Promise<void> {
+    const { config, left } = keepFixed(inForce, written)
+    const prepared = await serving.prepare(config)
+    if (isOver) {
+      await prepared.drop()
+      return
+    }
+    logger.level = config.server.log.level
+    await prepared.take()
+    chores.take(config)
+    const changes = changesBetween(inForce, config)
+    inForce = config
+    tallies.reloaded('success')
+    for (const pointer of left) {
+      const key = pointer.slice(1).replaceAll('/', '.')
+      logger.warn(
+        { key, line: positionOf(pointer).line },
+        `${key} cannot be reloaded: restart to take its change`,
+      )
+    }
+    logger.info(changes, 'the configuration is reloaded')
+  }
+
+  async function reload({ file }: Reloaded): Promise<void> {
+    const read = file.load()
+    if ('problems' in read) refuse(read.problems.map(formatProblem))
+    else await take(read).catch(error => refuse([`error: ${error instanceof Error ? error.message : error}`]))
+  }
+
+  async function reloadWhileAsked(): Promise<void> {
+    do {
+      isAskedAgain = false
+      if (!isOver && reloaded !== undefined) await reload(reloaded)
+    } while (isAskedAgain)
+    running = undefined
+  }
+
+  function now(): Promise<void> {
+    // What was saved while one is under way may have been read too early by it.
+    if (running !== undefined) isAskedAgain = true
+    running ??= reloadWhileAsked()
+    return running
+  }
+
+  const unwatch = reloaded?.file.watch(now)
+  return {
+    now,
+    drainTimeout: () => inForce.server.drain_timeout,
+    stop() {
+      isOver = true
+      unwatch?.()
+    },
+  }
+}
