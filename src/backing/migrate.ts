@@ -1,6 +1,5 @@
 // Applies the plain SQL files of `migrations/`, each once, whoever starts first.
 import { fileURLToPath } from 'node:url'
-import { runner } from 'node-pg-migrate'
 import { storageError } from './driver-error.ts'
 
 /** Called with one line for each file applied, and for what the runner warns of. */
@@ -25,6 +24,8 @@ export async function runMigrations(
   dir = MIGRATIONS,
 ): Promise<string[]> {
   try {
+    // Loaded when it is needed, which a worker never does: with all that it needs it takes a tenth of a start.
+    const { runner } = await import('node-pg-migrate')
     const applied = await runner({
       // The runner asks for pg's whole client and uses this one method of it.
       dbClient: client as never,

@@ -7,7 +7,6 @@ import type { KeyValue } from './key-value.ts'
 import { type CreateLimiter, createLimiter } from './limiter.ts'
 import type { MigrationLog } from './migrate.ts'
 import type { Listen } from './notifications.ts'
-import { openEmbedded } from './pglite.ts'
 import { openPostgres } from './postgres.ts'
 import { postgresListener } from './postgres-listener.ts'
 import { openRedis, type RedisAddress } from './redis.ts'
@@ -88,10 +87,7 @@ export async function openBacking(
         }),
         listen: postgresListener(storage.postgres_listen || storage.postgres),
       }
-    : await openEmbedded({ dir: storage.data_dir }).then(embedded => ({
-        database: embedded,
-        listen: embedded.listen,
-      }))
+    : await openHere(storage.data_dir)
   const redis = storage.redis
     ? openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
@@ -130,4 +126,11 @@ export async function openBacking(
       await database.close()
     },
   }
+}
+
+/** Its packages are loaded where they are used alone. */
+async function openHere(dir: string) {
+  const { openEmbedded } = await import('./pglite.ts')
+  const database = await openEmbedded({ dir })
+  return { database, listen: database.listen }
 }

@@ -1,15 +1,19 @@
 // The command line as a function: which commands there are, and what they exit with (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
 import { packageFacts } from '../package-facts.ts'
-import { checkCommand } from './check.ts'
-import { explainCommand } from './explain.ts'
 import type { Io } from './io.ts'
-import { keysCommand } from './keys.ts'
-import { migrateCommand } from './migrate.ts'
-import { schemaCommand } from './schema.ts'
-import { startCommand } from './start.ts'
-import { testCommand } from './test.ts'
-import { usersCommand } from './users.ts'
+
+/** By name, in the order in which they are listed. Loaded when they are run: each needs a part of the packages only. */
+const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
+  start: async io => (await import('./start.ts')).startCommand(io),
+  check: async io => (await import('./check.ts')).checkCommand(io),
+  explain: async io => (await import('./explain.ts')).explainCommand(io),
+  test: async io => (await import('./test.ts')).testCommand(io),
+  migrate: async io => (await import('./migrate.ts')).migrateCommand(io),
+  schema: async io => (await import('./schema.ts')).schemaCommand(io),
+  users: async io => (await import('./users.ts')).usersCommand(io),
+  keys: async io => (await import('./keys.ts')).keysCommand(io),
+}
 
 /**
  * Runs one command line.
@@ -18,7 +22,8 @@ import { usersCommand } from './users.ts'
  */
 export async function run(words: readonly string[], io: Io): Promise<number> {
   try {
-    await program(io).parseAsync(words, { from: 'user' })
+    const program = await createProgram(words, io)
+    await program.parseAsync(words, { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return exitCodeOf(error)
@@ -27,7 +32,8 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function program(io: Io): Command {
+/** With the command that the words name; with all where they name none, to list them. */
+async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage')
     .description(description)
@@ -37,16 +43,8 @@ function program(io: Io): Command {
       writeOut: text => io.stdout.write(text),
       writeErr: text => io.stderr.write(text),
     })
-  for (const command of [
-    startCommand(io),
-    checkCommand(io),
-    explainCommand(io),
-    testCommand(io),
-    migrateCommand(io),
-    schemaCommand(io),
-    usersCommand(io),
-    keysCommand(io),
-  ]) {
+  for (const name of Object.hasOwn(commands, first) ? [first] : Object.keys(commands)) {
+    const command = await (commands[name] as (io: Io) => Promise<Command>)(io)
     peage.addCommand(command)
     inherit(peage, command)
   }

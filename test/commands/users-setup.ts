@@ -10,6 +10,7 @@ import { openPostgres } from '../../src/backing/postgres.ts'
 import type { Io } from '../../src/commands/io.ts'
 import { run } from '../../src/commands/run.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
 
 export interface Printed {
@@ -72,7 +73,7 @@ export interface Place {
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
   describe(`${title} (embedded)`, () => {
     const cwd = folder()
-    beforeAll(() => peage(cwd, ['migrate']))
+    beforeAll(() => makeDatabase(join(cwd, 'data')))
     suite(placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') })))
   })
   describeWithPostgres(`${title} (Postgres)`, () => {

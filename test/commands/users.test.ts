@@ -14,6 +14,7 @@ import { describeOverPlaces, folder, type Printed, peage, writeConfiguration } f
 
 const password = 'un mot de passe'
 const hour = 60 * 60_000
+const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 
 function json({ exit, stdout, stderr }: Printed) {
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
@@ -23,8 +24,11 @@ function json({ exit, stdout, stderr }: Printed) {
 /** Whether the password is that user's, in the store. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
   const credentials = await createUserStore(database).findCredentials(email)
-  const passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 0 })
-  return passwords.verify(credentials?.password_hash, password)
+  return (await passwords).verify(credentials?.password_hash, password)
+}
+
+async function hash(password: string): Promise<string> {
+  return (await passwords).hash(password)
 }
 
 describeOverPlaces('peage users', ({ users, inside }) => {
@@ -32,11 +36,14 @@ describeOverPlaces('peage users', ({ users, inside }) => {
   /** A user of its own, with so many sessions. */
   async function newUser({ sessions = 0 } = {}): Promise<{ id: number; email: string }> {
     const email = `user${++made}@example.com`
-    const { id } = json(await users(['create', email, '--password-stdin', '--json'], password))
-    await inside(async database => {
+    // Not by the command, which opens the embedded database once more.
+    const id = await inside(async database => {
+      const created = await createUserStore(database).create(email, await hash(password))
+      if (created.outcome !== 'created') return expect.unreachable()
       const expiresAt = new Date(Date.now() + hour)
       for (let i = 0; i < sessions; i += 1)
-        await createSessionStore(database).open(id, 0, { tokenHash: `${email}.${i}`, expiresAt })
+        await createSessionStore(database).open(created.id, 0, { tokenHash: `${email}.${i}`, expiresAt })
+      return created.id
     })
     return { id, email }
   }
