@@ -34,6 +34,8 @@ export function startCommand(io: Io): Command {
       }
       let isAsked = false
       process.on('SIGHUP', () => reload())
+      // Whoever reads it may go away; the gateway does not.
+      io.stderr.on('error', () => {})
       const onRefused = (lines: readonly string[]) => io.stderr.write(lines.map(line => `${line}\n`).join(''))
       const reloaded = { file, onRefused }
       const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded })

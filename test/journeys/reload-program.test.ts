@@ -93,6 +93,18 @@ ${routing()}`,
     )
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
+
+  it('serves on where nobody reads its standard error any more', async () => {
+    const refused = async () =>
+      (await scrape(program.admin)).value('peage_config_reloads_total', { result: 'failure' })
+    const before = await refused()
+    program.child.stderr?.destroy()
+    for (const more of [1, 2]) {
+      program.child.kill('SIGHUP')
+      await expect.poll(refused, soon).toBe(before + more)
+    }
+    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+  })
 })
 
 describeWithServices('several workers', () => {
