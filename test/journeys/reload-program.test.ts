@@ -168,4 +168,20 @@ describeWithServices('several workers', () => {
       new Set([404]),
     ])
   })
+
+  it('one that begins to serve while another prepares takes it with the others', async () => {
+    const [slow = 0, dead = 0] = crew.pids()
+    process.kill(slow, 'SIGSTOP')
+    try {
+      process.kill(dead, 'SIGKILL')
+      await expect.poll(() => crew.pids(), soon).not.toContain(dead)
+      await save(file, '/turn-3', '/turn-4')
+      crew.child.kill('SIGHUP')
+      await expect.poll(() => logged('serves in its place'), soon).toBe(2)
+    } finally {
+      process.kill(slow, 'SIGCONT')
+    }
+    await expect.poll(() => logged('is reloaded'), soon).toBe(4)
+    expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
+  })
 })
