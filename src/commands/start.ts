@@ -18,6 +18,12 @@ export function startCommand(io: Io): Command {
   return withConfiguration(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
     .action(async ({ config: name }: ConfigurationOption) => {
+      // Its default would end the process; what it asks for while the gateway starts is done when it has.
+      let reload = () => {
+        isAsked = true
+      }
+      let isAsked = false
+      process.on('SIGHUP', () => reload())
       const file = configurationFile(io, name)
       const { config } = orProblems(file.load(), io.stderr)
       const traces = readTracing(io)
@@ -28,12 +34,8 @@ export function startCommand(io: Io): Command {
       const tracing = await openTracing(own, { logger, version: packageFacts().version })
       if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
       const ended = firstSignal()
-      // Its default would end the process; what it asks for while the gateway starts is done when it has.
-      let reload = () => {
-        isAsked = true
-      }
-      let isAsked = false
-      process.on('SIGHUP', () => reload())
+      // Whoever reads it may go away; the gateway does not.
+      io.stderr.on('error', () => {})
       const onRefused = (lines: readonly string[]) => io.stderr.write(lines.map(line => `${line}\n`).join(''))
       const reloaded = { file, onRefused }
       const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded })

@@ -1,4 +1,5 @@
 // The file that ops write: loaded when it is asked for, and watched for what they save.
+import { statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { type ConfigSource, type Loaded, loadConfig } from './load.ts'
 import type { Problem } from './problem.ts'
@@ -8,7 +9,7 @@ export interface ConfigurationFile {
   /** The file as it is now, with all that it names. */
   load(): Loaded | { problems: Problem[] }
   /**
-   * Calls back when the file is another one than was loaded last.
+   * Calls back when the file is another one than was loaded last; never for a pipe (`-c <(…)`), which says it once.
    * @returns ends it
    */
   watch(onChange: () => void): () => void
@@ -37,6 +38,7 @@ export function createConfigurationFile(source: ConfigSource, path: string): Con
   return {
     load: () => loadConfig({ ...source, readFile: readNoting }),
     watch(onChange) {
+      if (isPipe(path)) return () => {}
       let isOver = false
       let before: string | undefined
       let timer = setTimeout(look, interval).unref()
@@ -55,6 +57,15 @@ export function createConfigurationFile(source: ConfigSource, path: string): Con
         clearTimeout(timer)
       }
     },
+  }
+}
+
+/** Or whatever else cannot be read twice. What is away may come back. */
+function isPipe(path: string): boolean {
+  try {
+    return !statSync(path).isFile()
+  } catch {
+    return false
   }
 }
 

@@ -28,7 +28,7 @@ export function receivedFields(
   { requestId, client, host, door }: Arrival,
   template: string | undefined,
 ): Attributes {
-  const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(host) ?? []
+  const [, name, port] = authority.exec(host) ?? []
   return {
     'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
     'url.path': loggablePath(request.url ?? ''),
@@ -41,3 +41,9 @@ export function receivedFields(
     ...(port ? { 'server.port': Number(port) } : {}),
   }
 }
+
+/**
+ * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: for a number that OTLP has no
+ * room for, or for very many bytes, a collector refuses the spans of everybody in the batch.
+ */
+const authority = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/

@@ -33,8 +33,7 @@ export async function serveByWorkers({ config: first, logger }: Opened): Promise
         const settle = async (how: 'take' | 'drop') => {
           await Promise.all(posts.map(post => post.ask('settle', settling, how)))
         }
-        const faults = await Promise.all(posts.map(post => prepareIn(post, next)))
-        const fault = faults.find(said => said !== undefined)
+        const fault = await prepareInAll(posts, next)
         if (fault !== undefined) {
           await settle('drop')
           throw new Error(fault)
@@ -75,6 +74,22 @@ export async function serveByWorkers({ config: first, logger }: Opened): Promise
     await end(0)
     throw error
   }
+}
+
+/**
+ * What keeps one of them from it. Asked again where one began to serve meanwhile, in another's place: it did so with
+ * what is in force now.
+ */
+async function prepareInAll(posts: readonly Post[], config: Config): Promise<string | undefined> {
+  const asked = new Map<Post, number | undefined>()
+  const unasked = () => posts.filter(post => post.pid() !== undefined && post.pid() !== asked.get(post))
+  for (let those = unasked(); those.length > 0; those = unasked()) {
+    for (const post of those) asked.set(post, post.pid())
+    const faults = await Promise.all(those.map(post => prepareIn(post, config)))
+    const fault = faults.find(said => said !== undefined)
+    if (fault !== undefined) return fault
+  }
+  return undefined
 }
 
 /** What keeps the worker from it; whoever is not there, or not any more, starts with what is in force then. */

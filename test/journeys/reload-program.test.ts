@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { ask, type Crew, startCrew } from '../support/crew.ts'
 import { makeDatabase } from '../support/embedded.ts'
@@ -32,6 +32,22 @@ async function save(file: string, from: string | RegExp, to: string): Promise<vo
   await rename(`${file}.new`, file)
 }
 
+async function writeConfiguration(folder: string): Promise<string> {
+  await makeDatabase(join(folder, 'data'))
+  const file = join(folder, 'gateway.yaml')
+  await writeFile(
+    file,
+    `server: { listen: '127.0.0.1:0' }
+admin: { listen: '127.0.0.1:0' }
+storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
+${routing()}`,
+  )
+  return file
+}
+
+const failures = async ({ admin }: Program) =>
+  (await scrape(admin)).value('peage_config_reloads_total', { result: 'failure' })
+
 describe('the program', () => {
   let folder: string
   let file: string
@@ -39,15 +55,7 @@ describe('the program', () => {
   let errors = ''
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-reload-'))
-    await makeDatabase(join(folder, 'data'))
-    file = join(folder, 'gateway.yaml')
-    await writeFile(
-      file,
-      `server: { listen: '127.0.0.1:0' }
-admin: { listen: '127.0.0.1:0' }
-storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
-${routing()}`,
-    )
+    file = await writeConfiguration(folder)
     program = await startProgram(file)
     program.child.stderr?.on('data', chunk => {
       errors += chunk
@@ -93,7 +101,56 @@ ${routing()}`,
     )
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
+
+  it('serves on where nobody reads its standard error any more', async () => {
+    const before = await failures(program)
+    program.child.stderr?.destroy()
+    for (const more of [1, 2]) {
+      program.child.kill('SIGHUP')
+      await expect.poll(() => failures(program), soon).toBe(before + more)
+    }
+    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+  })
 })
+
+describe('a program that has just been started', () => {
+  let folder: string
+  let file: string
+  let program: Program | undefined
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-reload-'))
+    file = await writeConfiguration(folder)
+  })
+  afterEach(async () => {
+    program?.child.kill('SIGTERM')
+    await program?.ended
+    program = undefined
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('outlives a SIGHUP that comes before it has loaded itself', async () => {
+    program = await startProgram(file, hungUpAt('commands/run.js'))
+    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+  })
+
+  it('from a pipe is not found to have an empty configuration later on', async () => {
+    program = await startProgram(file, {}, true)
+    // More looks than one would be refused at.
+    await new Promise(resolve => setTimeout(resolve, 1_500))
+    expect(await failures(program)).toBe(0)
+  })
+})
+
+/** What has a program receive SIGHUP as it begins to load a module. */
+function hungUpAt(module: string): Record<string, string> {
+  const hooks = `export async function resolve(name, context, next) {
+  if (name.endsWith('${module}')) process.kill(process.pid, 'SIGHUP')
+  return next(name, context)
+}`
+  const url = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`
+  const register = `import { register } from 'node:module'\nregister('${url(hooks).replaceAll("'", '%27')}')`
+  return { NODE_OPTIONS: `--import=${url(register)}` }
+}
 
 describeWithServices('several workers', () => {
   let stores: Awaited<ReturnType<typeof services.open>>
@@ -155,5 +212,21 @@ describeWithServices('several workers', () => {
       new Set([200]),
       new Set([404]),
     ])
+  })
+
+  it('one that begins to serve while another prepares takes it with the others', async () => {
+    const [slow = 0, dead = 0] = crew.pids()
+    process.kill(slow, 'SIGSTOP')
+    try {
+      process.kill(dead, 'SIGKILL')
+      await expect.poll(() => crew.pids(), soon).not.toContain(dead)
+      await save(file, '/turn-3', '/turn-4')
+      crew.child.kill('SIGHUP')
+      await expect.poll(() => logged('serves in its place'), soon).toBe(2)
+    } finally {
+      process.kill(slow, 'SIGCONT')
+    }
+    await expect.poll(() => logged('is reloaded'), soon).toBe(4)
+    expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
   })
 })

@@ -1,5 +1,6 @@
 // OpenTelemetry traces, as a collector receives them: what each request's spans are, and what never stands in them.
 import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { type Collector, startCollector } from '../support/collector.ts'
@@ -231,6 +232,18 @@ describeOverSetups('a gateway that traces', setup => {
       'http.request.method': '_OTHER',
       'http.request.method_original': 'PROPFIND',
     })
+  })
+
+  it.each([
+    ['a port that is none', `a.example:${'9'.repeat(30)}`],
+    ['a name that is none', `${'a'.repeat(8_000)}.example`],
+  ])('%s is not told: a collector would refuse the spans of everybody for it', async (_, host) => {
+    const path = `/public/${randomBytes(8).toString('hex')}`
+    const { hostname, port } = new URL(traced.url)
+    connect(Number(port), hostname).end(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    const sent = () => collector.spans.find(({ attributes }) => attributes['url.path'] === path)
+    await expect.poll(sent, { timeout: 15_000 }).toBeDefined()
+    expect(Object.keys(sent()?.attributes ?? {}).filter(name => name.startsWith('server.'))).toEqual([])
   })
 
   describe('onward', () => {

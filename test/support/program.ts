@@ -15,9 +15,19 @@ export interface Program {
   readonly ended: Promise<number | string>
 }
 
-/** Starts a gateway and waits for its ready line. */
-export async function startProgram(file: string, env: Record<string, string> = {}): Promise<Program> {
-  const child = spawn(process.execPath, [cli, 'start', '-c', file], {
+/**
+ * Starts a gateway and waits for its ready line.
+ * @param isPiped the program is handed no file, but a pipe with its content
+ */
+export async function startProgram(
+  file: string,
+  env: Record<string, string> = {},
+  isPiped = false,
+): Promise<Program> {
+  const [command = '', ...words] = isPiped
+    ? ['bash', '-c', 'exec "$0" "$1" start -c <(cat "$2")', process.execPath, cli, file]
+    : [process.execPath, cli, 'start', '-c', file]
+  const child = spawn(command, words, {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
