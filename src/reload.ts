@@ -72,9 +72,13 @@ export function createReload(parts: Parts): Reload {
   }
 
   async function reload({ file }: Reloaded): Promise<void> {
-    const read = file.load()
-    if ('problems' in read) refuse(read.problems.map(formatProblem))
-    else await take(read).catch(error => refuse([`error: ${error instanceof Error ? error.message : error}`]))
+    try {
+      const read = file.load()
+      if ('problems' in read) refuse(read.problems.map(formatProblem))
+      else await take(read)
+    } catch (error) {
+      refuse([`error: ${error instanceof Error ? error.message : error}`])
+    }
   }
 
   async function reloadWhileAsked(): Promise<void> {
