@@ -11,12 +11,22 @@ interface Import {
   from: string
   /** A file under src/, or the name of a package. */
   to: string
+  /** Loaded when it is needed, and not with the file. */
+  isLate: boolean
 }
 
 const imports: Import[] = files.flatMap(from =>
-  [...read(from).matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'/gm)].map(match => {
-    const to = (match[1] ?? match[2]) as string
-    return { from, to: to.startsWith('.') ? normalize(join(dirname(from), to)) : to }
+  [
+    ...read(from).matchAll(
+      /^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm,
+    ),
+  ].map(match => {
+    const to = (match[1] ?? match[2] ?? match[3]) as string
+    return {
+      from,
+      to: to.startsWith('.') ? normalize(join(dirname(from), to)) : to,
+      isLate: match[3] !== undefined,
+    }
   }),
 )
 
@@ -154,15 +164,13 @@ describe('the house', () => {
   })
 
   it('OpenTelemetry is loaded where traces are on, and nowhere else', () => {
-    const loads = (file: string) => read(file).match(/import\('([^']+)'\)/g) ?? []
-    expect(files.filter(file => file.startsWith('tracing/')).flatMap(loads)).toEqual([
-      "import('./create.ts')",
-    ])
+    const late = imports.filter(({ from, isLate }) => isLate && from.startsWith('tracing/'))
+    expect(late.map(({ from, to }) => [from, to])).toEqual([['tracing/open.ts', 'tracing/create.ts']])
     const withSdk = new Set(
       imports.filter(({ to }) => to.startsWith('@opentelemetry')).map(({ from }) => from),
     )
     withSdk.add('tracing/create.ts')
-    const loading = imports.filter(({ from, to }) => withSdk.has(to) && !withSdk.has(from))
+    const loading = imports.filter(({ from, to, isLate }) => withSdk.has(to) && !withSdk.has(from) && !isLate)
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
