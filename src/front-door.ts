@@ -22,6 +22,7 @@ import {
   routeExpectations,
   sayNo,
 } from './refusals/doors.ts'
+import { endHeld } from './refusals/held.ts'
 import { linger } from './refusals/linger.ts'
 import type { EndRequest } from './request-end.ts'
 import { createServeRoute } from './routed.ts'
@@ -122,7 +123,8 @@ function answerPreflight(passage: Passage, response: ServerResponse): void {
   linger(response.req, response, true)
   // No 100 was sent: whether a body follows is the client's to choose.
   const last = passage.arrival.expectsContinue ? ['connection', 'close'] : []
-  response.writeHead(204, [...answerFields(passage), ...last, 'cache-control', 'no-store']).end()
+  response.writeHead(204, [...answerFields(passage), ...last, 'cache-control', 'no-store'])
+  endHeld(response, '')
 }
 
 function bodyOf(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {

@@ -1,6 +1,7 @@
 // Pipelined requests of one connection: each waits until those before it have been answered (RFC 9112 §9.3.2).
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { sendHeld } from './refusals/held.ts'
 
 const unanswered = Symbol('unanswered')
 type Connection = Socket & { [unanswered]?: number }
@@ -17,8 +18,10 @@ export function inTurn(request: IncomingMessage, response: ServerResponse, go: (
   const before = connection[unanswered] ?? 0
   connection[unanswered] = before + 1
   if (response.socket !== null) go()
-  else if (before > mostWaiting) connection.destroy()
-  else response.once('socket', go)
+  else if (before > mostWaiting) {
+    sendHeld()
+    connection.destroy()
+  } else response.once('socket', go)
 }
 
 /** To be called as the response closes. */

@@ -6,6 +6,7 @@ import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
 import { afterAnswers, answerUnderWay } from './earlier-answers.ts'
+import { endHeld, sendHeld } from './held.ts'
 import { hangUp, isEnding, linger, markEnding } from './linger.ts'
 import { Refusal } from './refusal.ts'
 
@@ -40,7 +41,7 @@ export function sayNo(response: ServerResponse, thrown: unknown, onRefusal: OnRe
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
   if (request.headers.expect !== undefined && !fields.includes('connection')) all.push('connection', 'close')
   linger(request, response, !response.shouldKeepAlive || all.includes('connection'))
-  response.writeHead(refusal.status, STATUS_CODES[refusal.status], all).end(body, 'latin1')
+  endHeld(response.writeHead(refusal.status, STATUS_CODES[refusal.status], all), body)
 }
 
 /** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
@@ -51,6 +52,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
     socket.destroy()
     return
   }
+  sendHeld()
   markEnding(socket)
   const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'
   endAfterAnswers(socket, new Refusal(code))

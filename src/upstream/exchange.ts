@@ -3,12 +3,12 @@ import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { observe } from '../metrics/durations.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
+import { type Held, hold } from '../refusals/held.ts'
 import { linger } from '../refusals/linger.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { TrySpan } from '../tracing/tracing.ts'
 import { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
-import { createBehindPoll } from './behind-poll.ts'
 import { isEventStream } from './event-streams.ts'
 import { type Failure, failureOf, isTimeout, refusalFor } from './failures.ts'
 import type { Forwarding, Outcome } from './forward.ts'
@@ -59,13 +59,11 @@ function beginSpan(
   return span
 }
 
-const sendHeadSoon = createBehindPoll((exchange: Exchange) => exchange.sendHead())
-
 /**
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
  * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
  */
-class Exchange implements Dispatcher.DispatchHandler {
+class Exchange implements Dispatcher.DispatchHandler, Held {
   readonly #forwarding: Forwarding
   readonly #target: Target
   readonly #retries: number
@@ -79,6 +77,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   #begun = false
   #answered = false
   #hasData = false
+  /** What has come of the answer waits to be sent. */
+  #isHeld = false
+  /** Its end too. */
+  #isWhole = false
   #isOver = false
   /** `performance.now()`; 0 once its verdict is known. */
   #sentAt = performance.now()
@@ -120,8 +122,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle('answered')
     this.#span?.onStatus(status)
     const { request, response, requestId, answerRules, onEventStream } = this.#forwarding
-    const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304
-    const fields = answerFields(raw, requestId, answerRules, hasBody && response.useChunkedEncodingByDefault)
+    const mayTrail =
+      request.method !== 'HEAD' && status !== 204 && status !== 304 && response.useChunkedEncodingByDefault
+    const fields = answerFields(raw, requestId, answerRules, mayTrail)
     try {
       response.writeHead(status, reasonOf(status, statusText), fields)
     } catch (error) {
@@ -134,7 +137,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (isEventStream(fields)) this.#forget = onEventStream(() => this.#cutShort())
     // Whole with its head (RFC 9110 §15.4.5); undici would wait for the body that a 304's Content-Length speaks of.
     if (status === 304) this.onComplete(null)
-    else if (hasBody) sendHeadSoon(this)
+    else this.#hold()
     return true
   }
 
@@ -167,6 +170,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onData(chunk: Buffer): boolean {
     const { response } = this.#forwarding
     this.#hasData = true
+    this.#hold()
     if (response.write(chunk)) return true
     response.once('drain', () => this.#resume?.())
     return false
@@ -183,17 +187,32 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#fail(error as Error)
       return
     }
+    this.#hold()
+    this.#isWhole = true
     this.#end('complete')
-    response.end()
   }
 
   onError(error: Error): void {
     this.#fail(error)
   }
 
-  /** Node keeps the head for the first of the body, which may be long in coming: that of an event stream, say. */
-  sendHead(): void {
-    if (!this.#isOver && !this.#hasData) this.#forwarding.response.flushHeaders()
+  /** The head and all of the body that comes with it leave in one write. */
+  #hold(): void {
+    if (this.#isHeld) return
+    this.#isHeld = true
+    this.#forwarding.response.cork()
+    hold(this)
+  }
+
+  send(): void {
+    this.#isHeld = false
+    const { response } = this.#forwarding
+    if (this.#isWhole) response.end()
+    else if (!this.#isOver) {
+      // Node keeps the head for the first of the body, which may be long in coming: that of an event stream, say.
+      if (!this.#hasData) response.flushHeaders()
+      response.uncork()
+    }
   }
 
   readonly #onClientClose = (): void => {

@@ -49,6 +49,14 @@ describe('the listener over TLS', () => {
     expect(at.upstream.received[0]?.headers['x-forwarded-proto']).toBe('https')
   })
 
+  it('a refusal is heard by a client that has ended its side in the same breath', async () => {
+    const connection = new RawConnection(at.gateway.url)
+    const asked = requestBytes('GET', '/nowhere')
+    connection.socket.end(Buffer.concat([asked, asked, asked]))
+    expect((await connection.answer())?.status).toBe(404)
+    connection.close()
+  })
+
   it('shows the certificate, and a client that trusts it verifies it', async () => {
     const socket = await handshake(at.gateway.url)
     expect([socket.authorized, socket.getPeerCertificate().subject.CN]).toEqual([

@@ -17,6 +17,18 @@ describe('pipelined requests', () => {
     connection.close()
   })
 
+  // In one write, so that what stands behind the request is read before anything has been answered.
+  it.each([
+    ['a chunk that is none', requestBytes('POST', '/nowhere', ['Transfer-Encoding: chunked'], 'zz\r\n')],
+    ['what is no request', Buffer.concat([requestBytes('GET', '/nowhere'), Buffer.from('?\r\n\r\n')])],
+    ['too many others', Buffer.concat(Array.from({ length: 150 }, () => requestBytes('GET', '/nowhere')))],
+  ])('a refusal is heard whatever ends the connection behind it: %s', async (_, bytes) => {
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(bytes)
+    expect((await connection.answer())?.status).toBe(404)
+    connection.close()
+  })
+
   it('thousands of them end the connection, and nobody else waits meanwhile or as it ends', async () => {
     const { port } = new URL(at.gateway.url)
     const socket = connect(Number(port), '127.0.0.1').on('error', () => {})
