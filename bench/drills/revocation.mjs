@@ -1,4 +1,4 @@
-// What is taken from a user is gone on every replica within 50 ms; where changes are not heard, within 5 s.
+// What is taken from a user is gone on every replica within 50 ms; where what the listeners are sent is lost, within 5 s.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../processes.mjs'
@@ -24,7 +24,7 @@ export async function revocation(watch) {
             where application_name = 'peage listen' and datname = current_database()`,
         ),
     })
-    judge({ ...watch, stoodStill }, 'every listening backend terminated', terminated, 5_000)
+    judge({ ...watch, stoodStill }, 'every listening backend terminated', terminated, 50)
   })
   let relay
   const throughRelay = async url => {
