@@ -7,6 +7,12 @@ import { atEnd, throwIfInterrupted } from './cleanup.mjs'
 /** @typedef {Map<string, import('./load.mjs').Measured>} Round by the row's name */
 
 /**
+ * Milliseconds of load before what counts of a slice. A Node process that stood idle has given memory back, and costs up to
+ * twice as much until it has it again.
+ */
+const warmUp = 1_000
+
+/**
  * @typedef {object} Outcome
  * @property {Round[]} rounds those that count; all of them where too few do
  * @property {number} leftOut rounds in which the machine was not ours
@@ -72,7 +78,7 @@ export async function runRounds(rows, options) {
   const all = []
   const kept = []
   for (let index = 0; index < rounds * 2 && kept.length < rounds; index += 1) {
-    const round = await runRound(index, { warmUp: 300, time })
+    const round = await runRound(index, { warmUp, time })
     const isKept = rows.every(({ name, fillsItsCore }) => {
       const one = round.get(name)
       return one === undefined || !fillsItsCore || one.cpu / one.seconds >= busy
@@ -83,7 +89,7 @@ export async function runRounds(rows, options) {
   }
   const paced = []
   for (let index = 0; index < pacedRounds; index += 1) {
-    paced.push(await runRound(index, { warmUp: 300, time, perSecond }))
+    paced.push(await runRound(index, { warmUp, time, perSecond }))
   }
   for (const load of loads.values()) await load.stop()
   const isWhole = kept.length >= rounds
