@@ -5,7 +5,7 @@ import * as terms from '../openapi/terms.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { AuditStore } from './audit-store.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { pageOf, pageSize, readId, single } from './queries.ts'
+import { readPage, single } from './queries.ts'
 
 const entry = terms.record(
   {
@@ -37,7 +37,7 @@ export const listAudit = {
   query: terms.record({
     user_id: Type.Optional(terms.id('Only what was about this user.')),
     operator: Type.Optional(terms.text('Only what was done with the token of this name.')),
-    cursor: Type.Optional(terms.text('`next_cursor` of the page before.')),
+    cursor: terms.cursor,
   }),
   answers: {
     200: {
@@ -52,13 +52,8 @@ export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
   return {
     operation: listAudit,
     async answer({ query }) {
-      const found = await audit.list({
-        userId: readId(query.user_id),
-        operator: readName(single(query.operator)),
-        before: readId(query.cursor),
-        limit: pageSize + 1,
-      })
-      const [entries, next_cursor] = pageOf(found)
+      const operator = readName(single(query.operator))
+      const [entries, next_cursor] = await readPage(query, span => audit.list({ ...span, operator }))
       return { entries, next_cursor }
     },
   }

@@ -6,7 +6,7 @@ import { Refusal } from '../refusals/refusal.ts'
 import { messageId } from '../webhooks/delivering.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../webhooks/delivery-store.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { pageOf, pageSize, readId, single } from './queries.ts'
+import { readPage, single } from './queries.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
 
@@ -38,7 +38,7 @@ export const listDeliveries = {
   query: terms.record({
     user_id: Type.Optional(terms.id('Only this user’s.')),
     status: Type.Optional(status),
-    cursor: Type.Optional(terms.text('`next_cursor` of the page before.')),
+    cursor: terms.cursor,
   }),
   answers: {
     200: {
@@ -53,13 +53,8 @@ export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): Admi
   return {
     operation: listDeliveries,
     async answer({ query }) {
-      const found = await deliveries.list({
-        userId: readId(query.user_id),
-        status: readStatus(single(query.status)),
-        before: readId(query.cursor),
-        limit: pageSize + 1,
-      })
-      const [page, next_cursor] = pageOf(found)
+      const status = readStatus(single(query.status))
+      const [page, next_cursor] = await readPage(query, span => deliveries.list({ ...span, status }))
       return { deliveries: page.map(shown), next_cursor }
     },
   }

@@ -23,8 +23,16 @@ export function readId(value: Parameter): number | undefined {
 /** Rows on a page. */
 export const pageSize = 100
 
-/** @param found one more than fits, where there are more @returns the page, and the `cursor` of the next */
-export function pageOf<Row extends { id: number }>(found: readonly Row[]): [Row[], string | null] {
+/**
+ * A page of what is listed from the newest on, and the `cursor` of the next.
+ * @param list asked for one more than fits: it tells whether there are more
+ * @throws Refusal `request_invalid`; what `list` throws
+ */
+export async function readPage<Row extends { id: number }>(
+  { user_id, cursor }: Readonly<Record<string, Parameter>>,
+  list: (span: { userId: number | undefined; before: number | undefined; limit: number }) => Promise<Row[]>,
+): Promise<[Row[], string | null]> {
+  const found = await list({ userId: readId(user_id), before: readId(cursor), limit: pageSize + 1 })
   const page = found.slice(0, pageSize)
   const last = found.length > pageSize ? page.at(-1) : undefined
   return [page, last === undefined ? null : String(last.id)]

@@ -27,7 +27,7 @@ export const userOperations = {
     query: record({
       email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
       plan: Type.Optional(terms.plan),
-      cursor: Type.Optional(terms.text('`next_cursor` of the page before.')),
+      cursor: terms.cursor,
     }),
     answers: {
       200: {

@@ -57,5 +57,8 @@ export const message = record(
   { title: 'Message', description: 'It is done.' },
 )
 
+/** Which page is asked for; the first without it. */
+export const cursor = Type.Optional(text('`next_cursor` of the page before.'))
+
 /** Of a page after this one. */
 export const nextCursor = nullable(text('The `cursor` of the next page; `null` on the last.'))
