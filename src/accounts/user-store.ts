@@ -139,8 +139,7 @@ export function createUserStore(database: Database): UserStore {
 }
 
 /** The columns of `users` that make a `User`, where the table is `u`. */
-export const userColumns =
-  'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at'
+const userColumns = 'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at'
 
 async function updateUser(
   queryable: Queryable,

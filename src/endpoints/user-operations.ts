@@ -5,8 +5,8 @@ import { guardRefusals } from './guarded-endpoint.ts'
 
 const { record, text } = terms
 
-export const apiTokenPath = '/api/v1/user/api-token'
-export const webhookPath = '/api/v1/user/webhook'
+const apiTokenPath = '/api/v1/user/api-token'
+const webhookPath = '/api/v1/user/webhook'
 
 const forPro = allOf(guardRefusals, { 403: ['plan_insufficient'] })
 

@@ -15,7 +15,7 @@ interface Written {
 }
 
 /** Of nobody: RFC 5737 keeps it for documentation. */
-export const clientAddress = '192.0.2.1'
+const clientAddress = '192.0.2.1'
 
 export function requestOf({ method, path, fields, isEncrypted }: Written): IncomingMessage {
   const socket = new Socket()

@@ -12,7 +12,7 @@ export interface Durations {
  * Seconds. The gateway's own part of a request is below the first; 30 s is how long an upstream may take by default, so
  * that what stands behind it was cut off. Two or three a decade tell a p99 to within a factor of two or so.
  */
-export const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
 
 const limits = bounds.map(bound => bound * 1000)
 

@@ -33,7 +33,7 @@ export const id = (description: string) =>
 export const instant = (description: string) =>
   Type.Unsafe<Date>({ type: 'string', format: 'date-time', description })
 
-export const flag = Type.Unsafe<0 | 1>({ type: 'integer', enum: [0, 1] })
+const flag = Type.Unsafe<0 | 1>({ type: 'integer', enum: [0, 1] })
 
 export const plan = oneOf(plans, 'The plan.')
 

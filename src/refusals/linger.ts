@@ -55,7 +55,7 @@ const pause = 50
  * Ends what we say while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
  * that is ended with bytes of the client still unread, and what we had said is lost with it.
  */
-export function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
+function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
   if (!(socket instanceof TLSSocket)) {
     socket.end(onEnded)

@@ -10,7 +10,7 @@ export interface Relay {
   stop(): Promise<void>
 }
 
-export async function startRelay(target: string): Promise<Relay> {
+async function startRelay(target: string): Promise<Relay> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   const server = createServer(socket => {

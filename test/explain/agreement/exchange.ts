@@ -66,6 +66,6 @@ export function createSender(base: string): Sender {
   }
 }
 
-export function pairsOf(raw: readonly string[]): Pair[] {
+function pairsOf(raw: readonly string[]): Pair[] {
   return raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] as string] as const] : []))
 }
