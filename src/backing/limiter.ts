@@ -36,8 +36,6 @@ interface Parts {
   clock: Clock
   /** Absent where there is no Redis. */
   keyValue?: KeyValue | undefined
-  /** Told each time that a place was counted in memory because Redis failed. */
-  onFallback?: (reason: unknown) => void
 }
 
 /** Makes the limiter of a name; `null` is a limit that is off. */
@@ -66,10 +64,10 @@ export function createLimiters(
 export function createLimiter(name: string, limit: Limit | null, parts: Parts): Limiter {
   if (limit === null) return unlimited
   const memory = createMemoryWindows(limit, parts.clock)
-  const { keyValue, onFallback = () => {} } = parts
+  const { keyValue } = parts
   if (keyValue === undefined)
     return { take: async key => taken(limit, memory.take(key)), giveBack: async key => memory.giveBack(key) }
-  return insured(name, limit, memory, keyValue, onFallback)
+  return insured(name, limit, memory, keyValue)
 }
 
 const unlimited: Limiter = {
@@ -78,13 +76,7 @@ const unlimited: Limiter = {
 }
 
 /** A place that memory counted while Redis was down is not carried over when it returns: a limit may then double. */
-function insured(
-  name: string,
-  limit: Limit,
-  memory: Windows,
-  keyValue: KeyValue,
-  onFallback: (reason: unknown) => void,
-): Limiter {
+function insured(name: string, limit: Limit, memory: Windows, keyValue: KeyValue): Limiter {
   const redisKey = (key: string) => `peage:limit:${name}:${bounded(key)}`
   return {
     async take(key) {
@@ -92,16 +84,14 @@ function insured(
         const reply = await keyValue.run(TAKE, redisKey(key), [limit.limit, limit.window])
         const [allowed, used, resetMs] = reply as [number, number, number]
         return taken(limit, { allowed: allowed === 1, used, resetMs })
-      } catch (error) {
-        onFallback(error)
+      } catch {
         return taken(limit, memory.take(bounded(key)))
       }
     },
     async giveBack(key) {
       try {
         await keyValue.run(GIVE_BACK, redisKey(key), [])
-      } catch (error) {
-        onFallback(error)
+      } catch {
         memory.giveBack(bounded(key))
       }
     },

@@ -46,11 +46,9 @@ interface Parts {
   ca: string | undefined
   /** Whether other targets stand beside it. */
   isOneOfSeveral: boolean
-  /** 0 to 1. */
-  random(): number
 }
 
-export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts): Target {
+export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Target {
   const url = new URL(origin)
   const tls = ca === undefined ? {} : { ca }
   const pool = new Pool(url.origin, {
@@ -66,7 +64,13 @@ export function openTarget({ origin, config, ca, isOneOfSeveral, random }: Parts
   const circuit = config.circuit_breaker && createCircuit(config.circuit_breaker)
   const health =
     config.health &&
-    createHealth({ url, tls: { ...tls, servername: serverName }, ...config.health, random, ejection })
+    createHealth({
+      url,
+      tls: { ...tls, servername: serverName },
+      ...config.health,
+      random: Math.random,
+      ejection,
+    })
   return {
     origin: url.origin,
     host: url.host,

@@ -29,14 +29,12 @@ export interface Upstreams {
 /**
  * @param durationsOf where the answers of an upstream are timed, by its name
  * @param keep hands on those that are configured as they were, with connections and all that is known of them
- * @param random 0 to 1, spreads the health checks
  * @throws CertificateAuthorityError where `tls.ca` cannot be read
  */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   durationsOf: (name: string) => Durations,
   keep: Keep,
-  random: () => number = Math.random,
 ): Upstreams {
   // All files are read before anything is opened that would have to be closed again.
   const authorities = new Map(
@@ -45,7 +43,7 @@ export function createUpstreams(
   const upstreams = new Map(
     Object.entries(configs).map(([name, config]) => {
       const ca = authorities.get(name)
-      const make = () => open(config, ca, random, durationsOf(name))
+      const make = () => open(config, ca, durationsOf(name))
       return [name, keep(`upstream ${JSON.stringify([name, config, ca])}`, make)]
     }),
   )
@@ -81,14 +79,9 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function open(
-  config: UpstreamConfig,
-  ca: string | undefined,
-  random: () => number,
-  durations: Durations,
-): Kept<Upstream> {
+function open(config: UpstreamConfig, ca: string | undefined, durations: Durations): Kept<Upstream> {
   const isOneOfSeveral = config.targets.length > 1
-  const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral, random }))
+  const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
   return {
     part: {

@@ -18,7 +18,7 @@ export interface Alerts {
    * @returns how many deliveries were queued; `user_unknown` where there is no such user
    * @throws Refusal `request_invalid` where the data is nested too deep to be written; StorageError
    */
-  emit(alert: NewAlert, alongside?: Alongside): Promise<number | 'user_unknown'>
+  emit(alert: NewAlert, alongside: Alongside): Promise<number | 'user_unknown'>
 }
 
 interface Parts {

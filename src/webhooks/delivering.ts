@@ -37,11 +37,10 @@ interface Parts {
   outcomes: DeliveryOutcomes
   /** Told of a store that failed; what was taken is taken again when its lease has ended. */
   onError(error: unknown): void
-  sizes?: LaneSizes
 }
 
 /** Sockets that wait for an answer cost little; those that are answered at once never need many. */
-const usualSizes: LaneSizes = { usual: 32, slow: 128, perReceiver: 4 }
+const sizes: LaneSizes = { usual: 32, slow: 128, perReceiver: 4 }
 
 /** Milliseconds between two looks for what is due, and between two that were asked for: what ends together is one look. */
 const interval = 1_000
@@ -55,7 +54,7 @@ const leaseMargin = 15_000
 
 export function createDelivering(parts: Parts): Delivering {
   const { deliveries, webhooks, secrets, clock, onError } = parts
-  const lanes = createLanes(parts.sizes ?? usualSizes)
+  const lanes = createLanes(sizes)
   const stopping = new AbortController()
   // One for each that is under way, and none of them stays.
   setMaxListeners(0, stopping.signal)

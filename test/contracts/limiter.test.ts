@@ -203,20 +203,18 @@ describeWithRedisBinary('limiter when Redis is away', () => {
   })
 
   it('goes on limiting when Redis hangs, waiting for it once and not each time', async () => {
-    const reasons: unknown[] = []
-    const parts = { clock, keyValue, onFallback: (reason: unknown) => reasons.push(reason) }
-    const limiter = createLimiter('hanging', { limit: 3, window: MINUTE }, parts)
+    const limiter = createLimiter('hanging', { limit: 3, window: MINUTE }, { clock, keyValue })
     await limiter.take('key')
     server.pause()
     const started = performance.now()
-    expect((await limiter.take('key')).allowed).toBe(true)
+    const answers = [await limiter.take('key')]
     const first = performance.now() - started
-    for (let turn = 0; turn < 20; turn += 1) await limiter.take('key')
+    for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.take('key'))
     const rest = performance.now() - started - first
-    expect((await limiter.take('key')).allowed).toBe(false)
     server.resume()
+    // Redis, where one is counted, would let two through.
+    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)
-    expect(reasons).toHaveLength(22)
   })
 })
