@@ -1,4 +1,4 @@
-// One request to one target, and its answer: streamed both ways, at most once begun to be answered.
+// What comes of one request to one target: its answer, streamed on and at most once begun, another try, or a refusal.
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { observe } from '../metrics/durations.ts'
@@ -7,63 +7,24 @@ import { type Held, hold } from '../refusals/held.ts'
 import { linger } from '../refusals/linger.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { TrySpan } from '../tracing/tracing.ts'
-import { RequestBody } from '../wire/request-body.ts'
+import type { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
 import { isEventStream } from './event-streams.ts'
-import { type Failure, failureOf, isTimeout, refusalFor } from './failures.ts'
+import { failureOf, refusalFor } from './failures.ts'
 import type { Forwarding, Outcome } from './forward.ts'
 import { reasonOf, writeInterim } from './interim.ts'
-import { isIdempotent } from './methods.ts'
+import { isRepeatable } from './repeatable.ts'
 import type { Target, Try, Verdict } from './target.ts'
 import { openWebSocket } from './web-socket.ts'
 
 /** Sends it once more, where nothing of an answer came and that may mend it. */
-type Again = (forwarding: Forwarding, failed: Target, retries: number) => void
-
-/**
- * Tells the observer how it ended, or calls `again`; gives the target's slot back before.
- * @param retries how often it may be sent again
- */
-export function exchange(forwarding: Forwarding, target: Target, retries: number, again: Again): void {
-  const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
-  const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
-  fields[1] = forwarding.host ?? target.host
-  const span = forwarding.trace && beginSpan(forwarding, target, retries)
-  const handler = new Exchange(forwarding, target, retries, again, body, span)
-  const options = {
-    origin: target.origin,
-    method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    path: forwarding.path,
-    headers: fields,
-    body,
-    headersTimeout: forwarding.responseTimeout,
-    upgrade: forwarding.webSocket === undefined ? null : 'websocket',
-    // Else undici would take the Host field for it, whatever a route sets there.
-    servername: target.serverName,
-  }
-  try {
-    target.pool.dispatch(options, handler)
-  } catch (error) {
-    handler.onError(error as Error)
-  }
-}
-
-function beginSpan(
-  { trace, request, path, fields, upstream }: Forwarding,
-  { origin }: Target,
-  retries: number,
-) {
-  const resent = upstream.retries - retries
-  const span = trace?.begin({ method: request.method ?? '', origin, path, resent })
-  if (span?.traceparent !== undefined) fields[3] = span.traceparent
-  return span
-}
+export type Again = (forwarding: Forwarding, failed: Target, retries: number) => void
 
 /**
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
  * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
  */
-class Exchange implements Dispatcher.DispatchHandler, Held {
+export class Exchange implements Dispatcher.DispatchHandler, Held {
   readonly #forwarding: Forwarding
   readonly #target: Target
   readonly #retries: number
@@ -241,9 +202,11 @@ class Exchange implements Dispatcher.DispatchHandler, Held {
     }
     // undici calls `onConnect` when it has a connection to send on.
     const failure = failureOf(error, this.#abort !== undefined)
+    const mayTryAgain = failure !== undefined && this.#retries > 0 && !this.#begun
     this.#settle(failure ?? 'left')
     if (error instanceof ClientGone || response.destroyed) this.#end(new ClientGone())
-    else if (failure !== undefined && this.#isRepeatable(error, failure)) this.#end('unanswered', error)
+    else if (mayTryAgain && isRepeatable(this.#forwarding, this.#body, failure, error))
+      this.#end('unanswered', error)
     else this.#end(refusalFor(error), error)
     this.#abort?.()
   }
@@ -255,15 +218,6 @@ class Exchange implements Dispatcher.DispatchHandler, Held {
     this.#sentAt = 0
     this.#try?.(verdict)
     this.#try = undefined
-  }
-
-  /** Nothing was answered, sending it twice does no harm, and another try may fare better (CONTRACT §2, `retries`). */
-  #isRepeatable(error: Error, failure: Failure): boolean {
-    const { request, upstream } = this.#forwarding
-    if (this.#retries === 0 || this.#begun || !isIdempotent(request.method ?? '')) return false
-    if (this.#body !== null && !this.#body.isUntouched) return false
-    // Who waited so long for nothing is told so; who could not be connected to has to have another to go to.
-    return failure === 'unreachable' ? upstream.targets.length > 1 : !isTimeout(error)
   }
 
   /** @param error that ended it, where one did */

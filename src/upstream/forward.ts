@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ClientGone } from '../refusals/client-gone.ts'
 import type { UpstreamTrace } from '../tracing/tracing.ts'
 import type { AnswerRules } from './answer-fields.ts'
-import { exchange } from './exchange.ts'
+import { dispatch } from './dispatch.ts'
 import type { Slots } from './slots.ts'
 import type { Target } from './target.ts'
 import type { Upstream } from './upstreams.ts'
@@ -79,7 +79,7 @@ function send(forwarding: Forwarding, target: Target, retries: number): void {
   if (forwarding.response.destroyed) {
     target.slots.release()
     forwarding.observer.onRefused(new ClientGone())
-  } else exchange(forwarding, target, retries, again)
+  } else dispatch(forwarding, target, retries, again)
 }
 
 function again(forwarding: Forwarding, failed: Target, retries: number): void {
