@@ -1,7 +1,6 @@
 // `peage test`: cases of the configuration or of a file, where they stand, what failed, and what none of them reached.
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { commandLine } from './peage.ts'
+import { commandLine, committed } from './peage.ts'
 
 const { peage, write } = commandLine()
 
@@ -12,6 +11,7 @@ routes:
   - { name: reports, path: /reports, upstream: courses, plans: [pro], max_body: 1KiB, hosts: [api.example.com] }
   - { name: open, path: /open, upstream: courses, auth: none }
 `
+const config = write('plain.yaml', gateway)
 
 describe('peage test', () => {
   it('passes cases that fit, says what none of them reached, and exits 0', async () => {
@@ -33,7 +33,7 @@ describe('peage test', () => {
       stdout: '6 passed, 0 failed\nnot reached: route open, max_body of reports, target of reports\n',
       stderr: '',
     })
-    write('gateway.yaml', readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8'))
+    write('gateway.yaml', committed)
     expect(await peage(['test'])).toMatchObject({
       exit: 0,
       stdout: expect.stringMatching(/^\d+ passed, 0 failed\nevery route and guard was reached\n$/),
@@ -41,7 +41,6 @@ describe('peage test', () => {
   })
 
   it('has a line for every case that fails, with its place, what was expected and what came; exit 1', async () => {
-    const config = write('gateway-only.yaml', gateway)
     const cases = write(
       'cases.yaml',
       `tests:
@@ -136,7 +135,6 @@ tests:\n${one.repeat(50)}`,
         [6, 59, 'tests[2].expect.route  must be the name of a route, in quotes'],
         [7, 5, 'tests[3].request  is required: a method and a path such as GET /api/v1/courses/1'],
       ].map(([line, column, rest]) => `${file}:${Number(line) + down}:${column}  ${rest}\n`)
-    const config = write('plain.yaml', gateway)
     const alone = await peage(['test', '-c', config, write('bad-cases.yaml', bad)])
     expect(alone).toEqual({ exit: 2, stdout: '', stderr: lines('bad-cases.yaml', 0).join('') })
     const within = await peage(['test', '-c', write('bad.yaml', gateway + bad)])
@@ -148,13 +146,11 @@ tests:\n${one.repeat(50)}`,
     ['tests: []\nroutes: []', '2:1  routes  unknown key; known here: tests'],
     ['{}', '1:1  tests  is required: a list'],
   ])('a file of cases holds nothing but cases: %j', async (text, line) => {
-    const config = write('plain.yaml', gateway)
     const said = await peage(['test', '-c', config, write('odd.yaml', text)])
     expect(said).toEqual({ exit: 2, stdout: '', stderr: `odd.yaml:${line}\n` })
   })
 
   it('without any case says so and exits 1: green would be a lie', async () => {
-    const config = write('plain.yaml', gateway)
     expect(await peage(['test', '-c', config])).toEqual({
       exit: 1,
       stdout: '',

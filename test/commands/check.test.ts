@@ -1,7 +1,7 @@
 // The command line `peage check` and `peage schema`, run as a function on real files.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { commandLine } from './peage.ts'
+import { commandLine, committed } from './peage.ts'
 
 const { peage, write } = commandLine()
 
@@ -54,7 +54,7 @@ describe('peage check', () => {
       stdout: 'gateway.yaml:1:1  (file)  cannot be read (no such file)\n',
       stderr: '',
     })
-    write('gateway.yaml', readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8'))
+    write('gateway.yaml', committed)
     expect(await peage(['check'])).toEqual({
       exit: 0,
       stdout: 'gateway.yaml: ok (4 routes, 1 upstream)\n',
@@ -90,8 +90,8 @@ describe('peage check', () => {
 
 describe('peage', () => {
   it('schema prints the committed JSON Schema', async () => {
-    const committed = readFileSync(new URL('../../gateway.schema.json', import.meta.url), 'utf8')
-    expect(await peage(['schema'])).toEqual({ exit: 0, stdout: committed, stderr: '' })
+    const stdout = readFileSync(new URL('../../gateway.schema.json', import.meta.url), 'utf8')
+    expect(await peage(['schema'])).toEqual({ exit: 0, stdout, stderr: '' })
   })
 
   it('--version is the package’s, --help names the commands, both exit 0', async () => {

@@ -5,7 +5,8 @@ import { openEmbedded } from '../../src/backing/pglite.ts'
 import { postgresDatabase } from '../support/databases.ts'
 import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
-import { folder, type Printed, peage, writeConfiguration } from './users-setup.ts'
+import type { Printed } from './peage.ts'
+import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 function json({ exit, stdout }: Printed) {
   expect({ exit, stdout }).toMatchObject({ exit: 0 })

@@ -9,7 +9,8 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createLogger } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { listen } from '../support/upstream.ts'
-import { folder, type Printed, peage, writeConfiguration } from './users-setup.ts'
+import { json } from './peage.ts'
+import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const token = 'a-token-for-operators-0123456789'
 
@@ -37,11 +38,6 @@ async function startOn(cwd: string, admin: string): Promise<Gateway> {
     },
   })
   return { server, backing: backing as unknown as Backing }
-}
-
-function json({ exit, stdout, stderr }: Printed) {
-  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
-  return JSON.parse(stdout)
 }
 
 describe('peage users, where a gateway has the folder', () => {

@@ -5,7 +5,8 @@ import { createPasswords } from '../../src/accounts/password.ts'
 import { createUserStore } from '../../src/accounts/user-store.ts'
 import { openEmbedded } from '../../src/backing/pglite.ts'
 import type { Io } from '../../src/commands/io.ts'
-import { folder, type Printed, peage } from './users-setup.ts'
+import type { Printed } from './peage.ts'
+import { folder, peage } from './users-setup.ts'
 
 /** A terminal's input: types each text when its question has been asked, and knows whether it echoes. */
 function terminal() {

@@ -1,55 +1,32 @@
 // `peage users …` and `peage keys …` as functions on real files, and the two places where accounts are kept.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Database } from '../../src/backing/database.ts'
 import { openEmbedded } from '../../src/backing/pglite.ts'
 import { openPostgres } from '../../src/backing/postgres.ts'
 import type { Io } from '../../src/commands/io.ts'
-import { run } from '../../src/commands/run.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
-
-export interface Printed {
-  exit: number
-  stdout: string
-  stderr: string
-}
+import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`; standard input is no terminal, unless one is handed in. */
-export async function peage(
+export function peage(
   cwd: string,
   words: readonly string[],
   stdin: string | Uint8Array | Io['stdin'] = '',
-  onError: (soFar: string) => void = () => {},
+  onError?: (soFar: string) => void,
 ): Promise<Printed> {
-  const printed = { stdout: '', stderr: '' }
-  const into = (name: 'stdout' | 'stderr') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        printed[name] += chunk
-        if (name === 'stderr') onError(printed.stderr)
-        done()
-      },
-    })
-  const io: Io = {
-    env: {},
-    cwd,
-    stdin: stdin instanceof Readable ? stdin : Readable.from([Buffer.from(stdin as string)]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-  }
-  return { exit: await run(words, io), ...printed }
+  const typed = stdin instanceof Readable ? stdin : Readable.from([Buffer.from(stdin as string)])
+  return runIn(cwd, words, { stdin: typed, onError })
 }
 
 /** A throw-away folder with a gateway.yaml in it; removed after the suite. */
 export function folder(): string {
-  const cwd = mkdtempSync(join(tmpdir(), 'peage-users-'))
+  const cwd = emptyFolder()
   writeConfiguration(cwd)
-  afterAll(() => rmSync(cwd, { recursive: true, force: true }))
   return cwd
 }
 

@@ -1,25 +1,20 @@
 // `peage users …` on the database itself: what it shows, what it changes, and what it says when it cannot.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { createUserStore } from '../../src/accounts/user-store.ts'
 import type { Database } from '../../src/backing/database.ts'
-import { run } from '../../src/commands/run.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
-import { describeOverPlaces, folder, type Printed, peage, writeConfiguration } from './users-setup.ts'
+import { json, runIn } from './peage.ts'
+import { describeOverPlaces, folder, peage, writeConfiguration } from './users-setup.ts'
 
 const password = 'un mot de passe'
 const hour = 60 * 60_000
 const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
-
-function json({ exit, stdout, stderr }: Printed) {
-  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
 
 /** Whether the password is that user's, in the store. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
@@ -381,19 +376,13 @@ describe('peage users', () => {
       ['EPIPE', 0],
       ['ENOSPC', 1],
     ] as const) {
-      let stderr = ''
-      const failing = new Writable({
+      const stdout = new Writable({
         write: (_c, _e, done) => done(Object.assign(new Error(code), { code })),
       })
-      const errors = new Writable({
-        write(chunk, _encoding, done) {
-          stderr += chunk
-          done()
-        },
+      expect(await runIn(cwd, ['users', 'list'], { stdout })).toMatchObject({
+        exit: expected,
+        stderr: expected === 0 ? '' : `error: ${code}\n`,
       })
-      const io = { env: {}, cwd, stdin: Readable.from([]), stdout: failing, stderr: errors }
-      expect(await run(['users', 'list'], io)).toBe(expected)
-      expect(stderr).toBe(expected === 0 ? '' : `error: ${code}\n`)
     }
   })
 
