@@ -5,7 +5,6 @@ import type { Socket } from 'node:net'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import { maxFieldBytes } from './gate/request-fields.ts'
-import { sendHeld } from './refusals/held.ts'
 
 interface Listening {
   /** `server.timeouts`, milliseconds. */
@@ -43,10 +42,6 @@ export function createListener({ timeouts, tls, isIdle }: Listening, listener: R
           },
           listener,
         ) as Server)
-  // Node ends a connection whose client has said all that it will say.
-  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-    socket.prependListener('end', sendHeld)
-  })
   // Node would drop what stands behind the thousandth field unseen: the body's length, or a second credential.
   server.maxHeadersCount = 0
   // Nothing came or went for that long: a client that does not read its answer must not hold it in memory, nor the

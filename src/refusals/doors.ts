@@ -2,6 +2,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
@@ -19,6 +20,10 @@ export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly
 export function installDoors(app: FastifyInstance, onRefusal: OnRefusal): void {
   app.setErrorHandler((thrown: FastifyError, _request, reply) => refuse(reply, thrown, onRefusal))
   app.setNotFoundHandler((_request, reply) => refuse(reply, new Refusal('route_unknown'), onRefusal))
+  // Node ends a connection whose client has said all that it will say.
+  app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
+    socket.prependListener('end', sendHeld)
+  })
   app.server.on('connect', (_request, socket: Socket, head) => {
     socket.on('error', () => socket.destroy())
     afterAnswers(socket, head, () => endWith(socket, new Refusal('request_invalid')))

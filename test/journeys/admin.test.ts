@@ -1,6 +1,8 @@
 // CONTRACT §7: health for probes, accounts for operators, and nobody else.
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
@@ -41,6 +43,20 @@ describeOverSetups('the admin listener', setup => {
       expect(answer.headers.get('x-peage-error')).toBe('admin_unauthorized')
       expect(answer.headers.get('cache-control')).toBe('no-store')
     }
+  })
+
+  // As much as is read at once, so that the end is read before anything has been answered.
+  it('refuses a client that has ended its side in the same breath', async () => {
+    const connection = new RawConnection(at.gateway.admin)
+    await once(connection.socket, 'connect')
+    const padded = requestBytes('GET', '/healthz?'.padEnd(8_000, 'a'), ['X-Pad: '])
+    const many = Buffer.concat(Array.from({ length: 8 }, () => padded))
+    const rest = 65_536 - many.length - requestBytes('GET', '/nowhere', ['X-Pad: ']).length
+    connection.socket.end(
+      Buffer.concat([many, requestBytes('GET', '/nowhere', [`X-Pad: ${'a'.repeat(rest)}`])]),
+    )
+    expect((await connection.answers()).at(-1)?.status).toBe(404)
+    connection.close()
   })
 
   it('is not reached through the clients’ listener', async () => {
