@@ -1,5 +1,6 @@
 // What is said to clients goes out once all that has arrived by now is read. Each write may have to wake its reader, who
 // sleeps again by the next; many in a row wake everybody once: up to a third of what a short answer costs.
+import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
 /** What waits to be sent. */
@@ -9,9 +10,12 @@ export interface Held {
 
 let waiting: Held[] = []
 
+/** In nobody's context: what is sent is of many requests, and the next request may begin with it. */
+const sendBehindPoll = AsyncResource.bind(sendHeld)
+
 /** Calls `send` behind the poll in which the event loop is; before, where somebody cannot wait (`sendHeld`). */
 export function hold(held: Held): void {
-  if (waiting.length === 0) setImmediate(sendHeld)
+  if (waiting.length === 0) setImmediate(sendBehindPoll)
   waiting.push(held)
 }
 

@@ -38,9 +38,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
   #begun = false
   #answered = false
   #hasData = false
-  /** What has come of the answer waits to be sent. */
+  /** The head waits to be sent. */
   #isHeld = false
-  /** Its end too. */
+  /** The answer's end waits with it. */
   #isWhole = false
   #isOver = false
   /** `performance.now()`; 0 once its verdict is known. */
@@ -96,9 +96,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
     this.#answered = true
     this.#resume = resume
     if (isEventStream(fields)) this.#forget = onEventStream(() => this.#cutShort())
+    this.#isHeld = true
+    response.cork()
+    hold(this)
     // Whole with its head (RFC 9110 §15.4.5); undici would wait for the body that a 304's Content-Length speaks of.
     if (status === 304) this.onComplete(null)
-    else this.#hold()
     return true
   }
 
@@ -131,7 +133,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
   onData(chunk: Buffer): boolean {
     const { response } = this.#forwarding
     this.#hasData = true
-    this.#hold()
     if (response.write(chunk)) return true
     response.once('drain', () => this.#resume?.())
     return false
@@ -148,23 +149,16 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
       this.#fail(error as Error)
       return
     }
-    this.#hold()
-    this.#isWhole = true
     this.#end('complete')
+    if (this.#isHeld) this.#isWhole = true
+    else response.end()
   }
 
   onError(error: Error): void {
     this.#fail(error)
   }
 
-  /** The head and all of the body that comes with it leave in one write. */
-  #hold(): void {
-    if (this.#isHeld) return
-    this.#isHeld = true
-    this.#forwarding.response.cork()
-    hold(this)
-  }
-
+  /** The head, with what has come of the body behind it. */
   send(): void {
     this.#isHeld = false
     const { response } = this.#forwarding
