@@ -50,12 +50,12 @@ export async function runRounds(rows, options) {
     for (const row of index % 2 === 0 ? those : [...those].reverse()) {
       if (failures.has(row.name)) continue
       const { port, pids } = row.running
-      const { question, others = [], status } = row
+      const { question, others = [], status, perSecond } = row
       const questions = [question, ...others]
       try {
         const measured = await loads
           .get(row.name)
-          ?.run({ port, pids, questions, status, connections, ...slice })
+          ?.run({ port, pids, questions, status, connections, perSecond, ...slice })
         if (measured !== undefined) round.set(row.name, measured)
       } catch (error) {
         throwIfInterrupted()

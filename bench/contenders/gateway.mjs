@@ -15,6 +15,12 @@ import { createCallers, readUser } from './callers.mjs'
 
 const builtHere = '../dist/cli.js'
 const adminToken = 'the-token-of-a-benchmark'
+const proxies = [answersTheUpstreams, givesRequestIds]
+
+/** What the bars on workers compare: as many as are answered, and an equal load for each process. */
+export const unhurried = 'bearer, 3,000/s'
+export const byTwo = 'bearer, two workers'
+export const byTwoUnhurried = 'bearer, two workers, 6,000/s'
 
 /**
  * @param {Pick<import('../contender.mjs').Stage, 'upstream' | 'services'>} stage
@@ -64,17 +70,28 @@ routes:
  * @param {string} [cli]
  */
 export function gateway(name, start, cli = builtHere) {
-  const names = ['public', 'bearer', 'API key', 'plan', 'free-daily admitted', 'free-daily refused']
+  const names = [
+    'public',
+    'bearer',
+    'API key',
+    'plan',
+    'free-daily admitted',
+    'free-daily refused',
+    unhurried,
+  ]
   return /** @type {import('../contender.mjs').Contender} */ ({
     rows: names.map(kind => rowName(name, kind)),
     async start(stage) {
       const usual = await start(stage, { cli })
       // How much of a day is free is one number for all routes: admitted and refused need a gateway each.
       const generous = await startGateway(stage, { cli, freeDaily: 1_000_000_000, crowded: 23 })
-      return [...rowsOf(usual), admitted(generous), await refused(usual)].map(row => ({
-        ...row,
-        name: rowName(name, row.name),
-      }))
+      const rows = [
+        ...rowsOf(usual),
+        admitted(generous),
+        await refused(usual),
+        atRate(bearerRow(usual), unhurried, 1),
+      ]
+      return rows.map(row => ({ ...row, name: rowName(name, row.name) }))
     },
   })
 }
@@ -85,18 +102,33 @@ export function gateway(name, start, cli = builtHere) {
  * @returns {import('../contender.mjs').Contender}
  */
 export function twoWorkers(name) {
-  const row = rowName(name, 'bearer, two workers')
   return {
-    rows: [row],
+    rows: [byTwo, byTwoUnhurried].map(kind => rowName(name, kind)),
     absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
     async start(stage) {
-      const rows = rowsOf(await startGateway(stage, { workers: 2 }))
-      // It could fill two cores, which the load and the upstream want too.
-      return rows
-        .filter(one => one.name === 'bearer')
-        .map(one => ({ ...one, name: row, fillsItsCore: false }))
+      const row = bearerRow(await startGateway(stage, { workers: 2 }))
+      return [
+        // It could fill two cores, which the load and the upstream want too.
+        { ...row, name: rowName(name, byTwo), fillsItsCore: false },
+        atRate(row, rowName(name, byTwoUnhurried), 2),
+      ]
     },
   }
+}
+
+/** Requests a second of one process that is asked less than it could answer. */
+const easy = 3_000
+
+/**
+ * As many for each process: a process that is at its end finds more of them a turn of its event loop, each of which is
+ * cheaper for it.
+ * @param {import('../contender.mjs').Row} row
+ * @param {string} name
+ * @param {number} processes that share the load
+ * @returns {import('../contender.mjs').Row}
+ */
+function atRate(row, name, processes) {
+  return { ...row, name, perSecond: easy * processes, fillsItsCore: false }
 }
 
 /** @param {string} name @param {string} kind */
@@ -106,24 +138,15 @@ export const rowName = (name, kind) => `${name}, ${kind}`
  * @param {Gateway} gateway
  * @returns {import('../contender.mjs').Row[]}
  */
-function rowsOf({ running, callers: { premium, pro, free, inactive } }) {
+function rowsOf(gateway) {
+  const { running, callers } = gateway
+  const { premium, pro, free } = callers
   const shared = { running, status: 200, fillsItsCore: true }
-  const proxies = [answersTheUpstreams, givesRequestIds]
   const key = { 'x-api-key': pro.key }
   const guarded = coursePath('guarded')
   return [
     { ...shared, name: 'public', question: { path: coursePath('public'), headers: {} }, checks: proxies },
-    {
-      ...shared,
-      name: 'bearer',
-      question: { path: guarded, headers: bearer(premium.token) },
-      checks: [
-        ...proxies,
-        ...wantsToken('guarded', premium.token),
-        refuses('an inactive user gets 401', { path: guarded, headers: bearer(inactive.token) }, 401),
-        tellsWhoCalls('guarded', bearer(premium.token), premium),
-      ],
-    },
+    bearerRow(gateway),
     {
       ...shared,
       name: 'API key',
@@ -146,6 +169,27 @@ function rowsOf({ running, callers: { premium, pro, free, inactive } }) {
       ],
     },
   ]
+}
+
+/**
+ * @param {Gateway} gateway
+ * @returns {import('../contender.mjs').Row}
+ */
+function bearerRow({ running, callers: { premium, inactive } }) {
+  const guarded = coursePath('guarded')
+  return {
+    name: 'bearer',
+    running,
+    question: { path: guarded, headers: bearer(premium.token) },
+    status: 200,
+    fillsItsCore: true,
+    checks: [
+      ...proxies,
+      ...wantsToken('guarded', premium.token),
+      refuses('an inactive user gets 401', { path: guarded, headers: bearer(inactive.token) }, 401),
+      tellsWhoCalls('guarded', bearer(premium.token), premium),
+    ],
+  }
 }
 
 /**
