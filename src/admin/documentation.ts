@@ -1,5 +1,5 @@
 // The description of what the gateway answers: for programs, and as a page for people (our addition to CONTRACT §7).
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../openapi/operation.ts'
 import { pageStyle } from '../openapi/page-style.ts'
@@ -56,7 +56,7 @@ export function serveDocumentation(app: FastifyInstance, make: () => Documentati
   )
 }
 
-const style = createHash('sha256').update(pageStyle).digest('base64')
+const style = hash('sha256', pageStyle, 'base64')
 
 /** Nothing runs, nothing is loaded, and no other page frames it. */
 const policy = `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

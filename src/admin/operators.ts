@@ -1,5 +1,5 @@
 // Which operator a bearer token names; compared in constant time, so that no answer's delay tells how much of it was right.
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 export interface Operators {
   /**
@@ -41,5 +41,5 @@ function password(authorization = ''): string | undefined {
 
 /** Of one length whatever the token's. */
 function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
+  return hash('sha256', token, 'buffer')
 }

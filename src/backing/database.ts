@@ -1,5 +1,5 @@
 // What the rest of the program knows of a database: statements, transactions, and one kind of failure.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** A statement that a connection prepares once: for what is asked at nearly every request. */
 export interface Prepared {
@@ -9,7 +9,7 @@ export interface Prepared {
 }
 
 export function prepared(text: string): Prepared {
-  return { text, name: `peage_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` }
+  return { text, name: `peage_${hash('sha256', text, 'hex').slice(0, 16)}` }
 }
 
 /** Runs one statement at a time. Timestamps come back as `Date`, `date` as `YYYY-MM-DD`, bigint as number. */

@@ -1,5 +1,5 @@
 // What the rest of the program knows of Redis: scripts on one key each, answered at once or not at all.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** A Lua script over one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
 export interface Script {
@@ -31,5 +31,5 @@ export class KeyValueError extends Error {
 }
 
 export function defineScript(name: string, lua: string): Script {
-  return { name, lua, sha: createHash('sha1').update(lua).digest('hex') }
+  return { name, lua, sha: hash('sha1', lua, 'hex') }
 }

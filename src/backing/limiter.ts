@@ -1,5 +1,5 @@
 // Rate limits in fixed windows: counted in Redis where there is one, else, or while it is down, in memory.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { defineScript, type KeyValue } from './key-value.ts'
 import { createMemoryWindows, type Windows } from './memory-windows.ts'
@@ -110,7 +110,7 @@ function taken({ limit, window }: Limit, spent: { allowed: boolean; used: number
 
 /** An email may be 254 characters, and whatever else becomes a key is the client's choice. */
 function bounded(key: string): string {
-  return key.length <= 64 ? key : `#${createHash('sha256').update(key).digest('base64url')}`
+  return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
 /** A refused take is not counted: it would outlast what is given back. */

@@ -1,5 +1,5 @@
 // Personal API tokens as they are made and as they arrive: to the hash that is stored and looked up.
-import { crc32 } from './crc32.ts'
+import { crc32 } from 'node:zlib'
 import { sha256Hex } from './digest.ts'
 
 /** That many random bytes, as `node:crypto` gives them. */

@@ -1,7 +1,7 @@
 // The only form in which a token or a key is stored: the lowercase hexadecimal SHA-256 of it (spec §2).
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** A string is hashed as its UTF-8 bytes. */
 export function sha256Hex(data: string | Uint8Array): string {
-  return createHash('sha256').update(data).digest('hex')
+  return hash('sha256', data, 'hex')
 }

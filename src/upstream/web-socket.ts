@@ -1,5 +1,5 @@
 // The upstream's 101: checked, handed to the client, and from then on a tunnel (RFC 6455 §4.1, §4.2.2).
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Refusal } from '../refusals/refusal.ts'
@@ -82,5 +82,5 @@ function switchingFields({ asked, raw, requestId, answerRules }: Parts): string[
 }
 
 function acceptOf(key: string): string {
-  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+  return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
 }

@@ -5,7 +5,6 @@ import { createUserStore } from '../../src/accounts/user-store.ts'
 import type { Database } from '../../src/backing/database.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-token-store.ts'
 import { hashKey, makeApiToken } from '../../src/identity/api-tokens.ts'
-import { crc32 } from '../../src/identity/crc32.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
@@ -75,12 +74,6 @@ describe('a new key', () => {
   it('is found by the hash that it is stored under', () => {
     const key = makeApiToken(randomBytes)
     expect(hashKey(` ${key}\t`)).toBe(sha256(key))
-  })
-
-  it('the checksum is the CRC-32 of zlib', () => {
-    expect(crc32(Buffer.from('123456789'))).toBe(0xcbf43926)
-    expect(crc32(new Uint8Array())).toBe(0)
-    expect(crc32(Buffer.from('The quick brown fox jumps over the lazy dog'))).toBe(0x414fa339)
   })
 })
 
