@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream'
 const most = 4096
 
 /** @returns takes lines, each with its line break; a line that is longer than `most` goes alone */
-export function createWholeLines(output: Writable): { write(lines: string): void } {
+export function createWholeLines(output: Writable): { write(lines: Buffer): void } {
   let waiting: Buffer[] = []
   let isFull = false
 
@@ -30,7 +30,7 @@ export function createWholeLines(output: Writable): { write(lines: string): void
 
   return {
     write(lines) {
-      waiting.push(...cut(Buffer.from(lines)))
+      waiting.push(...cut(lines))
       if (!isFull) send()
     },
   }
