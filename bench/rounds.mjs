@@ -7,10 +7,10 @@ import { atEnd, throwIfInterrupted } from './cleanup.mjs'
 /** @typedef {Map<string, import('./load.mjs').Measured>} Round by the row's name */
 
 /**
- * Milliseconds of load before what counts of a slice. A Node process that stood idle has given memory back, and costs up to
- * twice as much until it has it again.
+ * Milliseconds of load before what counts of a slice. A Node process that stood idle for 45 s has lost memory and caches: it
+ * costs three times as much at first, and half as much again after 2 s.
  */
-const warmUp = 1_000
+const warmUp = 2_500
 
 /**
  * @typedef {object} Outcome
