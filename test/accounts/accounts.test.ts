@@ -106,6 +106,8 @@ describeOverDatabases('accounts', open => {
 
     it('answers 503 when hashing is full, and works again afterwards', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
+      // A connection that had to be opened first would bring its registration after the first hash.
+      await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
       const outcomes = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
           outcome(busy.accounts.register({ email: `full${i}@example.com`, password })),

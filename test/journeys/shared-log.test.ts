@@ -13,8 +13,10 @@ afterAll(() => program?.remove())
 
 /** What two writers wrote to one pipe, a line each; the reader is slow, so that the pipe is full most of the time. */
 async function linesOfTwo(count: number): Promise<string[]> {
-  const script = '"$0" "$1" a "$2" & "$0" "$1" b "$2" & wait'
-  const child = spawn('sh', ['-c', script, process.execPath, program.file, String(count)], {
+  const script = '"$0" "$1" a "$2" "$3" & "$0" "$1" b "$2" "$3" & wait'
+  // Both have started by then.
+  const start = String(Date.now() + 2_000)
+  const child = spawn('sh', ['-c', script, process.execPath, program.file, String(count), start], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const chunks: Buffer[] = []

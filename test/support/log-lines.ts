@@ -1,7 +1,8 @@
-// A process that logs as a worker does: `node log-lines.js NAME COUNT` writes so many lines, as fast as it can.
+// A process that logs as a worker does: `node log-lines.js NAME COUNT START` writes so many lines, as fast as it can, from
+// a time on (milliseconds since the epoch).
 import { openLog } from '../../src/standard-log.ts'
 
-const [, , name = '', count = '0'] = process.argv
+const [, , name = '', count = '0', start = '0'] = process.argv
 const logger = openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })
 let number = 0
 
@@ -14,4 +15,4 @@ function writeSome(): void {
   if (number < Number(count)) setImmediate(writeSome)
 }
 
-writeSome()
+setTimeout(writeSome, Number(start) - Date.now())
