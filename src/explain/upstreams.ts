@@ -1,9 +1,8 @@
 // Upstreams that nothing is sent to: what would go to one of their targets is shown to whoever asks.
-import type { Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/schema.ts'
 import { createDurations } from '../metrics/durations.ts'
 import { createChoice } from '../upstream/choice.ts'
-import { createSlots } from '../upstream/slots.ts'
 import type { Target } from '../upstream/target.ts'
 import type { Upstream, Upstreams } from '../upstream/upstreams.ts'
 
@@ -35,14 +34,18 @@ function standIn(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) =>
   const targets = config.targets.map((origin): Target => {
     const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       onDispatch({ origin, path, fields: headers as string[], handler })
-      return true
     }
+    const connection = { dispatch, putBack: () => {} }
     return {
       origin,
       host: new URL(origin).host,
       serverName: undefined,
-      pool: { dispatch } as unknown as Pool,
-      slots: createSlots(1, 0),
+      connections: {
+        isFree: () => true,
+        tryTake: () => connection,
+        take: async () => connection,
+        close: async () => {},
+      },
       isAvailable: () => true,
       ejection: undefined,
       begin: undefined,

@@ -32,5 +32,5 @@ function drawbackOf(target: Target, tried: Target | undefined): number {
   if (!target.isAvailable()) return 4
   if (target === tried) return 3
   if (target.ejection?.isOut()) return 2
-  return target.slots.isFree() ? 0 : 1
+  return target.connections.isFree() ? 0 : 1
 }

@@ -2,15 +2,23 @@
 import type { Dispatcher } from 'undici'
 import type { TrySpan } from '../tracing/tracing.ts'
 import { RequestBody } from '../wire/request-body.ts'
+import type { Connection } from './connections.ts'
 import { type Again, Exchange } from './exchange.ts'
 import type { Forwarding } from './forward.ts'
 import type { Target } from './target.ts'
 
 /**
- * Tells the observer how it ended, or calls `again`; gives the target's slot back before.
+ * Tells the observer how it ended, or calls `again`.
+ * @param connection to the target
  * @param retries how often it may be sent again
  */
-export function dispatch(forwarding: Forwarding, target: Target, retries: number, again: Again): void {
+export function dispatch(
+  forwarding: Forwarding,
+  target: Target,
+  connection: Connection,
+  retries: number,
+  again: Again,
+): void {
   const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
   const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
   fields[1] = forwarding.host ?? target.host
@@ -28,7 +36,7 @@ export function dispatch(forwarding: Forwarding, target: Target, retries: number
     servername: target.serverName,
   }
   try {
-    target.pool.dispatch(options, handler)
+    connection.dispatch(options, handler)
   } catch (error) {
     handler.onError(error as Error)
   }

@@ -1,6 +1,5 @@
 // What comes of one request to one target: its answer, streamed on and at most once begun, another try, or a refusal.
 import type { Duplex } from 'node:stream'
-import type { Dispatcher } from 'undici'
 import { observe } from '../metrics/durations.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
 import { type Held, hold } from '../refusals/held.ts'
@@ -9,6 +8,7 @@ import type { Refusal } from '../refusals/refusal.ts'
 import type { TrySpan } from '../tracing/tracing.ts'
 import type { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
+import type { Sent } from './connections.ts'
 import { isEventStream } from './event-streams.ts'
 import { failureOf, refusalFor } from './failures.ts'
 import type { Forwarding, Outcome } from './forward.ts'
@@ -24,7 +24,7 @@ export type Again = (forwarding: Forwarding, failed: Target, retries: number) =>
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
  * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
  */
-export class Exchange implements Dispatcher.DispatchHandler, Held {
+export class Exchange implements Sent, Held {
   readonly #forwarding: Forwarding
   readonly #target: Target
   readonly #retries: number
@@ -62,6 +62,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
     this.#span = span
     this.#try = target.begin?.()
     forwarding.response.on('close', this.#onClientClose)
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
   }
 
   onConnect(abort: () => void): void {
@@ -222,7 +226,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Held {
     const { request, response, observer } = this.#forwarding
     response.off('close', this.#onClientClose)
     this.#body?.destroy()
-    this.#target.slots.release()
     if (how instanceof Error) observer.onRefused(how)
     else if (how === 'unanswered') this.#again(this.#forwarding, this.#target, this.#retries)
     else if (how !== 'open') {

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ClientGone } from '../refusals/client-gone.ts'
 import type { UpstreamTrace } from '../tracing/tracing.ts'
 import type { AnswerRules } from './answer-fields.ts'
+import type { Connection, Connections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
-import type { Slots } from './slots.ts'
 import type { Target } from './target.ts'
 import type { Upstream } from './upstreams.ts'
 import type { WebSocketAsked } from './web-socket.ts'
@@ -64,32 +64,32 @@ export function forward(forwarding: Forwarding): void {
 
 /** @param retries how often it may still be sent again, where nothing of an answer has come */
 function attempt(forwarding: Forwarding, target: Target, retries: number): void {
-  if (target.slots.tryTake()) send(forwarding, target, retries)
+  const connection = target.connections.tryTake()
+  if (connection !== undefined) send(forwarding, target, connection, retries)
   else {
-    waitForSlot(target.slots, forwarding.response).then(
-      () => send(forwarding, target, retries),
+    waitForOne(target.connections, forwarding.response).then(
+      freed => send(forwarding, target, freed, retries),
       thrown => forwarding.observer.onRefused(thrown),
     )
   }
 }
 
-/** With a slot, which is given back here or when the exchange has ended. */
-function send(forwarding: Forwarding, target: Target, retries: number): void {
+function send(forwarding: Forwarding, target: Target, connection: Connection, retries: number): void {
   // A response that has closed closes no second time: what were dispatched now would never end.
   if (forwarding.response.destroyed) {
-    target.slots.release()
+    connection.putBack()
     forwarding.observer.onRefused(new ClientGone())
-  } else dispatch(forwarding, target, retries, again)
+  } else dispatch(forwarding, target, connection, retries, again)
 }
 
 function again(forwarding: Forwarding, failed: Target, retries: number): void {
   attempt(forwarding, forwarding.upstream.choose(failed), retries - 1)
 }
 
-async function waitForSlot(slots: Slots, response: ServerResponse): Promise<void> {
+async function waitForOne(connections: Connections, response: ServerResponse): Promise<Connection> {
   let onClose = () => {}
   try {
-    await slots.take(leave => {
+    return await connections.take(leave => {
       onClose = leave
       response.on('close', leave)
     })

@@ -1,12 +1,11 @@
 // One address of an upstream: its connections, and whether requests should go to it.
 import { isIP } from 'node:net'
-import { Pool } from 'undici'
 import type { UpstreamConfig } from '../config/schema.ts'
 import { createCircuit } from './circuit.ts'
+import { type Connections, openConnections } from './connections.ts'
 import { createEjection, type Ejection } from './ejection.ts'
 import type { Failure } from './failures.ts'
 import { createHealth } from './health.ts'
-import { createSlots, type Slots } from './slots.ts'
 import type { TargetStanding } from './standing.ts'
 
 /** How a try ended: at the answer's head, without one, or by the client's doing. */
@@ -22,9 +21,7 @@ export interface Target {
   readonly host: string
   /** The name asked for and expected in its certificate; nothing for `http:`, nor for an IP address. */
   readonly serverName: string | undefined
-  readonly pool: Pool
-  /** As many as the pool has connections: what is dispatched is never queued. */
-  readonly slots: Slots
+  readonly connections: Connections
   /** False where its checks fail or its circuit is open: it is sent nothing then. */
   isAvailable(): boolean
   /** What its checks and its circuit say, for operators. */
@@ -51,13 +48,12 @@ interface Parts {
 export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Target {
   const url = new URL(origin)
   const tls = ca === undefined ? {} : { ca }
-  const pool = new Pool(url.origin, {
-    connections: config.connections,
-    // One request a connection: an answer that an upstream frames badly must not become another client's.
-    pipelining: 1,
-    connect: { timeout: config.timeouts.connect, ...tls },
-    headersTimeout: config.timeouts.response,
-    bodyTimeout: config.timeouts.idle,
+  const connections = openConnections({
+    origin: url.origin,
+    most: config.connections,
+    wait: config.timeouts.connect,
+    tls,
+    timeouts: config.timeouts,
   })
   const serverName = url.protocol === 'https:' ? serverNameOf(url, config) : undefined
   const ejection = isOneOfSeveral ? createEjection(config.health !== undefined) : undefined
@@ -75,8 +71,7 @@ export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Targe
     origin: url.origin,
     host: url.host,
     serverName,
-    pool,
-    slots: createSlots(config.connections, config.timeouts.connect),
+    connections,
     isAvailable: () => health?.isGood() !== false && circuit?.allows() !== false,
     state: () => ({
       checks: health === undefined ? null : health.isGood() ? 'passing' : 'failing',
@@ -88,7 +83,7 @@ export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Targe
     async close() {
       health?.stop()
       circuit?.close()
-      await pool.destroy()
+      await connections.close()
     },
   }
 }
