@@ -1,17 +1,8 @@
 // The connections to a target, one request on each at a time: who finds none free waits here, and can still be turned away.
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import { buildConnector } from 'undici'
 import { ClientGone } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
-
-/** Told how a request goes, and whether it is over. */
-export type Sent = Dispatcher.DispatchHandler & { readonly isOver: boolean }
-
-/** Of whoever took it: one request is sent on it, or it is put back. */
-export interface Connection {
-  /** As undici's; it comes back by itself when it can carry another request, however this one ends. */
-  dispatch(options: Dispatcher.DispatchOptions, handler: Sent): void
-  putBack(): void
-}
+import { Carrier, type Connection } from './carrier.ts'
 
 export interface Connections {
   isFree(): boolean
@@ -23,7 +14,7 @@ export interface Connections {
    * @throws ClientGone when `onGone` calls back
    */
   take(onGone: (leave: () => void) => void): Promise<Connection>
-  /** Closes them, whatever is in flight. */
+  /** Closes them, whatever is in flight; what is sent from now on fails. */
   close(): Promise<void>
 }
 
@@ -34,51 +25,43 @@ interface Parts {
   /** Milliseconds in which one must be open, or free: `timeouts.connect`. */
   wait: number
   tls: { ca?: string }
-  /** Milliseconds, likewise: to the answer's head, between two chunks of its body. */
-  timeouts: { response: number; idle: number }
+  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  timeouts: { readonly response: number; readonly idle: number }
 }
 
 /**
- * In front of undici and not in its queue: what waits there cannot be taken out again, so that requests that were
- * refused long ago would stay in memory, with all their fields, for as long as the connections are busy. Nor by its
- * Pool, which looks at every busy connection twice for each request: some 4 % of what one costs where 48 are in flight.
+ * Requests wait here and not in undici's queue: what waits there cannot be taken out again, so that those that were
+ * refused long ago would stay in memory, with all their fields, for as long as the connections are busy. Its Pool also
+ * looks at every busy connection twice for each request: some 4 % of what one costs where 48 are in flight.
  */
 export function openConnections({ origin, most, wait, tls, timeouts }: Parts): Connections {
   // One for all: it remembers TLS sessions.
   const connect = buildConnector({ timeout: wait, ...tls })
-  const clients: Client[] = []
+  const carriers: Carrier[] = []
   /** The last is taken first: the one that was busy a moment ago. */
   const free: Carrier[] = []
   const waiting = new Set<(connection: Connection) => void>()
+  let isClosed = false
 
-  function putBack(carrier: Carrier): void {
+  function onFree(carrier: Carrier): void {
     const [next] = waiting
     // Handed over, so that nobody who comes now gets in before those who wait.
     if (next !== undefined) next(carrier)
-    else if (carrier.isOpen) free.push(carrier)
-    // One that could not be opened is not tried again while others are open.
-    else free.unshift(carrier)
+    // Not tried again while there are others.
+    else if (carrier.hasFailed) free.unshift(carrier)
+    else free.push(carrier)
   }
 
   function open(): Carrier {
-    const client = new Client(origin, {
-      connect,
-      // One request a connection: an answer that an upstream frames badly must not become another client's.
-      pipelining: 1,
-      headersTimeout: timeouts.response,
-      bodyTimeout: timeouts.idle,
-    })
-    clients.push(client)
-    return new Carrier(client, putBack)
-  }
-
-  function tryTake(): Connection | undefined {
-    return free.pop() ?? (clients.length < most ? open() : undefined)
+    const carrier = new Carrier({ origin, connect, timeouts, onFree })
+    carriers.push(carrier)
+    if (isClosed) void carrier.close()
+    return carrier
   }
 
   return {
-    isFree: () => free.length > 0 || clients.length < most,
-    tryTake,
+    isFree: () => free.length > 0 || carriers.length < most,
+    tryTake: () => free.pop() ?? (carriers.length < most ? open() : undefined),
     take(onGone) {
       return new Promise((resolve, reject) => {
         const leave = (error: Error) => {
@@ -96,47 +79,9 @@ export function openConnections({ origin, most, wait, tls, timeouts }: Parts): C
       })
     },
     async close() {
-      await Promise.all(clients.map(client => client.destroy()))
+      isClosed = true
+      for (const enter of waiting) enter(open())
+      await Promise.all(carriers.map(carrier => carrier.close()))
     },
-  }
-}
-
-class Carrier implements Connection {
-  readonly #client: Client
-  readonly #onFree: (carrier: Carrier) => void
-  #isBusy = false
-  #isOpen = false
-
-  constructor(client: Client, onFree: (carrier: Carrier) => void) {
-    this.#client = client
-    this.#onFree = onFree
-    client.on('drain', () => this.#comeBack())
-    client.on('connect', () => {
-      this.#isOpen = true
-    })
-    client.on('disconnect', () => {
-      this.#isOpen = false
-    })
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen
-  }
-
-  dispatch(options: Dispatcher.DispatchOptions, handler: Sent): void {
-    this.#isBusy = true
-    this.#client.dispatch(options, handler)
-    // What undici refuses to send drains nothing. Behind a drain that is on its way already.
-    if (handler.isOver) queueMicrotask(() => this.#client.stats.size === 0 && this.#comeBack())
-  }
-
-  putBack(): void {
-    this.#onFree(this)
-  }
-
-  #comeBack(): void {
-    if (!this.#isBusy) return
-    this.#isBusy = false
-    this.#onFree(this)
   }
 }

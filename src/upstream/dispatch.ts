@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { TrySpan } from '../tracing/tracing.ts'
 import { RequestBody } from '../wire/request-body.ts'
-import type { Connection } from './connections.ts'
+import type { Connection } from './carrier.ts'
 import { type Again, Exchange } from './exchange.ts'
 import type { Forwarding } from './forward.ts'
 import type { Target } from './target.ts'

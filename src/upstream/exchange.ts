@@ -8,7 +8,7 @@ import type { Refusal } from '../refusals/refusal.ts'
 import type { TrySpan } from '../tracing/tracing.ts'
 import type { RequestBody } from '../wire/request-body.ts'
 import { answerFields, answerTrailers } from './answer-fields.ts'
-import type { Sent } from './connections.ts'
+import type { Sent } from './carrier.ts'
 import { isEventStream } from './event-streams.ts'
 import { failureOf, refusalFor } from './failures.ts'
 import type { Forwarding, Outcome } from './forward.ts'
@@ -43,6 +43,8 @@ export class Exchange implements Sent, Held {
   /** The answer's end waits with it. */
   #isWhole = false
   #isOver = false
+  /** The upstream says no more. */
+  #isLast = false
   /** `performance.now()`; 0 once its verdict is known. */
   #sentAt = performance.now()
 
@@ -103,7 +105,7 @@ export class Exchange implements Sent, Held {
     this.#isHeld = true
     response.cork()
     hold(this)
-    // Whole with its head (RFC 9110 §15.4.5); undici would wait for the body that a 304's Content-Length speaks of.
+    // Whole with its head (RFC 9110 §15.4.5); undici would look for the body that a 304's Content-Length speaks of.
     if (status === 304) this.onComplete(null)
     return true
   }
@@ -137,7 +139,7 @@ export class Exchange implements Sent, Held {
   onData(chunk: Buffer): boolean {
     const { response } = this.#forwarding
     this.#hasData = true
-    if (response.write(chunk)) return true
+    if (response.write(chunk) || this.#isLast) return true
     response.once('drain', () => this.#resume?.())
     return false
   }
@@ -156,6 +158,11 @@ export class Exchange implements Sent, Held {
     this.#end('complete')
     if (this.#isHeld) this.#isWhole = true
     else response.end()
+  }
+
+  onLastByte(): void {
+    this.#isLast = true
+    this.#resume?.()
   }
 
   onError(error: Error): void {

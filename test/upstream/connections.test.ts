@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openConnections, type Sent } from '../../src/upstream/connections.ts'
+import type { Sent } from '../../src/upstream/carrier.ts'
+import { openConnections } from '../../src/upstream/connections.ts'
 import { ask, RawConnection, requestBytes } from '../security/raw-client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
@@ -73,6 +74,11 @@ routes:
     ['an answer that stands still', says(ok.slice(0, -1)), () => asks('GET', '/app')],
     ['a reset', socket => socket.resetAndDestroy(), () => asks('GET', '/app')],
     ['silence', () => {}, () => asks('GET', '/app')],
+    [
+      'silence on a connection to be closed',
+      socket => socket.write('HTTP/1.0 200 OK\r\n\r\nx'),
+      () => asks('GET', '/app'),
+    ],
     ['a client that leaves before the answer', () => {}, leaves],
     ['a client that leaves within it', says(ok.slice(0, -1)), leaves],
     [

@@ -1,0 +1,90 @@
+// An upstream that goes while a slow reader holds its answer back: neither the gateway nor the next request suffers for it.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, RawConnection, requestBytes } from '../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+const closing = 'HTTP/1.1 200 OK\r\nConnection: close\r\n'
+const piece = 'x'.repeat(50_000)
+
+describe('an answer that is held back', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+  /** The gateway's side of the last request. */
+  let response: ServerResponse | undefined
+
+  const onRequest = (message: unknown) => {
+    response = (message as { response: ServerResponse }).response
+  }
+  const isHeldBack = () => response?.writableNeedDrain === true
+  const soon = (time: number) => new Promise(resolve => setTimeout(resolve, time))
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'], connections: 1 }
+routes:
+  - { path: /app, upstream: app, auth: none }
+`)
+  })
+  afterAll(async () => {
+    unsubscribe('http.server.request.start', onRequest)
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  /** Piece by piece, each of which is read at once, until one is held back; nothing is behind it. @returns bytes */
+  async function fill(socket: Socket, head: string): Promise<number> {
+    let sent = 0
+    socket.write(head)
+    do {
+      socket.write(piece)
+      sent += piece.length
+      await soon(10)
+    } while (!isHeldBack() && !socket.destroyed)
+    return sent
+  }
+
+  it.each<[string, string, 'end' | 'resetAndDestroy', 'whole' | 'broken']>([
+    ['ends, without a length', `${closing}\r\n`, 'end', 'whole'],
+    ['ends too early', `${closing}Content-Length: 1000000000\r\n\r\n`, 'end', 'broken'],
+    ['ends, in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'end', 'whole'],
+    ['is reset, without a length', `${closing}\r\n`, 'resetAndDestroy', 'broken'],
+    ['is reset', `${closing}Content-Length: 1000000000\r\n\r\n`, 'resetAndDestroy', 'broken'],
+    ['is reset, in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n', 'resetAndDestroy', 'broken'],
+    [
+      'is reset, and was to stay',
+      'HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n',
+      'resetAndDestroy',
+      'broken',
+    ],
+  ])('and whose connection %s', async (_, head, go, becomes) => {
+    let sent = 0
+    const gone = new Promise<void>(resolve => {
+      upstream.script = async socket => {
+        sent = await fill(socket, head)
+        socket[go]()
+        resolve()
+      }
+    })
+    response = undefined
+    subscribe('http.server.request.start', onRequest)
+    const reader = new RawConnection(gateway.url)
+    reader.socket.pause()
+    reader.write(requestBytes('GET', '/app'))
+    await gone
+    unsubscribe('http.server.request.start', onRequest)
+    await soon(100)
+    reader.socket.resume()
+    const answer = await reader.answer()
+    expect(answer?.complete).toBe(becomes === 'whole')
+    // What is whole is all of it.
+    if (becomes === 'whole') expect(answer?.body.length).toBe(sent)
+    reader.close()
+    upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
+  })
+})
