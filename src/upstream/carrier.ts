@@ -1,4 +1,5 @@
 // One connection to a target: an undici Client that carries one request at a time, and what has to be mended of it.
+import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 
 /** Of whoever took it: one request is sent on it, or it is put back. */
@@ -29,6 +30,8 @@ export class Carrier implements Connection {
   #client: Client
   /** What is on it; nothing while it is free. */
   #sent: Sent | undefined
+  /** The last that was opened: one before it may live on as a WebSocket's, and is no matter of what is on this one. */
+  #socket: Socket | undefined
   #hasFailed = false
 
   constructor(parts: Parts) {
@@ -64,7 +67,12 @@ export class Carrier implements Connection {
   #makeClient(): Client {
     const { origin, connect, timeouts } = this.#parts
     const client = new Client(origin, {
-      connect: mended(connect, () => this.#sent?.onLastByte()),
+      connect: mended(connect, socket => {
+        this.#socket = socket
+        socket.on('end', () => {
+          if (socket === this.#socket) this.#sent?.onLastByte()
+        })
+      }),
       // One request a connection: an answer that an upstream frames badly must not become another client's.
       pipelining: 1,
       headersTimeout: timeouts.response,
@@ -95,7 +103,10 @@ export class Carrier implements Connection {
  * answer's, and asserts that it holds nothing back. So that is let go first. And a reset is no end: what was cut off by one
  * would look whole, so undici is not told that it was one.
  */
-function mended(connect: buildConnector.connector, onLastByte: () => void): buildConnector.connector {
+function mended(
+  connect: buildConnector.connector,
+  onSocket: (socket: Socket) => void,
+): buildConnector.connector {
   return (options, callback) =>
     connect(options, (...[error, socket]) => {
       if (error !== null) {
@@ -103,7 +114,7 @@ function mended(connect: buildConnector.connector, onLastByte: () => void): buil
         return
       }
       let code: string | undefined
-      socket.on('end', onLastByte)
+      onSocket(socket)
       socket.on('error', (error: NodeJS.ErrnoException) => {
         code = error.code
         if (code === 'ECONNRESET') error.code = 'ECONNABORTED'

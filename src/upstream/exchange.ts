@@ -161,8 +161,10 @@ export class Exchange implements Sent, Held {
   }
 
   onLastByte(): void {
+    // Nothing of an answer has come: it was the end of another's, a WebSocket that was here before.
+    if (this.#resume === undefined) return
     this.#isLast = true
-    this.#resume?.()
+    this.#resume()
   }
 
   onError(error: Error): void {

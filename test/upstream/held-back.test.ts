@@ -1,4 +1,5 @@
 // An upstream that goes while a slow reader holds its answer back: neither the gateway nor the next request suffers for it.
+import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -20,6 +21,7 @@ describe('an answer that is held back', () => {
     response = (message as { response: ServerResponse }).response
   }
   const isHeldBack = () => response?.writableNeedDrain === true
+  const bytesHeld = () => response?.writableLength ?? Number.NaN
   const soon = (time: number) => new Promise(resolve => setTimeout(resolve, time))
 
   beforeAll(async () => {
@@ -28,6 +30,7 @@ describe('an answer that is held back', () => {
   app: { targets: ['${upstream.url}'], connections: 1 }
 routes:
   - { path: /app, upstream: app, auth: none }
+  - { path: /socket, upstream: app, auth: none, websocket: true }
 `)
   })
   afterAll(async () => {
@@ -86,5 +89,42 @@ routes:
     reader.close()
     upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
     expect((await ask(gateway.url, requestBytes('GET', '/app')))?.body.toString()).toBe('ok')
+  })
+
+  it('stays held back when a WebSocket ends that its connection was before', async () => {
+    const key = 'dGhlIHNhbXBsZSBub25jZQ=='
+    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+    let tunnel: Socket | undefined
+    upstream.script = socket => {
+      tunnel = socket
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+      )
+    }
+    const webSocket = new RawConnection(gateway.url)
+    const handshake = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+    webSocket.write(requestBytes('GET', '/socket', [...handshake, `Sec-WebSocket-Key: ${key}`]))
+    expect((await webSocket.answer())?.status).toBe(101)
+
+    const filled = new Promise<Socket>(resolve => {
+      upstream.script = async socket => {
+        await fill(socket, 'HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n')
+        resolve(socket)
+      }
+    })
+    response = undefined
+    subscribe('http.server.request.start', onRequest)
+    const reader = new RawConnection(gateway.url)
+    reader.socket.pause()
+    reader.write(requestBytes('GET', '/app'))
+    const socket = await filled
+    unsubscribe('http.server.request.start', onRequest)
+    tunnel?.end()
+    await soon(100)
+    for (let i = 0; i < 400; i += 1) socket.write(piece)
+    await soon(300)
+    expect(bytesHeld()).toBeLessThan(1_000_000)
+    reader.close()
+    webSocket.close()
   })
 })
