@@ -28,7 +28,7 @@ import type { EndRequest } from './request-end.ts'
 import { createServeRoute } from './routed.ts'
 import type { Tracing } from './tracing/tracing.ts'
 import { endTurn, inTurn, isIdle } from './turns.ts'
-import { type JsonObject, readJsonObject } from './wire/json-body.ts'
+import { JsonObject, readJsonObject } from './wire/json-body.ts'
 import { routeUpgrades } from './wire/upgrades.ts'
 
 interface Parts {
@@ -127,15 +127,17 @@ function answerPreflight(passage: Passage, response: ServerResponse): void {
   endHeld(response, '')
 }
 
-function bodyOf(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {
+/** What is no JSON object counts as `{}` (spec §4). */
+async function bodyOf(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {
   const passage = passageOf(request)
   const { hasBody, contentLength, expectsContinue } = passage.arrival
-  return readJsonObject(request, {
+  const body = await readJsonObject(request, {
     time: servedUnder(passage).config.server.timeouts.body_idle,
     hasBody,
     contentLength,
     sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
   })
+  return body ?? new JsonObject({})
 }
 
 function serveOwnPaths(app: FastifyInstance): void {

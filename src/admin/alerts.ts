@@ -4,6 +4,7 @@ import { allOf, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/terms.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Alerts } from '../webhooks/alerts.ts'
+import { invalidField } from './bodies.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 
 /** Characters that receivers can be expected to keep. */
@@ -17,23 +18,20 @@ export const emitAlert = {
   description:
     'The deliveries are stored when the answer comes, and sent behind it. Stands in the audit, without its data.',
   caller: 'operator',
-  body: terms.record(
-    {
-      type: terms.text('What happened, such as `course.done`; no control characters.', {
-        minLength: 1,
-        maxLength: longestType,
+  body: terms.record({
+    type: terms.text('What happened, such as `course.done`; no control characters.', {
+      minLength: 1,
+      maxLength: longestType,
+    }),
+    data: Type.Optional(Type.Unknown({ description: 'Any JSON; `{}` where it is left out.' })),
+    user_id: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Left out: every active user of plan pro.',
       }),
-      data: Type.Optional(Type.Unknown({ description: 'Any JSON; `{}` where it is left out.' })),
-      user_id: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: Number.MAX_SAFE_INTEGER,
-          description: 'Left out: every active user of plan pro.',
-        }),
-      ),
-    },
-    { additionalProperties: true },
-  ),
+    ),
+  }),
   answers: {
     202: {
       description: 'Queued.',
@@ -66,7 +64,7 @@ export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
 
 function readType(type: string): string {
   if (type === '' || type.length > longestType || /[\p{Cc}]/u.test(type) || !type.isWellFormed()) {
-    throw new Refusal('request_invalid')
+    throw invalidField('type')
   }
   return type
 }
@@ -74,7 +72,6 @@ function readType(type: string): string {
 /** Absent is everybody. `null` and the like are a caller's mistake, which must not become an alert to everybody. */
 function readUserId(value: unknown): number | undefined {
   if (value === undefined) return undefined
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
-    throw new Refusal('request_invalid')
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField('user_id')
   return value
 }

@@ -41,7 +41,7 @@ export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Part
           const given = await answer({
             params,
             query: request.query as AdminCall['query'],
-            body: body === undefined ? new JsonObject({}) : await readBody(request),
+            body: body === undefined ? new JsonObject({}) : await readBody(request, body),
             audited({ userId, changes }) {
               about = userId
               return audit.alongside(deed({ user_id: about ?? null, changes, status }))

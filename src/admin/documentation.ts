@@ -1,6 +1,7 @@
 // The description of what the gateway answers: for programs, and as a page for people (our addition to CONTRACT §7).
 import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
 import { pageStyle } from '../openapi/page-style.ts'
 import { admissionRefusals } from './endpoint.ts'
@@ -12,7 +13,12 @@ export const documentation = {
     id: 'showDocument',
     summary: 'This document',
     caller: 'reader',
-    answers: { 200: { description: 'OpenAPI 3.1.', type: 'application/json' } },
+    answers: {
+      200: {
+        description: 'OpenAPI 3.1.',
+        body: Type.Unsafe<object>({ type: 'object', description: 'An OpenAPI document.' }),
+      },
+    },
     refusals: admissionRefusals,
   },
   page: {

@@ -89,7 +89,7 @@ function serveOperators(api: FastifyInstance, parts: Parts): void {
   })
 }
 
-/** @param scheme `Basic` for pages that people open in a browser, from wherever they come; they do nothing */
+/** @param scheme `Basic` for what people open in a browser, which can send no other */
 function admitOperators(
   app: FastifyInstance,
   { operators: inForce, logger }: Parts,
@@ -101,7 +101,7 @@ function admitOperators(
     if (!operators.areAny) throw new Refusal('admin_disabled')
     const { headers } = request
     if (isLocal(request)) refuseOtherNames(headers)
-    if (scheme === 'Bearer') refuseOtherSites(headers)
+    refuseOtherSites(headers)
     const operator = operators.find(headers.authorization, scheme)
     if (operator === undefined)
       throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': challenge } })

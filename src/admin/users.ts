@@ -8,6 +8,7 @@ import { parseSubject } from '../identity/tokens.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { JsonObject } from '../wire/json-body.ts'
+import { invalidField } from './bodies.ts'
 import type { AdminEndpoint } from './endpoint.ts'
 import { pageSize, readId, single } from './queries.ts'
 import { userOperations } from './user-operations.ts'
@@ -88,9 +89,7 @@ function readPlan(value: unknown): Plan {
   return value
 }
 
-/** A misspelt key must not look like a change that was made. */
 function readChange(body: JsonObject): UserChange {
-  if (body.names().some(name => name !== 'plan' && name !== 'is_active')) throw new Refusal('request_invalid')
   const plan = body.value('plan')
   const isActive = body.value('is_active')
   return {
@@ -102,7 +101,7 @@ function readChange(body: JsonObject): UserChange {
 function readFlag(value: unknown): 0 | 1 {
   if (value === 0 || value === false) return 0
   if (value === 1 || value === true) return 1
-  throw new Refusal('request_invalid')
+  throw invalidField('is_active')
 }
 
 function found(user: User | undefined): User {

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Components, createComponents, type Json } from './components.ts'
 import { anyRequest, type DescribedAnswer, type Operation } from './operation.ts'
-import { oneOf, plan, record } from './terms.ts'
+import { oneOf, plan, record, text } from './terms.ts'
 
 /** What belongs together, for whoever reads. */
 export interface OperationGroup {
@@ -38,7 +38,8 @@ export function describeOperations(version: string, groups: readonly OperationGr
 const introduction = [
   'The endpoints that the gateway answers itself. What it forwards is described by the services behind.',
   'Refusals are JSON with a French sentence; programs branch on the code in `X-Peage-Error`.',
-  'Request bodies are JSON, whatever the `Content-Type`; one that is no JSON object counts as `{}`.',
+  'Request bodies are JSON, whatever the `Content-Type`. One that is no JSON object counts as `{}` at the endpoints of',
+  'clients, and is refused at those of operators, as a member is there that is not described.',
 ].join(' ')
 
 const servers = {
@@ -109,7 +110,12 @@ function describe(operation: Operation, tag: string, components: Components): Js
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { content: { 'application/json': { schema: components.refer(body) } } } }),
+      : {
+          requestBody: {
+            ...(caller === 'operator' ? { required: true } : {}),
+            content: { 'application/json': { schema: components.refer(body) } },
+          },
+        }),
     responses: {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, answer]) => [status, given(answer, components)]),
@@ -117,10 +123,10 @@ function describe(operation: Operation, tag: string, components: Components): Js
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, codes]) => [
           status,
-          refused(Number(status), codes, components),
+          refused(Number(status), codes, components, caller === 'operator' && body !== undefined),
         ]),
       ),
-      default: refused(undefined, anyRequest, components),
+      default: refused(undefined, anyRequest, components, false),
     },
   }
 }
@@ -146,11 +152,22 @@ function given(
   }
 }
 
-/** @param status nothing for what may happen to any request */
-function refused(status: number | undefined, codes: readonly RefusalCode[], components: Components): Json {
-  return components.response([status ?? 'any', ...codes].join('.'), () => {
+/**
+ * @param status nothing for what may happen to any request
+ * @param ofStrictBody where `request_invalid` may be about a member of the body
+ */
+function refused(
+  status: number | undefined,
+  codes: readonly RefusalCode[],
+  components: Components,
+  ofStrictBody: boolean,
+): Json {
+  const namesField = ofStrictBody && codes.includes('request_invalid')
+  const name = [status ?? 'any', ...codes, ...(namesField ? ['field'] : [])].join('.')
+  return components.response(name, () => {
     const error = { type: 'string', enum: [...new Set(codes.map(code => catalog[code].error))] }
-    const plain = { type: 'object', required: ['error'], properties: { error }, additionalProperties: false }
+    const properties = namesField ? { error, field: components.refer(invalidField) } : { error }
+    const plain = { type: 'object', required: ['error'], properties, additionalProperties: false }
     const schema = codes.includes('plan_insufficient') ? components.refer(planInsufficient) : plain
     return {
       description: codes.map(code => `\`${code}\``).join(', '),
@@ -169,7 +186,11 @@ function refused(status: number | undefined, codes: readonly RefusalCode[], comp
   })
 }
 
-/** The one refusal that says more than its sentence. */
+const invalidField = text(
+  'Of `request_invalid`: the member of the body that is unknown, or has another type.',
+)
+
+/** What says more than its sentence, and always. */
 const planInsufficient = record(
   {
     error: oneOf([catalog.plan_insufficient.error]),

@@ -14,8 +14,8 @@ export interface Operation {
   readonly caller: 'anybody' | 'user' | 'operator' | 'reader'
   readonly params?: TObject<TProperties>
   readonly query?: TObject<TProperties>
-  /** All of it may be left out: a body that is none counts as `{}`. */
-  readonly body?: TSchema
+  /** Of clients' requests all of it may be left out: there a body that is none counts as `{}`. */
+  readonly body?: TObject<TProperties>
   /** By status. */
   readonly answers: Readonly<Record<number, DescribedAnswer>>
   /** By status. What may happen to any request (`anyRequest`) is not repeated. */

@@ -1,4 +1,4 @@
-// A JSON body as the endpoints take it: an object, whatever the Content-Type; anything else counts as `{}` (spec §4).
+// A JSON body as the endpoints take it: an object, whatever the Content-Type.
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
@@ -16,15 +16,22 @@ interface Reading {
 /** 64 KiB (CONTRACT §3). */
 const maxBytes = 65_536
 
-/** @throws Refusal 413 `body_too_large`, at once where the declared length tells */
-export async function readJsonObject(request: IncomingMessage, reading: Reading): Promise<JsonObject> {
-  if (!reading.hasBody) return new JsonObject({})
+/**
+ * @returns nothing where the body is missing, or is no JSON object
+ * @throws Refusal 413 `body_too_large`, at once where the declared length tells
+ */
+export async function readJsonObject(
+  request: IncomingMessage,
+  reading: Reading,
+): Promise<JsonObject | undefined> {
+  if (!reading.hasBody) return undefined
   if ((reading.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
   reading.sendContinue?.()
   const chunks: Buffer[] = []
   const limits = { maxBytes, idle: reading.time, total: reading.time }
   for await (const chunk of new RequestBody(request, limits)) chunks.push(chunk as Buffer)
-  return new JsonObject(parse(Buffer.concat(chunks)))
+  const members = parse(Buffer.concat(chunks))
+  return members && new JsonObject(members)
 }
 
 /** Reads own members only: `__proto__` and `constructor` in a body are names like any other. */
@@ -53,11 +60,11 @@ export class JsonObject {
 // Broken UTF-8 is not JSON (RFC 8259 §8.1), and neither is a text that begins with a byte order mark.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-function parse(bytes: Buffer): object {
+function parse(bytes: Buffer): object | undefined {
   try {
     const value: unknown = JSON.parse(decoder.decode(bytes))
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
-    return {}
+    return undefined
   }
 }

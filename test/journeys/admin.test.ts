@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { createAdminEndpoints } from '../../src/admin/endpoints.ts'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -83,13 +84,13 @@ describeOverSetups('the admin listener', setup => {
 
   it('answers 404 for an id that no user has', async () => {
     for (const id of ['999999999', '0', '-1', 'x', '1e3', '9007199254740993']) {
-      for (const [method, path] of [
+      for (const [method, path, body] of [
         ['GET', ''],
-        ['PATCH', ''],
+        ['PATCH', '', {}],
         ['GET', '/sessions'],
         ['DELETE', '/sessions'],
       ] as const) {
-        const answer = await ask(method, `/admin/v1/users/${id}${path}`)
+        const answer = await ask(method, `/admin/v1/users/${id}${path}`, body)
         expect([answer.status, answer.body]).toEqual([404, { error: 'Utilisateur introuvable' }])
       }
     }
@@ -178,18 +179,83 @@ describeOverSetups('the admin listener', setup => {
 
   it('refuses a change that it does not understand, and changes nothing', async () => {
     const user = await newUser(at.gateway)
-    for (const [body, error] of [
-      [{ plan: 'gold' }, 'Plan invalide'],
-      [{ plan: 'pro', is_active: 2 }, 'Requête invalide'],
-      [{ plan: 'pro', activ: 1 }, 'Requête invalide'],
+    for (const [body, refusal] of [
+      [{ plan: 'gold' }, { error: 'Plan invalide' }],
+      [
+        { plan: 'pro', is_active: 2 },
+        { error: 'Requête invalide', field: 'is_active' },
+      ],
+      [
+        { plan: 'pro', is_active: '1' },
+        { error: 'Requête invalide', field: 'is_active' },
+      ],
+      [
+        { plan: 'pro', is_active: null },
+        { error: 'Requête invalide', field: 'is_active' },
+      ],
+      [
+        { plan: 'pro', activ: 1 },
+        { error: 'Requête invalide', field: 'activ' },
+      ],
+      ['{"plan":"pro","__proto__":{}}', { error: 'Requête invalide', field: '__proto__' }],
+      [
+        { plan: 'pro', 'é"\n\u0007': 1 },
+        { error: 'Requête invalide', field: 'é"\n\u0007' },
+      ],
     ] as const) {
       const answer = await ask('PATCH', `/admin/v1/users/${user.id}`, body)
-      expect([answer.status, answer.body]).toEqual([400, { error }])
+      expect([answer.status, answer.body]).toEqual([400, refusal])
     }
     expect((await ask('GET', `/admin/v1/users/${user.id}`)).body).toMatchObject({
       plan: 'free',
       is_active: 1,
     })
+  })
+
+  it('refuses a body that is no JSON object, or has a member it does not know, at every endpoint that takes one', async () => {
+    const user = await newUser(at.gateway)
+    const taking = [
+      ['PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' }],
+      ['POST', '/admin/v1/alerts', { type: 'x', user_id: user.id }],
+    ] as const
+    const served = createAdminEndpoints({} as never).filter(({ operation }) => operation.body !== undefined)
+    expect(taking).toHaveLength(served.length)
+    for (const [method, path, known] of taking) {
+      const text = JSON.stringify(known)
+      for (const body of [
+        undefined,
+        '',
+        'null',
+        'true',
+        '7',
+        '"pro"',
+        `[${text}]`,
+        text.slice(0, -1),
+        `\ufeff${text}`,
+      ]) {
+        const answer = await ask(method, path, body)
+        expect([method, body, answer.status, answer.body]).toEqual([
+          method,
+          body,
+          400,
+          { error: 'Requête invalide' },
+        ])
+        expect(answer.headers.get('x-peage-error')).toBe('request_invalid')
+      }
+      const answer = await ask(method, path, { ...known, more: 1, most: 2 })
+      expect([method, answer.status, answer.body]).toEqual([
+        method,
+        400,
+        { error: 'Requête invalide', field: 'more' },
+      ])
+      expect((await ask(method, path, known)).status).toBeLessThan(300)
+    }
+  })
+
+  it('takes an empty object for a change of nothing', async () => {
+    const user = await newUser(at.gateway, 'premium')
+    const answer = await ask('PATCH', `/admin/v1/users/${user.id}`, {})
+    expect([answer.status, answer.body]).toMatchObject([200, { id: user.id, plan: 'premium', is_active: 1 }])
   })
 
   it('lists a user’s sessions and ends them all', async () => {

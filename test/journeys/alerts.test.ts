@@ -100,9 +100,13 @@ describeOverSetups('the admin listener', setup => {
       { type: 'x'.repeat(256) },
       { type: '\ud800' },
       ...[null, '1', 1.5, -1, true, [1], {}, 1e300].map(user_id => ({ type: 'x', user_id })),
-    ])('that is %j with 400, and stores nothing', async body => {
+    ])('that is %j with 400 and the member at fault, and stores nothing', async body => {
       const before = await at.gateway.sql('select count(*) as n from alerts')
-      expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', 'Requête invalide')
+      const field = 'user_id' in body ? 'user_id' : 'type'
+      expectRefusal(await emit({ data: {}, ...body }), 400, 'request_invalid', {
+        error: 'Requête invalide',
+        field,
+      })
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 

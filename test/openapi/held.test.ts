@@ -172,7 +172,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       ['GET', '/users/{id}/sessions'],
       ['DELETE', '/users/{id}/sessions'],
     ] as const)
-      await operator(method, path, {}, path.replace('{id}', '99999999'))
+      await operator(method, path, method === 'PATCH' ? { body: {} } : {}, path.replace('{id}', '99999999'))
     for (const query of ['plan=gold', 'email=%00@x', 'cursor=x'])
       await operator('GET', '/users', {}, `/users?${query}`)
     await operator('GET', '/deliveries', {}, '/deliveries?status=lost')

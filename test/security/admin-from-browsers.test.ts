@@ -61,11 +61,22 @@ describe('the admin listener on loopback', () => {
     ['such a name, without any other field', own => ({ host: `evil.example:${own}` })],
     ['a name that only begins like loopback', own => ({ host: `127.0.0.1.evil.example:${own}` })],
     ['a name that only ends like loopback', own => ({ host: `evil-localhost:${own}` })],
-  ])('refuses a page of %s, even with the token, and changes nothing', async (_, headers) => {
-    const answer = await patch(headers(new URL(gateway.admin).port))
-    expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
-    expect(await plan()).toEqual({ plan: 'free' })
-  })
+  ])(
+    'refuses a page of %s, even with the token: it changes nothing and reads no documentation',
+    async (_, headers) => {
+      const answer = await patch(headers(new URL(gateway.admin).port))
+      expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
+      expect(await plan()).toEqual({ plan: 'free' })
+      for (const path of ['/openapi.json', '/docs']) {
+        const password = Buffer.from(`me:${gateway.adminToken}`).toString('base64')
+        const read = { authorization: `Basic ${password}`, ...headers(new URL(gateway.admin).port) }
+        expect([path, await send(gateway.admin, 'GET', path, read)]).toEqual([
+          path,
+          { status: 403, code: 'admin_unauthorized', cors: undefined },
+        ])
+      }
+    },
+  )
 
   it('grants no preflight', async () => {
     const preflight = { origin: 'https://evil.example', 'access-control-request-method': 'PATCH' }
