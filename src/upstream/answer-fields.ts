@@ -1,5 +1,6 @@
 // The header fields and trailers of an upstream's answer that a client receives (CONTRACT §6).
 
+import { Refusal } from '../refusals/refusal.ts'
 import { describeAnswerName, readAnswerName } from './answer-names.ts'
 
 /** What a route, or CORS, changes in an upstream's answer. */
@@ -14,6 +15,7 @@ export interface AnswerRules {
  * @param raw names and values in turn, as undici gives them
  * @param requestId added where the upstream names none
  * @param mayTrail the client can be sent trailers: node:http refuses their announcement anywhere else
+ * @throws Refusal 502 where the body has another coding than `chunked`: it would be passed on as if it had none
  */
 export function answerFields(
   raw: readonly Buffer[],
@@ -31,8 +33,10 @@ export function answerFields(
     const { name, lower, isDropped } = readAnswerName(raw[i] as Buffer)
     if (isDropped) {
       if (lower === 'connection') named = options(text(raw[i + 1]), named)
-      else if (lower === 'transfer-encoding') isChunked = true
-      else if (lower === 'trailer') announced = [...(announced ?? []), name, text(raw[i + 1])]
+      else if (lower === 'transfer-encoding') {
+        if (isChunked || !isChunkedAlone(text(raw[i + 1]))) throw codedOtherwise()
+        isChunked = true
+      } else if (lower === 'trailer') announced = [...(announced ?? []), name, text(raw[i + 1])]
       continue
     }
     const value = text(raw[i + 1])
@@ -56,6 +60,19 @@ export function answerTrailers(raw: readonly (string | Buffer)[], rules?: Answer
     if (!isDropped && !rules?.remove.has(lower)) trailers.push([name, text(raw[i + 1])])
   }
   return trailers
+}
+
+/**
+ * undici has taken no coding off but this one, once (RFC 9112 §6.1): not even `identity`, which is gone since RFC 7230. Nor
+ * this one where a tab comes behind it.
+ */
+function isChunkedAlone(value: string): boolean {
+  return value === 'chunked' || /^chunked *$/i.test(value)
+}
+
+function codedOtherwise(): Refusal {
+  const cause = new Error('the upstream’s answer has a transfer coding other than chunked')
+  return new Refusal('upstream_unreachable', { cause })
 }
 
 /** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */

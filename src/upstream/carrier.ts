@@ -1,6 +1,7 @@
 // One connection to a target: an undici Client that carries one request at a time, and what has to be mended of it.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
+import { mendParser } from './answer-parser.ts'
 
 /** Of whoever took it: one request is sent on it, or it is put back. */
 export interface Connection {
@@ -121,6 +122,7 @@ function mended(
       })
       // It adds its own listeners here, which are called between the two.
       callback(null, socket)
+      mendParser(socket)
       socket.on('error', (error: NodeJS.ErrnoException) => {
         if (code !== undefined) error.code = code
       })

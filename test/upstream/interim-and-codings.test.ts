@@ -1,0 +1,210 @@
+// Answers that are framed oddly: what comes before one, what trails it, and the codings of its body (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../security/invariants.ts'
+import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
+import { newUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const chunks = '2\r\nok\r\n0\r\n'
+const coded = (...lines: string[]) => ['HTTP/1.1 200 OK', ...lines, '', chunks, ''].join('\r\n')
+const trailed = (...lines: string[]) =>
+  `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}${lines.map(line => `${line}\r\n`).join('')}\r\n`
+
+describe('oddly framed answers', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 2s, idle: 2s } }
+routes:
+  - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: counted, path: /counted, upstream: app, free_daily: true }
+`)
+  })
+  // On a connection that is open already, so that one more tells of one that was closed.
+  beforeEach(async () => {
+    says(ok)
+    expect((await send())?.status).toBe(200)
+    upstream.heads = 0
+    upstream.connections = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const says = (bytes: string) => {
+    upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
+  }
+  /** Not idempotent: nothing may send it a second time. */
+  const send = () => ask(gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0']))
+  const next = async () => {
+    says(ok)
+    return (await send())?.body.toString()
+  }
+
+  it.each([
+    ['one', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['several', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(3)],
+    ['one with fields', 'HTTP/1.1 100 Continue\r\nLink: </a>\r\nX-A: 1\r\n\r\n'],
+    ['one before another interim answer', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100 Continue\r\n\r\n'],
+  ])('a 100 that was not asked for is passed over: %s', async (_, interim) => {
+    says(`${interim}${ok}`)
+    const answer = await send()
+    expect([answer?.status, answer?.body.toString()]).toEqual([200, 'ok'])
+    expect(await next()).toBe('ok')
+    expect(upstream.heads).toBe(2)
+  })
+
+  it('a 100 leaves the connection as it was: the next request goes on it', async () => {
+    says(`HTTP/1.1 100 Continue\r\n\r\n${ok}`)
+    for (let round = 0; round < 3; round += 1) expect((await send())?.status).toBe(200)
+    expect([upstream.heads, upstream.connections]).toEqual([3, 0])
+  })
+
+  it('a 100 beside Early Hints keeps neither from the client', async () => {
+    says(
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nConnection: close\r\nLink: </a>\r\n\r\n${ok}`,
+    )
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', '/app/x'))
+    const answers = [await connection.answer(), await connection.answer()]
+    connection.close()
+    expect(answers.map(answer => answer?.status)).toEqual([103, 200])
+    expect(answers[0]?.fields).toEqual([['link', '</a>']])
+  })
+
+  it('a connection that ends behind a 100 is a 502, and the request is not sent again', async () => {
+    upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
+    expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+    expect(upstream.heads).toBe(1)
+    expect(await next()).toBe('ok')
+  })
+
+  it('a 100 and then nothing is a 504 when the time to answer is over', async () => {
+    says('HTTP/1.1 100 Continue\r\n\r\n')
+    expectRefusal(await send(), 'upstream_timeout')
+    expect(upstream.heads).toBe(1)
+    expect(await next()).toBe('ok')
+  })
+
+  it('a 100 to an upload is passed over, and the body arrives whole', async () => {
+    // The body ends as a head does, so that it is told of as one.
+    let body = ''
+    upstream.script = (socket, head) => {
+      if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+      else {
+        body = head
+        socket.write(ok)
+      }
+    }
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
+    // The gateway's own, and no second one.
+    expect((await connection.answer())?.status).toBe(100)
+    connection.write('the end\r\n\r\n')
+    const answer = await connection.answer()
+    connection.close()
+    expect([answer?.status, body]).toEqual([200, 'the end'])
+  })
+
+  it.each([
+    ['Connection: close', 'Connection: close'],
+    ['Connection: keep-alive', 'Connection: keep-alive'],
+    ['Connection that names a field', 'Connection: close, X-A'],
+    ['Keep-Alive', 'Keep-Alive: timeout=0, max=0'],
+    ['Transfer-Encoding', 'Transfer-Encoding: gzip'],
+    ['an upgrade', 'Connection: upgrade\r\nUpgrade: h2c'],
+  ])('among the trailers %s is ignored: the next request goes on the same connection', async (_, lines) => {
+    for (let round = 0; round < 3; round += 1) {
+      says(trailed(lines, 'X-A: kept'))
+      const answer = await send()
+      expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([200, 'ok', true])
+      expect(answer?.trailers).toEqual([['x-a', 'kept']])
+    }
+    expect(await next()).toBe('ok')
+    expect([upstream.heads, upstream.connections]).toEqual([4, 0])
+  })
+
+  it('an answer whose head says Connection: close ends its connection, whatever its trailers say', async () => {
+    says(trailed('Connection: keep-alive').replace('\r\n', '\r\nConnection: close\r\n'))
+    expect((await send())?.body.toString()).toBe('ok')
+    expect(await next()).toBe('ok')
+    expect([upstream.heads, upstream.connections]).toEqual([2, 1])
+  })
+
+  it.each([
+    [['Transfer-Encoding: gzip, chunked']],
+    [['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked']],
+    [['Transfer-Encoding: chunked', 'Transfer-Encoding: gzip']],
+    [['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked']],
+    [['Transfer-Encoding: chunked, chunked']],
+    [['Transfer-Encoding: chunked, gzip']],
+    [['Transfer-Encoding: chunked, identity']],
+    [['Transfer-Encoding: chunked;q=1']],
+    [['Transfer-Encoding: chunked\t']],
+    [['Transfer-Encoding: gzip']],
+    [['Transfer-Encoding: identity']],
+    [['Transfer-Encoding: pigeons']],
+    [['Transfer-Encoding:']],
+    [['Transfer-Encoding: chunked', 'Content-Length: 2']],
+    [['Content-Length: 2', 'Transfer-Encoding: gzip, chunked']],
+  ])('%j is a 502, its request is sent once, and its connection is not used again', async lines => {
+    says(coded(...lines))
+    expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+    expect(upstream.heads).toBe(1)
+    expect(await next()).toBe('ok')
+    expect(upstream.connections).toBe(1)
+    expect(gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
+  })
+
+  it.each(['chunked', 'Chunked', 'CHUNKED', ' chunked  '])(
+    'Transfer-Encoding: %j is an answer like any other',
+    async coding => {
+      says(coded(`Transfer-Encoding:${coding}`))
+      const answer = await send()
+      expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([200, 'ok', true])
+      expect(value(answer as NonNullable<typeof answer>, 'transfer-encoding')).toBe('chunked')
+      expect(await next()).toBe('ok')
+      expect(upstream.connections).toBe(0)
+    },
+  )
+
+  it('an answer of HTTP/1.0 that says it is chunked ends its connection, also where it would keep it', async () => {
+    says(coded('Connection: keep-alive', 'Transfer-Encoding: chunked').replace('1.1', '1.0'))
+    expect((await send())?.body.toString()).toBe('ok')
+    expect(await next()).toBe('ok')
+    expect([upstream.heads, upstream.connections]).toEqual([2, 1])
+  })
+
+  it('an answer of HTTP/1.0 with a length keeps its connection where it says so', async () => {
+    says('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok')
+    expect((await send())?.body.toString()).toBe('ok')
+    expect(await next()).toBe('ok')
+    expect([upstream.heads, upstream.connections]).toEqual([2, 0])
+  })
+
+  it('a use whose answer has a coding that is not passed on stays counted', async () => {
+    const user = await newUser(gateway)
+    const use = () =>
+      ask(gateway.url, requestBytes('GET', '/counted', [`Authorization: Bearer ${user.access}`]))
+    says(coded('Transfer-Encoding: gzip, chunked'))
+    expectRefusal(await use(), 'upstream_unreachable')
+    expectRefusal(await use(), 'daily_limit_reached')
+    expect(upstream.heads).toBe(1)
+  })
+
+  it('a use is counted and sent once where a 100 comes before its answer', async () => {
+    const user = await newUser(gateway)
+    const use = () =>
+      ask(gateway.url, requestBytes('GET', '/counted', [`Authorization: Bearer ${user.access}`]))
+    says(`HTTP/1.1 100 Continue\r\n\r\n${ok}`)
+    expect((await use())?.status).toBe(200)
+    expectRefusal(await use(), 'daily_limit_reached')
+    expect(upstream.heads).toBe(1)
+  })
+})
