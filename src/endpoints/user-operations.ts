@@ -42,6 +42,8 @@ export const userOperations = {
     path: webhookPath,
     id: 'registerWebhook',
     summary: 'Registers the address that alerts are sent to, in place of the one before',
+    description:
+      'The secret is another each time. With the same URL as before, deliveries carry a second signature by the secret before for 24 hours.',
     caller: 'user',
     body: record(
       {

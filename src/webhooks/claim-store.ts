@@ -46,7 +46,8 @@ export function createClaimStore(database: Queryable): ClaimStore {
 
 // `head` and `walk` step from row to row and from receiver to receiver by themselves: a plan for «the first 64 in this
 // order» reads and sorts the whole backlog wherever statistics are from before it. The walk is only for when the head is
-// full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query.
+// full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query. A secret
+// before that an older registration left, of which a replica of the release before knew nothing, signs nothing.
 const claiming = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step
@@ -106,6 +107,8 @@ const claiming = `
       ) next
   ), judged as (
     select due.*, w.receiver, w.url, w.secret, w.registration,
+           case when w.secret_before_until > $1::timestamptz
+                 and w.secret_before_until = w.created_at + interval '24 hours' then w.secret_before end as secret_before,
            coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted
       from due left join users u on u.id = due.user_id left join webhooks w on w.user_id = due.user_id
   ), dropped as (
@@ -118,7 +121,8 @@ const claiming = `
        set attempts = d.attempts + 1, due_at = $2::timestamptz
       from chosen c join alerts a on a.id = c.alert_id
      where d.id = c.id
-    returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.registration
+    returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.secret_before,
+              c.registration
   )
   select walked.*, claimed.*
     from (select count(*)::integer as walked, (array_agg(receiver order by step desc))[1] as walked_to from walk) walked

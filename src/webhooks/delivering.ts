@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts'
 import type { DeliveryOutcomes } from '../metrics/tallies.ts'
 import type { Attempted, Claimed, DeliveryStore } from './delivery-store.ts'
 import { createLanes, type Lane, type LaneSizes } from './lanes.ts'
+import { readRetryAfter } from './retry-after.ts'
 import { retryDelay } from './schedule.ts'
 import type { Secrets } from './secrets.ts'
 import type { Send, SendOutcome } from './send.ts'
@@ -149,12 +150,15 @@ export function createDelivering(parts: Parts): Delivering {
   }
 
   async function attempt(claimed: Claimed, send: Send): Promise<SendOutcome> {
-    const { url, body } = claimed
-    const secret = secrets.read(claimed.secret, claimed.user_id)
+    const { url, body, user_id, secret_before } = claimed
+    const secret = secrets.read(claimed.secret, user_id)
     if (secret === undefined) {
       return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
     }
-    const headers = fieldsOf(claimed, secret, Math.floor(clock.now() / 1000))
+    // One that cannot be read takes only its own signature away: receivers are to check by the current one.
+    const before = secret_before === null ? undefined : secrets.read(secret_before, user_id)
+    const signing = before === undefined ? [secret] : [secret, before]
+    const headers = fieldsOf(claimed, signing, Math.floor(clock.now() / 1000))
     return send({ url, headers, body, signal: stopping.signal })
   }
 
@@ -164,8 +168,11 @@ export function createDelivering(parts: Parts): Delivering {
     if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
       return { responseStatus, error, result: 'delivered' }
     }
-    const delay = responseStatus === 410 ? undefined : retryDelay(attempts, parts.random())
-    const result = delay === undefined ? 'failed' : { retryAt: new Date(clock.now() + delay) }
+    const now = clock.now()
+    const retryAfter = outcome.kind === 'answered' ? outcome.retryAfter : undefined
+    const asked = retryAfter === undefined ? 0 : readRetryAfter(retryAfter, now)
+    const delay = responseStatus === 410 ? undefined : retryDelay(attempts, parts.random(), asked)
+    const result = delay === undefined ? 'failed' : { retryAt: new Date(now + delay) }
     return { responseStatus, error, result }
   }
 
@@ -183,15 +190,15 @@ export function createDelivering(parts: Parts): Delivering {
   }
 }
 
-/** As Standard Webhooks has them. The id is the same for every attempt. */
-function fieldsOf({ alert_id, user_id, body }: Claimed, secret: string, timestamp: number) {
+/** As Standard Webhooks has them. The id is the same for every attempt; each secret makes a signature, in order. */
+function fieldsOf({ alert_id, user_id, body }: Claimed, signing: readonly string[], timestamp: number) {
   const id = messageId(alert_id, user_id)
   return {
     'content-type': 'application/json',
     'user-agent': 'peage',
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign(secret, id, timestamp, body),
+    'webhook-signature': signing.map(secret => sign(secret, id, timestamp, body)).join(' '),
   }
 }
 

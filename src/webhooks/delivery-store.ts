@@ -15,8 +15,9 @@ export interface Claimed {
   body: string
   url: string
   receiver: string
-  /** As it is kept. */
+  /** As it is kept, and so is the one before where deliveries are still signed with it too. */
   secret: string
+  secret_before: string | null
   registration: number
 }
 

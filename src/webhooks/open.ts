@@ -20,7 +20,7 @@ import { createWebhooks, type Webhooks } from './webhooks.ts'
 type Settings = Config['webhooks']
 
 interface Parts {
-  backing: Backing
+  backing: Pick<Backing, 'database'>
   /** Nothing where `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   clock: Clock
@@ -51,7 +51,7 @@ export interface OpenAlerts {
 }
 
 /**
- * Delivers, and forgets deliveries that have had their time.
+ * Delivers, and forgets deliveries and replaced secrets that have had their time.
  * @param settings to begin with @param outcomes where attempts are counted
  */
 export function openAlerts(
@@ -63,9 +63,10 @@ export function openAlerts(
   let sending = sendingBy(settings)
   const deliveries = createDeliveryStore(backing.database)
   const store = createAlertStore(backing.database)
+  const webhooks = createWebhookStore(backing.database)
   const delivering = createDelivering({
     deliveries,
-    webhooks: createWebhookStore(backing.database),
+    webhooks,
     secrets: createSecrets(sealer),
     sending: () => sending,
     clock,
@@ -77,8 +78,11 @@ export function openAlerts(
     store: {
       async prune(now, limit) {
         const before = new Date(now.getTime() - retention)
-        const ended = await deliveries.prune(before, limit)
-        return Math.max(ended, await store.prune(before, limit))
+        return Math.max(
+          await deliveries.prune(before, limit),
+          await store.prune(before, limit),
+          await webhooks.forgetSecretsBefore(now, limit),
+        )
       },
     },
     clock,

@@ -27,8 +27,8 @@ export interface Sending {
 }
 
 export type SendOutcome =
-  /** The final status; 3xx are not followed. */
-  | { readonly kind: 'answered'; readonly status: number }
+  /** The final status; 3xx are not followed. `retryAfter` is the field as it came: of two, neither is to be believed. */
+  | { readonly kind: 'answered'; readonly status: number; readonly retryAfter?: string | undefined }
   /** `message` is one line of at most 200 characters, for ops. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
 
@@ -43,7 +43,7 @@ export function createSender(options: SenderOptions): Send {
   return async sending => {
     const deadline = startDeadline(options.timeout, sending.signal)
     try {
-      return { kind: 'answered', status: await attempt(options, sending, deadline.signal) }
+      return await attempt(options, sending, deadline.signal)
     } catch (error) {
       return failed(deadline.signal.aborted ? deadline.signal.reason : error)
     } finally {
@@ -52,7 +52,7 @@ export function createSender(options: SenderOptions): Send {
   }
 }
 
-async function attempt(options: SenderOptions, sending: Sending, signal: AbortSignal): Promise<number> {
+async function attempt(options: SenderOptions, sending: Sending, signal: AbortSignal): Promise<SendOutcome> {
   const { allowPrivate, timeout, ca } = options
   // Again: what was stored may come from a time of laxer settings.
   const url = readWebhookUrl(sending.url, { allowPrivate })
@@ -74,7 +74,12 @@ async function attempt(options: SenderOptions, sending: Sending, signal: AbortSi
   }
 }
 
-async function post(socket: TLSSocket, url: URL, sending: Sending, signal: AbortSignal): Promise<number> {
+async function post(
+  socket: TLSSocket,
+  url: URL,
+  sending: Sending,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
   const client = new Client(url.origin, {
     // undici looks names up itself and would not ask about literals: it is given the connection, and no other.
     connect: (_options, callback) =>
@@ -95,7 +100,12 @@ async function post(socket: TLSSocket, url: URL, sending: Sending, signal: Abort
       signal,
     })
     await readSome(answer.body, signal)
-    return answer.statusCode
+    const { 'retry-after': retryAfter } = answer.headers
+    return {
+      kind: 'answered',
+      status: answer.statusCode,
+      retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+    }
   } finally {
     await client.destroy()
   }

@@ -12,7 +12,7 @@ export function makeSecret(random: (size: number) => Buffer): string {
 }
 
 /**
- * The value of `webhook-signature`; the key is the secret's decoded bytes.
+ * One signature of `webhook-signature`, which holds several apart by spaces; the key is the secret's decoded bytes.
  * @param id the value of `webhook-id`
  * @param timestamp seconds since the epoch, the value of `webhook-timestamp`: a whole number
  * @param body exactly as it is sent

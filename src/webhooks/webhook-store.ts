@@ -12,7 +12,8 @@ export interface NewWebhook {
 
 export interface WebhookStore {
   /**
-   * Takes the place of the user's webhook, and gets what is pending for it.
+   * Takes the place of the user's webhook, and gets what is pending for it. Where the URL is the same, deliveries are
+   * signed with the secret before as well, for 24 hours.
    * @returns when; `user_gone` where no active user has the id any more
    */
   put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
@@ -20,6 +21,8 @@ export interface WebhookStore {
   remove(userId: number, now: Date): Promise<void>
   /** As `remove`, unless another one was registered since. */
   removeRegistration(userId: number, registration: number, now: Date): Promise<void>
+  /** Forgets up to `limit` secrets before whose time is over at `now`, and says how many there were. */
+  forgetSecretsBefore(now: Date, limit: number): Promise<number>
 }
 
 /** Every method throws StorageError where the store fails. */
@@ -32,7 +35,10 @@ export function createWebhookStore(database: Database): WebhookStore {
            select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
            on conflict (user_id) do update
               set registration = default, url = excluded.url, receiver = excluded.receiver,
-                  secret = excluded.secret, created_at = excluded.created_at
+                  secret = excluded.secret, created_at = excluded.created_at,
+                  secret_before = case when webhooks.url = excluded.url then webhooks.secret end,
+                  secret_before_until =
+                    case when webhooks.url = excluded.url then excluded.created_at + interval '24 hours' end
            returning user_id, receiver, created_at
          ), moved as (
            update webhook_deliveries d set receiver = s.receiver
@@ -51,6 +57,19 @@ export function createWebhookStore(database: Database): WebhookStore {
 
     async removeRegistration(userId, registration, now) {
       await database.query(removal, [userId, registration, now])
+    },
+
+    async forgetSecretsBefore(now, limit) {
+      const rows = await database.query(
+        `update webhooks set secret_before = null, secret_before_until = null
+          where user_id in (
+            select user_id from webhooks where secret_before_until <= $1
+             order by secret_before_until limit $2 for update skip locked
+          )
+         returning user_id`,
+        [now, limit],
+      )
+      return rows.length
     },
   }
 }

@@ -57,6 +57,7 @@ describeOverDatabases('deliveries', open => {
           url: 'https://one.test:8443/hook',
           receiver: 'one.test:8443',
           secret: expect.stringMatching(/^whsec_/),
+          secret_before: null,
           registration: expect.any(Number),
         },
       ])
@@ -403,6 +404,121 @@ describeOverDatabases('deliveries', open => {
       expect(await createUserStore(database).delete(id)).toBe(true)
       expect((await stored.rows()).map(({ user_id }) => user_id)).toEqual([other])
       expect(await database.query('select user_id from webhooks')).toEqual([{ user_id: other }])
+    })
+  })
+
+  describe('a secret that another took the place of', () => {
+    const url = 'https://a.test/hook'
+    const day = 86_400_000
+
+    /** Of a delivery that is due now: the secrets that sign it. */
+    async function signing(id: number): Promise<(string | null)[]> {
+      await stored.alert(id)
+      const one = only(await claim())
+      await stored.deliveries.settle(one, delivered, new Date(time))
+      return [one.secret, one.secret_before]
+    }
+    const inRow = (id: number) =>
+      database.query('select secret_before, secret_before_until from webhooks where user_id = $1', [id])
+    const forgotten = [{ secret_before: null, secret_before_until: null }]
+
+    it('at the same URL signs beside it for 24 hours', async () => {
+      const id = await stored.user()
+      await stored.webhook(id, url, 'whsec_1')
+      expect(await signing(id)).toEqual(['whsec_1', null])
+      time += 5
+      await stored.webhook(id, url, 'whsec_2')
+      expect(await signing(id)).toEqual(['whsec_2', 'whsec_1'])
+      time += day - 1
+      expect(await signing(id)).toEqual(['whsec_2', 'whsec_1'])
+      time += 1
+      expect(await signing(id)).toEqual(['whsec_2', null])
+    })
+
+    it('at another URL signs no more, nor does the one before it', async () => {
+      const id = await stored.user()
+      await stored.webhook(id, url, 'whsec_1')
+      await stored.webhook(id, url, 'whsec_2')
+      await stored.webhook(id, `${url}?`, 'whsec_3')
+      expect(await signing(id)).toEqual(['whsec_3', null])
+      expect(await inRow(id)).toEqual(forgotten)
+      await stored.webhook(id, url, 'whsec_4')
+      expect(await signing(id)).toEqual(['whsec_4', null])
+    })
+
+    it('twice within 24 hours is the latest alone, for 24 hours from then', async () => {
+      const id = await stored.user()
+      await stored.webhook(id, url, 'whsec_1')
+      await stored.webhook(id, url, 'whsec_2')
+      time += day - 1
+      await stored.webhook(id, url, 'whsec_3')
+      expect(await signing(id)).toEqual(['whsec_3', 'whsec_2'])
+      time += day - 1
+      expect(await signing(id)).toEqual(['whsec_3', 'whsec_2'])
+    })
+
+    it.each(['removed by its user', 'removed by a 410'])('goes with a webhook that is %s', async how => {
+      const id = await stored.user()
+      await stored.webhook(id, url, 'whsec_1')
+      await stored.webhook(id, url, 'whsec_2')
+      await stored.alert(id)
+      const { registration } = only(await claim())
+      if (how === 'removed by its user') await stored.webhooks.remove(id, new Date(time))
+      else await stored.webhooks.removeRegistration(id, registration, new Date(time))
+      await stored.webhook(id, url, 'whsec_3')
+      expect(await signing(id)).toEqual(['whsec_3', null])
+    })
+
+    it('of 20 registrations at once is one that was stored, and never the current one', async () => {
+      const id = await stored.user()
+      const secrets = Array.from({ length: 20 }, (_, i) => `whsec_${i}`)
+      await Promise.all(secrets.map(each => stored.webhook(id, url, each)))
+      const [current, before] = await signing(id)
+      expect(secrets).toContain(current)
+      expect(secrets).toContain(before)
+      expect(before).not.toBe(current)
+    })
+
+    it('signs nothing beside a registration by the release before, which knows nothing of it', async () => {
+      const id = await stored.user()
+      await stored.webhook(id, url, 'whsec_1')
+      await stored.webhook(id, url, 'whsec_2')
+      time += 1
+      // As that release has it.
+      await database.query(
+        `insert into webhooks (user_id, url, receiver, secret, created_at)
+         select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
+         on conflict (user_id) do update
+            set registration = default, url = excluded.url, receiver = excluded.receiver,
+                secret = excluded.secret, created_at = excluded.created_at`,
+        [id, 'https://b.test/', 'b.test:443', 'whsec_3', new Date(time)],
+      )
+      expect(await signing(id)).toEqual(['whsec_3', null])
+      await stored.webhook(id, 'https://b.test/', 'whsec_4')
+      expect(await signing(id)).toEqual(['whsec_4', 'whsec_3'])
+    })
+
+    it('is forgotten when its time is over, in batches, and not before', async () => {
+      const ids: number[] = []
+      for (let i = 0; i < 3; i += 1) {
+        const id = await stored.user()
+        await stored.webhook(id, url, 'whsec_1')
+        await stored.webhook(id, url, 'whsec_2')
+        ids.push(id)
+      }
+      const [first = 0] = ids
+      const forget = (limit: number) => stored.webhooks.forgetSecretsBefore(new Date(time), limit)
+      time += 1
+      await stored.webhook(first, url, 'whsec_3')
+      time = start + day - 1
+      expect(await forget(10)).toBe(0)
+      time += 1
+      expect([await forget(1), await forget(10), await forget(10)]).toEqual([1, 1, 0])
+      for (const id of ids.slice(1)) expect(await inRow(id)).toEqual(forgotten)
+      expect(await signing(first)).toEqual(['whsec_3', 'whsec_2'])
+      time += 1
+      expect(await forget(10)).toBe(1)
+      expect(await inRow(first)).toEqual(forgotten)
     })
   })
 

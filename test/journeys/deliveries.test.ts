@@ -1,7 +1,7 @@
 // CONTRACT §5 and §7 with the real program: what is emitted arrives, waits for nobody, and outlives the process.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
@@ -63,15 +63,15 @@ webhooks: { allow_private_networks: true, timeout: 8s }
   const emit = (userId: number, data: unknown = {}) =>
     admin('POST', '/alerts', { type: 'course.done', data, user_id: userId })
 
-  /** @param answers nothing to hang */
-  async function receiver(answers = true): Promise<Receiver> {
+  /** @param answers nothing to hang @param fields of an answer that is 429 */
+  async function receiver(answers = true, fields?: OutgoingHttpHeaders): Promise<Receiver> {
     const made = await startReceiver(
       first,
       async (request, response) => {
         const chunks: Buffer[] = []
         for await (const chunk of request) chunks.push(chunk as Buffer)
         seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
-        if (answers) response.end()
+        if (answers) response.writeHead(fields === undefined ? 200 : 429, fields).end()
       },
       '127.0.0.1',
     )
@@ -80,16 +80,19 @@ webhooks: { allow_private_networks: true, timeout: 8s }
   }
 
   let made = 0
-  async function proUser(port: number): Promise<{ id: number; secret: string }> {
+  async function proUser(port: number) {
     made += 1
     const email = `delivery${made}@example.com`
     const { body } = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     const id = Number(body.user_id)
     await admin('PATCH', `/users/${id}`, { plan: 'pro' })
     const { access: token } = await login(program.url, email, password)
-    const url = `https://127.0.0.1:${port}/hook`
-    const hook = await call(program.url, 'POST', '/api/v1/user/webhook', { token, body: { url } })
-    return { id, secret: String(hook.body.secret) }
+    const register = async (path = '/hook') => {
+      const url = `https://127.0.0.1:${port}${path}`
+      const hook = await call(program.url, 'POST', '/api/v1/user/webhook', { token, body: { url } })
+      return String(hook.body.secret)
+    }
+    return { id, secret: await register(), register }
   }
   const delivered = async (id: number) =>
     (await admin('GET', `/deliveries?user_id=${id}`)).body.deliveries as Record<string, unknown>[]
@@ -111,6 +114,58 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       .toMatchObject([
         { status: 'delivered', attempts: 1, response_status: 200, webhook_id: headers['webhook-id'] },
       ])
+  })
+
+  it('signs with the secret before as well, behind the new one, where the same URL was registered again', async () => {
+    const { id, secret: first, register } = await proUser((await receiver()).port)
+    const second = await register()
+    const third = await register('/elsewhere')
+    const fourth = await register('/elsewhere')
+    expect(new Set([first, second, third, fourth]).size).toBe(4)
+    /** The signatures of the next delivery, and what the package makes of them with each secret. */
+    const next = async (secrets: string[]) => {
+      seen.length = 0
+      await emit(id)
+      await expect.poll(() => seen.length, { timeout: 5_000 }).toBe(1)
+      const { headers, body } = seen[0] as Seen
+      const isRight = (secret: string) => {
+        try {
+          return new Webhook(secret).verify(body, headers as Record<string, string>) !== undefined
+        } catch (error) {
+          expect(String(error)).toContain('No matching signature')
+          return false
+        }
+      }
+      const at = new Date(Number(headers['webhook-timestamp']) * 1000)
+      const [newest = ''] = secrets
+      const ofNewest = new Webhook(newest).sign(String(headers['webhook-id']), at, body)
+      const signatures = String(headers['webhook-signature']).split(' ')
+      return {
+        count: signatures.length,
+        isNewestFirst: signatures[0] === ofNewest,
+        right: secrets.map(isRight),
+      }
+    }
+    const both = { count: 2, isNewestFirst: true, right: [true, true, false, false] }
+    expect(await next([fourth, third, second, first])).toEqual(both)
+    const fifth = await register('/hook')
+    expect(await next([fifth, fourth])).toEqual({ count: 1, isNewestFirst: true, right: [true, false] })
+  })
+
+  it.each([
+    ['seconds', () => '7', 7_000, 7_000],
+    ['a date', () => new Date(Date.now() + 60_000).toUTCString(), 58_000, 60_000],
+    ['rubbish', () => 'in a while', 4_500, 5_500],
+  ])('waits for a receiver’s Retry-After, where it is %s', async (_, retryAfter, least, most) => {
+    const { id } = await proUser((await receiver(true, { 'retry-after': retryAfter() })).port)
+    const before = Date.now()
+    await emit(id)
+    await expect.poll(() => delivered(id)).toMatchObject([{ status: 'pending', response_status: 429 }])
+    const after = Date.now()
+    const [row] = await delivered(id)
+    const nextAt = Date.parse(String(row?.next_attempt_at))
+    expect(nextAt).toBeGreaterThanOrEqual(before + least)
+    expect(nextAt).toBeLessThanOrEqual(after + most)
   })
 
   it('takes an alert in the same time whether its receiver is up, down or hanging', async () => {

@@ -130,7 +130,7 @@ describeOverSetups('a webhook', setup => {
 })
 
 describe('a webhook’s secret under auth.key_secret', () => {
-  it('is stored encrypted', async () => {
+  it('is stored encrypted, and stays so when another takes its place', async () => {
     const gateway = await startGateway('', undefined, { auth: ', key_secret: a-secret-of-our-own-0123' })
     try {
       const user = await newUser(gateway, 'pro')
@@ -140,6 +140,12 @@ describe('a webhook’s secret under auth.key_secret', () => {
       const [row] = await gateway.sql<{ secret: string }>('select secret from webhooks')
       expect(row?.secret).toMatch(/^sealed\.v1\./)
       expect(row?.secret).not.toContain(String(answer.body.secret).slice('whsec_'.length))
+      await call(gateway.url, 'POST', path, { token: user.access, body })
+      const [replaced] = await gateway.sql<{ secret: string; secret_before: string }>(
+        'select * from webhooks',
+      )
+      expect(replaced?.secret_before).toBe(row?.secret)
+      expect(replaced?.secret).toMatch(/^sealed\.v1\./)
     } finally {
       await gateway.stop()
     }

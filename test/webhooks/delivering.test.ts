@@ -1,6 +1,6 @@
 // Deliveries to real receivers over TLS, from a real store: sent, repeated, given up, given back (CONTRACT §5).
-import type { IncomingHttpHeaders, RequestListener } from 'node:http'
-import { Webhook } from 'standardwebhooks'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
+import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Database, StorageError } from '../../src/backing/database.ts'
 import { createDelivering, type Delivering } from '../../src/webhooks/delivering.ts'
@@ -25,6 +25,7 @@ interface Hook extends Receiver {
   readonly seen: Seen[]
   /** What it answers; nothing to hang. */
   status: number | undefined
+  fields: OutgoingHttpHeaders
 }
 
 const seconds = 1_000
@@ -61,13 +62,15 @@ describeOverDatabases('delivering', open => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk as Buffer)
       seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString(), at: performance.now() })
-      if (made.status !== undefined) response.writeHead(made.status, { location: '/elsewhere' }).end()
+      if (made.status !== undefined)
+        response.writeHead(made.status, { location: '/elsewhere', ...made.fields }).end()
     }
     const receiver = await startReceiver(first, answer, '127.0.0.1')
     const made: Hook = Object.assign(receiver, {
       url: `https://127.0.0.1:${receiver.port}/hook`,
       seen,
       status,
+      fields: {},
     })
     hooks.push(made)
     return made
@@ -81,7 +84,7 @@ describeOverDatabases('delivering', open => {
       ca: first.cert,
     })
 
-  function start({ timeout = 10 * seconds, random = 0, over = database, send = senderOf(timeout) } = {}) {
+  function start({ timeout = 10 * seconds, random = 0.5, over = database, send = senderOf(timeout) } = {}) {
     const made = createDelivering({
       deliveries: createDeliveryStore(over),
       webhooks: stored.webhooks,
@@ -132,27 +135,35 @@ describeOverDatabases('delivering', open => {
     await becomes({ status: 'delivered' })
   })
 
-  it('tries six times, later each time, with one id and body and a new signature, and then gives up', async () => {
+  it('tries ten times in about three days, with one id and body and a new signature, and then gives up', async () => {
     const target = await hook(500)
     await stored.receiving(target.url)
     await stored.alert()
-    const made = start({ random: 0.5 })
-    const delays = [5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours]
+    const made = start()
+    const delays = [
+      5 * seconds,
+      5 * minutes,
+      30 * minutes,
+      ...[2, 5, 10, 14, 20, 24].map(each => each * hours),
+    ]
     for (const [index, delay] of delays.entries()) {
       made.wake()
-      const dueAt = new Date(time + delay * 1.05)
+      const dueAt = new Date(time + delay)
       await becomes({ status: 'pending', attempts: index + 1, response_status: 500, due_at: dueAt })
       time = dueAt.getTime()
+      // However short `webhooks.retention` is: what is still to be sent is not forgotten.
+      expect(await stored.deliveries.prune(new Date(time), 10)).toBe(0)
+      expect(await stored.alerts.prune(new Date(time), 10)).toBe(0)
     }
     made.wake()
-    await becomes({ status: 'failed', attempts: 6, response_status: 500, finished_at: new Date(time) })
-    expect(outcomes).toEqual({ delivered: 0, retried: 5, failed: 1 })
+    await becomes({ status: 'failed', attempts: 10, response_status: 500, finished_at: new Date(time) })
+    expect(outcomes).toEqual({ delivered: 0, retried: 9, failed: 1 })
 
-    expect(target.seen).toHaveLength(6)
+    expect(target.seen).toHaveLength(10)
     const of = (name: string) => new Set(target.seen.map(({ headers }) => headers[name]))
     expect(of('webhook-id').size).toBe(1)
     expect(new Set(target.seen.map(({ body }) => body)).size).toBe(1)
-    expect(of('webhook-timestamp').size).toBe(6)
+    expect(of('webhook-timestamp').size).toBe(10)
     for (const { headers, body } of target.seen) {
       vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
       try {
@@ -163,12 +174,202 @@ describeOverDatabases('delivering', open => {
     }
   })
 
-  it.each([0, 1])('adds at most a tenth to a delay (random %d)', async random => {
+  it.each([
+    [0, 4_500],
+    [1, 5_500],
+  ])('makes a delay a tenth shorter or longer at most (random %d)', async (random, delay) => {
     const target = await hook(503)
     await stored.receiving(target.url)
     await stored.alert()
     start({ random }).wake()
-    await becomes({ attempts: 1, due_at: new Date(time + 5 * seconds * (1 + random / 10)) })
+    await becomes({ attempts: 1, due_at: new Date(time + delay) })
+  })
+
+  describe('a receiver’s Retry-After', () => {
+    /** Of the second attempt, after the answer to the first; milliseconds. */
+    async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
+      // On a whole second, as dates are.
+      time = Date.parse('2026-02-03T04:05:06Z')
+      const target = await hook(status)
+      target.fields = { 'Retry-After': retryAfter }
+      await stored.receiving(target.url)
+      await stored.alert()
+      start().wake()
+      await becomes({ status: 'pending', attempts: 1, response_status: status })
+      const [row] = await stored.rows()
+      return (row?.due_at.getTime() ?? 0) - time
+    }
+
+    it.each([
+      ['seconds', '7', 7 * seconds],
+      ['a date', 'Tue, 03 Feb 2026 05:05:06 GMT', 1 * hours],
+      ['a date in the form of RFC 850', 'Tuesday, 03-Feb-26 05:05:06 GMT', 1 * hours],
+      ['a date in the form of asctime', 'Tue Feb  3 05:05:06 2026', 1 * hours],
+      ['ten days', '864000', 24 * hours],
+      ['a number of a hundred digits', '9'.repeat(100), 24 * hours],
+      ['a date in ten years', 'Sun, 03 Feb 2036 05:05:06 GMT', 24 * hours],
+    ])('is waited for where it is %s, up to a day', async (_, retryAfter, delay) => {
+      expect(await delayAfter(429, retryAfter)).toBe(delay)
+    })
+
+    it.each([
+      ['sooner than our own delay', '4'],
+      ['0', '0'],
+      ['a date that is over', 'Tue, 03 Feb 2026 04:05:05 GMT'],
+      ['rubbish', 'soon'],
+      ['empty', ''],
+      ['negative', '-60'],
+      ['no whole number', '60.5'],
+      ['a number in another notation', '0x60'],
+      ['a list', '60, 60'],
+      ['a date in another notation', '2026-02-03T05:05:06Z'],
+      ['a date that is none', 'Tue, 03 Feb 2026 25:05:06 GMT'],
+      ['there twice', ['60', '60']],
+    ])('changes nothing where it is %s', async (_, retryAfter) => {
+      expect(await delayAfter(429, retryAfter)).toBe(5 * seconds)
+    })
+
+    it.each([301, 400, 404, 429, 500, 502, 503, 504])('counts beside any failure: %d', async status => {
+      expect(await delayAfter(status, '60')).toBe(60 * seconds)
+    })
+
+    it('is waited for and no less: the attempt comes then, and ends it', async () => {
+      const delay = await delayAfter(429, '60')
+      const target = hooks[0] as Hook
+      target.status = 200
+      time += delay - 1
+      const [made] = running
+      made?.wake()
+      await made?.stop(5_000)
+      expect(target.seen).toHaveLength(1)
+      time += 1
+      start().wake()
+      await becomes({ status: 'delivered', attempts: 2, response_status: 200 })
+      expect(target.seen).toHaveLength(2)
+    })
+
+    it('does not keep a delivery from ending: delivered by a 200, failed by a 410 and at the last attempt', async () => {
+      const target = await hook(200)
+      target.fields = { 'retry-after': '60' }
+      const id = await stored.receiving(target.url)
+      await stored.alert()
+      const made = start()
+      made.wake()
+      await becomes({ status: 'delivered', attempts: 1, due_at: expect.any(Date) })
+      await database.query('delete from webhook_deliveries')
+      await stored.alert(id)
+      await database.query('update webhook_deliveries set attempts = 9')
+      target.status = 429
+      made.wake()
+      await becomes({ status: 'failed', attempts: 10, response_status: 429 })
+      await database.query('delete from webhook_deliveries')
+      await stored.alert(id)
+      target.status = 410
+      made.wake()
+      await becomes({ status: 'failed', attempts: 1, response_status: 410 })
+    })
+
+    it('of one delivery holds up no other to the same receiver', async () => {
+      const target = await hook(429)
+      target.fields = { 'retry-after': '3600' }
+      const id = await stored.receiving(target.url)
+      await stored.alert(id)
+      const made = start()
+      made.wake()
+      await becomes({ attempts: 1, due_at: new Date(time + hours) })
+      target.status = 200
+      await stored.alert(id)
+      made.wake()
+      await vi.waitFor(async () =>
+        expect((await stored.rows()).map(({ status }) => status)).toEqual(['pending', 'delivered']),
+      )
+    })
+  })
+
+  describe('a secret that another took the place of, at the same URL', () => {
+    const next = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
+    const day = 24 * hours
+
+    /** With which of the two secrets the package verifies the last delivery, and by how many signatures. */
+    function verified({ seen }: Hook): { current: boolean; before: boolean; signatures: string[] } {
+      const { headers, body } = seen.at(-1) as Seen
+      vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
+      const isBy = (key: string) => {
+        try {
+          new Webhook(key).verify(body, headers as Record<string, string>)
+          return true
+        } catch (error) {
+          expect(error).toBeInstanceOf(WebhookVerificationError)
+          return false
+        }
+      }
+      try {
+        const signatures = String(headers['webhook-signature']).split(' ')
+        return { current: isBy(next), before: isBy(secret), signatures }
+      } finally {
+        vi.useRealTimers()
+      }
+    }
+
+    async function deliverTo(target: Hook, id: number): Promise<void> {
+      const count = target.seen.length
+      await stored.alert(id)
+      start().wake()
+      await vi.waitFor(() => expect(target.seen).toHaveLength(count + 1))
+      await Promise.all(running.splice(0).map(one => one.stop(1_000)))
+    }
+
+    it('signs second, for 24 hours, and then no more', async () => {
+      const target = await hook(204)
+      const id = await stored.receiving(target.url)
+      await stored.webhook(id, target.url, next)
+      for (const later of [0, day - 1]) {
+        time += later
+        await deliverTo(target, id)
+        const { signatures, ...by } = verified(target)
+        expect(by).toEqual({ current: true, before: true })
+        expect(signatures).toHaveLength(2)
+        const { headers, body } = target.seen.at(-1) as Seen
+        const [sent, at] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])]
+        const signedBy = (key: string) => new Webhook(key).sign(sent, new Date(at * 1000), body)
+        expect(signatures).toEqual([signedBy(next), signedBy(secret)])
+      }
+      time += 1
+      await deliverTo(target, id)
+      expect(verified(target)).toMatchObject({
+        current: true,
+        before: false,
+        signatures: [expect.any(String)],
+      })
+    })
+
+    it('signs retries too, of what was emitted before it was replaced', async () => {
+      const target = await hook(500)
+      const id = await stored.receiving(target.url)
+      await stored.alert(id)
+      const made = start()
+      made.wake()
+      await becomes({ attempts: 1, response_status: 500 })
+      await stored.webhook(id, target.url, next)
+      time += 5 * seconds
+      target.status = 200
+      made.wake()
+      await becomes({ status: 'delivered' })
+      expect(verified(target)).toMatchObject({ current: true, before: true })
+    })
+
+    it('signs nothing where it cannot be read, and stops no delivery', async () => {
+      const target = await hook(204)
+      const id = await stored.receiving(target.url)
+      await stored.webhook(id, target.url, next)
+      await database.query(`update webhooks set secret_before = 'sealed.v1.AAAA'`)
+      await deliverTo(target, id)
+      expect(verified(target)).toMatchObject({
+        current: true,
+        before: false,
+        signatures: [expect.any(String)],
+      })
+    })
   })
 
   it.each([301, 302, 307, 308, 400, 401, 404, 429])(

@@ -38,9 +38,13 @@ export function storedIn(database: Database, now: () => number) {
   }
 
   /** @param url at a receiver of its host and port */
-  function webhook(userId: number, url: string) {
+  function webhook(userId: number, url: string, kept = secret) {
     const { hostname, port } = new URL(url)
-    return webhooks.put(userId, { url, receiver: `${hostname}:${port || 443}`, secret }, new Date(now()))
+    return webhooks.put(
+      userId,
+      { url, receiver: `${hostname}:${port || 443}`, secret: kept },
+      new Date(now()),
+    )
   }
 
   return {

@@ -14,7 +14,7 @@ export const webhooks = section(
       default: '10s',
     }),
     retention: formatted('lifetime', {
-      description: 'How long the log of deliveries is kept.',
+      description: 'How long the log of deliveries is kept, from when each was emitted.',
       default: '30d',
     }),
   },
