@@ -235,6 +235,7 @@ describeOverDatabases('delivering', open => {
 
     it('is waited for and no less: the attempt comes then, and ends it', async () => {
       const delay = await delayAfter(429, '60')
+      expect(delay).toBe(60 * seconds)
       const target = hooks[0] as Hook
       target.status = 200
       time += delay - 1
