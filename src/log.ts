@@ -3,7 +3,7 @@ import { type Logger, pino, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from './config/schema.ts'
 
-interface Output {
+export interface Output {
   isTTY?: boolean
   write(text: string): unknown
 }

@@ -5,6 +5,7 @@ import type { Io } from './io.ts'
 
 /** By name, in the order in which they are listed. Loaded when they are run: each needs a part of the packages only. */
 const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
+  init: async io => (await import('./init.ts')).initCommand(io),
   start: async io => (await import('./start.ts')).startCommand(io),
   check: async io => (await import('./check.ts')).checkCommand(io),
   explain: async io => (await import('./explain.ts')).explainCommand(io),
@@ -13,6 +14,7 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   schema: async io => (await import('./schema.ts')).schemaCommand(io),
   users: async io => (await import('./users.ts')).usersCommand(io),
   keys: async io => (await import('./keys.ts')).keysCommand(io),
+  demo: async io => (await import('./demo.ts')).demoCommand(io),
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   withConfiguration,
 } from './configuration.ts'
 import type { Io } from './io.ts'
+import { firstSignal } from './signal.ts'
 
 export function startCommand(io: Io): Command {
   return withConfiguration(new Command('start'))
@@ -69,10 +70,4 @@ function readTracing({ env, stderr }: Io): TracingSettings | undefined {
     for (const problem of error.problems) stderr.write(`${problem}\n`)
     throw new CommanderError(2, 'peage.environment', error.message)
   }
-}
-
-function firstSignal(): Promise<string> {
-  return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
-  })
 }

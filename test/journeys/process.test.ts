@@ -1,10 +1,7 @@
 // The real program in a process of its own: how it starts, what it logs, how it ends, what a crash leaves.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, login } from '../support/client.ts'
 import { routes } from '../support/journey.ts'
@@ -170,14 +167,8 @@ ${routes(upstream.url)}`,
   })
 
   it('shows the main job on real requests: the demo walks through and exits 0', async () => {
-    const demo = fileURLToPath(new URL('../../dist/demo/main.js', import.meta.url))
-    const child = spawn(process.execPath, [demo, '--exit'])
-    let out = ''
-    child.stdout.on('data', chunk => {
-      out += chunk
-    })
-    const [code] = await once(child, 'close')
-    expect(out).toContain('Every step answered as it should.')
+    const { code, stdout } = await runProgram(['demo', '--exit'], folder)
+    expect(stdout).toContain('Every step answered as it should.')
     expect(code).toBe(0)
   })
 })

@@ -1,0 +1,29 @@
+// What the npm package brings, to the version and the digest: package-lock.json without what development needs.
+import semver from 'semver'
+
+/**
+ * The content of npm-shrinkwrap.json. Without it an installed package's dependencies float, since npm heeds neither
+ * `package-lock.json` nor `overrides` of what it installs.
+ * @param {import('./pinned.d.mts').Lock} lock
+ * @returns {import('./pinned.d.mts').Lock}
+ */
+export function pinned(lock) {
+  const { '': own, ...packages } = lock.packages
+  const { devDependencies: _, ...root } = own ?? {}
+  const needed = Object.entries(packages).filter(([, { dev, devOptional }]) => !dev && !devOptional)
+  return { ...lock, packages: { '': root, ...Object.fromEntries(needed) } }
+}
+
+/**
+ * The packages that do not admit the lowest Node of each line that the package itself admits.
+ * @param {import('./pinned.d.mts').Lock} lock
+ * @returns {string[]} each as `name@version wants RANGE, not NODE`
+ */
+export function tooNew({ packages: { '': own, ...packages } }) {
+  const lowest = (own?.engines?.node ?? '').split('||').map(line => String(semver.minVersion(line)))
+  return Object.entries(packages).flatMap(([path, { version, engines }]) =>
+    lowest
+      .filter(node => !semver.satisfies(node, engines?.node ?? '*'))
+      .map(node => `${path.replace(/^.*node_modules\//, '')}@${version} wants ${engines?.node}, not ${node}`),
+  )
+}

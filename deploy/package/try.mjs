@@ -1,0 +1,134 @@
+// Tries the npm package as a stranger would: packs it, installs it in an empty folder, and runs its commands there.
+//
+// npm heeds the shrinkwrap of packages of a registry alone: a tarball from a file gets the newest of what is not named
+// exactly. So this is also where a new version shows that does not fit.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { tooNew } from './pinned.mjs'
+
+const repository = fileURLToPath(new URL('../..', import.meta.url))
+const work = mkdtempSync(join(tmpdir(), 'peage-package-'))
+const folder = join(work, 'empty')
+// Whatever this machine's environment names is not the package's.
+const { DATABASE_URL: _, REDIS_URL: __, ...env } = process.env
+process.exitCode = 1
+try {
+  mkdirSync(folder)
+  const tarball = pack()
+  lookInto(tarball)
+  run('npm', ['install', '--no-audit', '--no-fund', tarball])
+  const own = read(join(folder, 'node_modules/peage/package.json'))
+  const installed = read(join(folder, 'node_modules/.package-lock.json'))
+  check(
+    'the lowest Node runs all that comes with it',
+    [],
+    tooNew({ packages: { '': own, ...installed.packages } }),
+  )
+  await tryOut()
+  process.exitCode = 0
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
+
+/** Of a copy: packing builds anew, and the repository's own build may be in use. */
+function pack() {
+  const copy = join(work, 'copy')
+  const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: repository })
+  for (const name of String(listed).split('\0')) {
+    if (name !== '' && existsSync(join(repository, name))) cpSync(join(repository, name), join(copy, name))
+  }
+  symlinkSync(join(repository, 'node_modules'), join(copy, 'node_modules'))
+  const [{ filename }] = JSON.parse(
+    execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: copy, env }),
+  )
+  return join(work, filename)
+}
+
+function lookInto(tarball) {
+  const names = String(execFileSync('tar', ['tzf', tarball]))
+    .trim()
+    .split('\n')
+  check(
+    'no source map without sources',
+    [],
+    names.filter(name => name.endsWith('.map')),
+  )
+  const textOf = name => String(execFileSync('tar', ['xzOf', tarball, `package/${name}`]))
+  const { packages } = JSON.parse(textOf('npm-shrinkwrap.json'))
+  const unpinned = Object.entries(packages).filter(
+    ([path, { version, integrity }]) => path && !(version && integrity),
+  )
+  check(
+    'all it brings is pinned by version and digest',
+    [],
+    unpinned.map(([path]) => path),
+  )
+  const links = [...textOf('README.md').matchAll(/\]\(([^):#]+)[^)]*\)/g)].map(([, target]) => target)
+  const isThere = target => names.some(name => name.startsWith(`package/${target}`))
+  check(
+    'every page that README leads to is there',
+    [],
+    links.filter(target => !isThere(target)),
+  )
+}
+
+async function tryOut() {
+  run('npx', ['--no', 'peage', 'init'])
+  const [, schema] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))
+  check('the sample names a schema that is there', true, existsSync(join(folder, schema)))
+  run('npx', ['--no', 'peage', 'check'])
+  const program = join(folder, 'node_modules/.bin/peage')
+  const listen = { HOST: '127.0.0.1', PORT: '0', ADMIN_LISTEN: '127.0.0.1:0' }
+  const child = spawn(program, ['start'], {
+    cwd: folder,
+    env: { ...env, ...listen },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    const ended = once(child, 'exit')
+    const answer = await fetch(`${await addressOf(child)}/api/v1/auth/register`, {
+      method: 'POST',
+      body: JSON.stringify({ email: 'ada@example.com', password: 'correct horse battery' }),
+    })
+    check('an account can be made', 201, answer.status)
+    child.kill('SIGTERM')
+    check('it ends with 0', 0, (await ended)[0])
+  } finally {
+    child.kill('SIGKILL')
+  }
+  run('npx', ['--no', 'peage', 'users', 'list'])
+}
+
+/** Of the ready line. @throws Error where the gateway ends before it */
+function addressOf(child) {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    child.stdout.setEncoding('utf8').on('data', chunk => {
+      log += chunk
+      const [, address] = /"address":"([^"]+)"/.exec(log) ?? []
+      if (address !== undefined) resolve(address)
+    })
+    child.once('exit', () => reject(new Error(`it ended before it was ready:\n${log}`)))
+  })
+}
+
+function run(program, words) {
+  console.log(`[run] ${program} ${words.join(' ').replaceAll(dirname(folder), '…')}`)
+  execFileSync(program, words, { cwd: folder, env, stdio: 'inherit' })
+}
+
+function check(title, due, seen) {
+  const isTrue = JSON.stringify(due) === JSON.stringify(seen)
+  console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
+  if (!isTrue) throw new Error(`the package does not hold: ${title}: ${JSON.stringify(seen)}`)
+}
+
+function read(file) {
+  return JSON.parse(readFileSync(file, 'utf8'))
+}

@@ -1,0 +1,94 @@
+// The command line `peage init`, run as a function in a folder of its own.
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { runProgram } from '../support/program.ts'
+import { committed, emptyFolder, runIn } from './peage.ts'
+
+/** The lines below the one that names the schema. */
+const afterFirstLine = (text: string) => text.slice(text.indexOf('\n'))
+
+describe('peage init', () => {
+  it('writes the sample to gateway.yaml, which check, test and explain take as it is', async () => {
+    const folder = emptyFolder()
+    expect(await runIn(folder, ['init'])).toEqual({
+      exit: 0,
+      stdout:
+        'wrote gateway.yaml: name your upstreams and routes in it, then run peage check and peage start\n',
+      stderr: '',
+    })
+    expect(afterFirstLine(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))).toBe(afterFirstLine(committed))
+    expect(await runIn(folder, ['check'])).toEqual({
+      exit: 0,
+      stdout: 'gateway.yaml: ok (4 routes, 1 upstream)\n',
+      stderr: '',
+    })
+    expect((await runIn(folder, ['test'])).exit).toBe(0)
+    expect((await runIn(folder, ['explain', 'GET', '/health'])).exit).toBe(0)
+  })
+
+  it('writes to the file that is named, and says how it is checked and started', async () => {
+    const folder = emptyFolder()
+    mkdirSync(join(folder, 'conf'))
+    expect(await runIn(folder, ['init', 'conf/staging.yaml'])).toMatchObject({
+      exit: 0,
+      stdout: expect.stringContaining(
+        'run peage check -c conf/staging.yaml and peage start -c conf/staging.yaml',
+      ),
+    })
+    expect((await runIn(folder, ['check', '-c', 'conf/staging.yaml'])).exit).toBe(0)
+  })
+
+  it('names the schema to editors by its place, where that is outside of the folder', async () => {
+    const folder = emptyFolder()
+    await runIn(folder, ['init'])
+    const [, schema = ''] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8')) ?? []
+    expect(schema).toMatch(/^file:\/\//)
+    expect(readFileSync(fileURLToPath(schema), 'utf8')).toContain('"title"')
+  })
+
+  it('overwrites nothing: neither file, nor folder, nor a link that leads nowhere', async () => {
+    const folder = emptyFolder()
+    writeFileSync(join(folder, 'gateway.yaml'), 'mine: true\n')
+    mkdirSync(join(folder, 'folder'))
+    symlinkSync(join(folder, 'nowhere.yaml'), join(folder, 'link.yaml'))
+    for (const name of ['gateway.yaml', 'folder', 'link.yaml', '']) {
+      expect(await runIn(folder, ['init', name])).toEqual({
+        exit: 1,
+        stdout: '',
+        stderr: `error: ${name} is not written: there is something of that name already, and it is left as it is\n`,
+      })
+    }
+    expect(readFileSync(join(folder, 'gateway.yaml'), 'utf8')).toBe('mine: true\n')
+    expect(existsSync(join(folder, 'nowhere.yaml'))).toBe(false)
+  })
+
+  it('lets one of several that start at once write, and tells the others', async () => {
+    const folder = emptyFolder()
+    const ended = await Promise.all([1, 2, 3, 4].map(() => runProgram(['init'], folder)))
+    expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1, 1])
+    expect(afterFirstLine(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))).toBe(afterFirstLine(committed))
+  })
+
+  it('says in a sentence why a file cannot be written, and exits 1', async () => {
+    const folder = emptyFolder()
+    writeFileSync(join(folder, 'file'), '')
+    const said = async (name: string) => (await runIn(folder, ['init', name])).stderr
+    expect(await said('away/gateway.yaml')).toBe(
+      `error: away/gateway.yaml is not written: there is no folder ${join(folder, 'away')}\n`,
+    )
+    expect(await said('file/gateway.yaml')).toBe(
+      `error: file/gateway.yaml is not written: ${join(folder, 'file')} is no folder\n`,
+    )
+    // Not even root may.
+    expect(await said('/proc/self/gateway.yaml')).toMatch(
+      /^error: \/proc\/self\/gateway\.yaml is not written: /,
+    )
+    expect((await runIn(folder, ['init', 'away/gateway.yaml'])).exit).toBe(1)
+  })
+
+  it('takes one file at most: more is a bad command line', async () => {
+    expect((await runIn(emptyFolder(), ['init', 'a', 'b'])).exit).toBe(2)
+  })
+})

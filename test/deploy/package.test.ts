@@ -1,0 +1,32 @@
+// What the npm package pins; `npm run package:try` packs it, installs it in an empty folder and runs it.
+import { describe, expect, it } from 'vitest'
+import { type Lock, pinned, tooNew } from '../../deploy/package/pinned.mjs'
+import { read } from './read.ts'
+
+const lock: Lock = JSON.parse(read('package-lock.json'))
+
+describe('the npm package', () => {
+  it('pins all that production needs by version and digest, and nothing that development needs', () => {
+    const { '': root, ...packages } = pinned(lock).packages
+    expect(root?.devDependencies).toBeUndefined()
+    expect(Object.keys(packages)).toContain('node_modules/fastify')
+    expect(Object.keys(packages)).not.toContain('node_modules/vitest')
+    for (const [path, { version, integrity, dev, resolved }] of Object.entries(packages)) {
+      expect([path, version, integrity, dev, resolved]).toEqual([
+        path,
+        expect.stringMatching(/^\d/),
+        expect.stringMatching(/^sha512-/),
+        undefined,
+        undefined,
+      ])
+    }
+  })
+
+  it('brings nothing that the lowest Node it admits cannot run', () => {
+    expect(tooNew(pinned(lock))).toEqual([])
+    const cookie = { version: '2.0.2', engines: { node: '>=22' } }
+    expect(
+      tooNew({ packages: { ...lock.packages, 'node_modules/a/node_modules/cookie': cookie } }),
+    ).toContain('cookie@2.0.2 wants >=22, not 20.19.0')
+  })
+})
