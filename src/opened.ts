@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { type Backing, openBacking } from './backing/open.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
-import { createSealer, type Sealer } from './identity/sealed.ts'
+import { openSealer, type Sealer } from './identity/sealed.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { packageFacts } from './package-facts.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -40,7 +40,7 @@ export async function openStores({
   open = openBacking,
 }: Parts): Promise<Opened> {
   const { storage, auth } = config
-  const sealer = auth.key_secret === '' ? undefined : await createSealer(auth.key_secret)
+  const sealer = await openSealer(auth)
   const backing = await open({ storage }, { logger, clock, spans: tracing?.stores })
   const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
   return { config, backing, sealer, clock, logger, metrics, tracing }

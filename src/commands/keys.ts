@@ -5,16 +5,16 @@ import { type SigningAlgorithm, signingAlgorithms } from '../identity/signing-ke
 import { type ConfigurationOption, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
 import { writeKeyFile } from './keys/file.ts'
-import { administerKeys, listKeys } from './keys/open.ts'
-import { changedMeanwhile, noSuchKey, objectionTo, signsAlready } from './keys/outcome.ts'
-import { keysAsJson, keysAsTable } from './keys/print.ts'
+import { administerKeys, listKeys, resealAll } from './keys/open.ts'
+import { changedMeanwhile, noSuchKey, objectionTo, signsAlready, unreadableAmong } from './keys/outcome.ts'
+import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './keys/print.ts'
 import { print } from './print.ts'
 
 export function keysCommand(io: Io): Command {
   const keys = new Command('keys').description(
     'administer signing keys; KID is a name that `keys list` shows',
   )
-  for (const command of [generate(io), list(io), rotate(io), retire(io)]) {
+  for (const command of [generate(io), list(io), rotate(io), retire(io), reseal(io)]) {
     keys.addCommand(withConfiguration(command).option('--json', 'print JSON'))
   }
   return keys
@@ -107,6 +107,20 @@ function retire(io: Io): Command {
         if (retirement.outcome === 'changed') throw changedMeanwhile(kid)
         if (retirement.outcome !== 'retired') throw objectionTo(kid, retirement)
         await say(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
+      }),
+    )
+}
+
+function reseal(io: Io): Command {
+  return new Command('reseal')
+    .description(
+      'encrypt under auth.key_secret what auth.key_secret_old encrypted, or what is not encrypted: keys and webhook secrets',
+    )
+    .action(({ config, json }: Options) =>
+      resealAll(io, config, async (keys, webhooks) => {
+        await print(io.stdout, [(json ? resealedAsJson : resealedAsText)(keys, webhooks)])
+        const unreadable = unreadableAmong(keys, webhooks)
+        if (unreadable !== undefined) throw unreadable
       }),
     )
 }

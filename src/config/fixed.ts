@@ -17,7 +17,7 @@ export function keepFixed(now: Config, next: Config): Kept {
     ...changed('/server', server, next.server, ['listen', 'workers']),
     ...(hasTls(now) === hasTls(next) ? [] : ['/server/tls']),
     ...changed('/storage', storage, next.storage, Object.keys(storage) as (keyof typeof storage)[]),
-    ...changed('/auth', auth, next.auth, ['key_secret']),
+    ...changed('/auth', auth, next.auth, ['key_secret', 'key_secret_old']),
   ]
   if ((admin === undefined) !== (next.admin === undefined)) left.push('/admin')
   else if (admin && next.admin) left.push(...changed('/admin', admin, next.admin, ['listen']))
@@ -30,7 +30,7 @@ export function keepFixed(now: Config, next: Config): Kept {
       ...others,
       server: { ...rest, listen, workers, ...(tls === undefined ? {} : { tls }) },
       storage,
-      auth: { ...next.auth, key_secret: auth.key_secret },
+      auth: { ...next.auth, key_secret: auth.key_secret, key_secret_old: auth.key_secret_old },
       ...(admin === undefined ? {} : { admin: { ...(next.admin ?? admin), listen: admin.listen } }),
     },
     left,

@@ -6,6 +6,7 @@ import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
 import { type DeclaredUpstream, declaredUpstreams } from './declared-upstreams.ts'
 import type { Sheet } from './document.ts'
 import { checkFields } from './field-rules.ts'
+import { checkKeySecrets } from './key-secret-rules.ts'
 import { nearest } from './nearest.ts'
 import { checkOpenPaths } from './open-paths.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
@@ -39,6 +40,7 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
     ...checkTlsIsUsed(sheet, shape),
     ...checkWorkers(sheet, shape),
     ...checkOperators(sheet, shape),
+    ...checkKeySecrets(sheet, shape),
   ]
 }
 

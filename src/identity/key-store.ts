@@ -1,5 +1,6 @@
 // The records of the signing keys that replicas share. A `private_jwk` is JSON, or sealed (sealed.ts).
 import type { Database } from '../backing/database.ts'
+import type { Column } from './sealed-column.ts'
 
 export interface StoredKey {
   kid: string
@@ -26,6 +27,15 @@ export interface KeyStore {
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
   /** Replaces a key's text where it is still `from`. */
   replaceText(kid: string, from: string, to: string): Promise<void>
+}
+
+/** Where their private parts stand. */
+export const privateJwks: Column = {
+  table: 'signing_keys',
+  key: 'kid',
+  type: 'text',
+  column: 'private_jwk',
+  context: kid => kid,
 }
 
 /** Every method throws StorageError where the store fails. */

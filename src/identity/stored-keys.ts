@@ -56,7 +56,7 @@ function unseal({ kid, private_jwk: stored }: StoredKey, sealer: Sealer | undefi
   const plain = sealer.open(stored, kid)
   if (plain === undefined) {
     throw new KeyError(
-      `auth.key_secret is not the secret that the stored signing key ${kid} is encrypted under`,
+      `auth.key_secret is not the secret that the stored signing key ${kid} is encrypted under; if it was changed, auth.key_secret_old must be the one before`,
     )
   }
   return plain

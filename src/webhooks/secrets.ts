@@ -1,5 +1,6 @@
 // A webhook's secret as it is kept: sealed, where `auth.key_secret` is set, for its user alone.
 import { isSealed, type Sealer } from '../identity/sealed.ts'
+import type { Column } from '../identity/sealed-column.ts'
 
 export interface Secrets {
   /** As it is to be stored. */
@@ -16,6 +17,15 @@ export function createSecrets(sealer: Sealer | undefined): Secrets {
   }
 }
 
-function contextOf(userId: number): string {
+/** Where they stand; `peage keys reseal` goes through all of them. */
+export const secretColumns: readonly Column[] = ['secret', 'secret_before'].map(column => ({
+  table: 'webhooks',
+  key: 'user_id',
+  type: 'bigint',
+  column,
+  context: contextOf,
+}))
+
+function contextOf(userId: number | string): string {
   return `webhook of ${userId}`
 }

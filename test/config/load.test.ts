@@ -28,6 +28,7 @@ const DEFAULTS = {
     refresh_reuse: 'reject',
     keys: [],
     key_secret: '',
+    key_secret_old: '',
     hashing: { concurrency: 2, queue: 64, wait: 5 * SECOND },
     remember: { users: 100_000, tokens: 50_000 },
     rate_limits: {

@@ -24,6 +24,17 @@ describe('sealed secrets', () => {
       expect(sealer.open(other, 'one')).toBeUndefined()
   })
 
+  it('open under the secret before as well, and are sealed under the present one alone', async () => {
+    const both = await createSealer('another', 'a secret')
+    const before = sealer.seal('plain', 'one')
+    expect([both.open(before, 'one'), both.isCurrent(before, 'one')]).toEqual(['plain', false])
+    expect(both.open(before, 'two')).toBeUndefined()
+    const sealed = both.seal('plain', 'one')
+    expect([both.open(sealed, 'one'), both.isCurrent(sealed, 'one')]).toEqual(['plain', true])
+    expect((await createSealer('another')).open(sealed, 'one')).toBe('plain')
+    expect(sealer.open(sealed, 'one')).toBeUndefined()
+  })
+
   it('do not open when one character of them was changed', () => {
     const sealed = sealer.seal('plain', 'one')
     const body = sealed.slice('sealed.v1.'.length)

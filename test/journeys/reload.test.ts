@@ -410,7 +410,7 @@ describe('a change of', () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
       ["storage: { postgres: '', redis: ''", "storage: { pool: 3, postgres: '', redis: ''"],
-      ['auth: { ', 'auth: { key_secret: a secret, '],
+      ['auth: { ', 'auth: { key_secret: a secret, key_secret_old: a secret before, '],
       ['/public/*', '/open/*'],
     )
     const said = logged('restart to take its change')
@@ -418,6 +418,7 @@ describe('a change of', () => {
       [40, 'server.listen', 1],
       [40, 'storage.pool', 3],
       [40, 'auth.key_secret', 4],
+      [40, 'auth.key_secret_old', 4],
     ])
     expect(JSON.stringify(said)).not.toContain('a secret')
     expect(await statusOf('/open/x')).toBe(200)

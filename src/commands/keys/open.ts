@@ -5,8 +5,11 @@ import type { Config } from '../../config/schema.ts'
 import { createKeyAdministration, type KeyAdministration } from '../../identity/key-administration.ts'
 import { readKeyFiles } from '../../identity/key-files.ts'
 import { untilKnown } from '../../identity/key-schedule.ts'
-import { createKeyStore } from '../../identity/key-store.ts'
-import { createSealer } from '../../identity/sealed.ts'
+import { createKeyStore, privateJwks } from '../../identity/key-store.ts'
+import { type Resealed, reseal } from '../../identity/resealing.ts'
+import { openSealer } from '../../identity/sealed.ts'
+import { createSealedColumn } from '../../identity/sealed-column.ts'
+import { secretColumns } from '../../webhooks/secrets.ts'
 import { readConfiguration } from '../configuration.ts'
 import { notOffered, onDatabase } from '../database.ts'
 import type { Io } from '../io.ts'
@@ -60,10 +63,32 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   return listed
 }
 
+/**
+ * Seals anew what is kept in the database, webhooks' secrets also where the signing keys are in files.
+ * @throws as `administerKeys` does
+ */
+export async function resealAll(
+  io: Io,
+  file: string,
+  report: (keys: Resealed, webhooks: Resealed) => Promise<void>,
+): Promise<void> {
+  const config = readConfiguration(io, file, io.stderr)
+  const sealer = await openSealer(config.auth)
+  if (sealer === undefined) {
+    throw new Error(`auth.key_secret in ${file} is not set: there is nothing to encrypt under`)
+  }
+  const work = async (database: Database) => {
+    const columns = secretColumns.map(column => createSealedColumn(database, column))
+    const keys = await reseal([createSealedColumn(database, privateJwks)], sealer)
+    await report(keys, await reseal(columns, sealer))
+  }
+  await onDatabase(io, file, config, work, notOffered)
+}
+
 async function administrationOf(database: Database, { auth, routes }: Config): Promise<KeyAdministration> {
   return createKeyAdministration({
     store: createKeyStore(database),
-    sealer: auth.key_secret === '' ? undefined : await createSealer(auth.key_secret),
+    sealer: await openSealer(auth),
     // Whoever has the embedded database is alone: no gateway runs on it that would have to know the key first.
     delay: database.kind === 'embedded' ? 0 : untilKnown,
     lifetimes: {

@@ -1,5 +1,6 @@
 // Why a key was not given its turn or retired, and what to do about it.
 import type { Retirement } from '../../identity/key-administration.ts'
+import type { Resealed } from '../../identity/resealing.ts'
 
 export function noSuchKey(kid: string | undefined): Error {
   return new Error(`there is no key ${kid}: peage keys list shows which there are`)
@@ -23,3 +24,22 @@ export function objectionTo(kid: string, retirement: Retirement): Error {
   const which = retirement.outcome === 'will_sign' ? 'is about to sign' : 'is the one that signs'
   return new Error(`key ${kid} ${which}: peage keys rotate lets another sign first`)
 }
+
+/** Nothing where everything could be read. */
+export function unreadableAmong(keys: Resealed, webhooks: Resealed): Error | undefined {
+  const unread = [
+    ...named('signing key', keys.unreadable),
+    ...named('webhook secret of user', webhooks.unreadable),
+  ]
+  if (unread.length === 0) return undefined
+  return new Error(`neither auth.key_secret nor auth.key_secret_old opens the ${unread.join(', and the ')}`)
+}
+
+function named(what: string, keys: readonly string[]): string[] {
+  if (keys.length === 0) return []
+  const more = keys.length > mostNamed ? ` and ${keys.length - mostNamed} more` : ''
+  return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
+}
+
+/** `--json` has all of them. */
+const mostNamed = 20

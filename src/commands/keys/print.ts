@@ -1,5 +1,6 @@
 // Shows signing keys, never a private part of one: aligned text for people, JSON for machines.
 import type { KeyFacts } from '../../identity/key-administration.ts'
+import type { Resealed } from '../../identity/resealing.ts'
 import { createTable } from '../print.ts'
 
 export interface ListedKey extends Omit<KeyFacts, 'createdAt'> {
@@ -46,4 +47,19 @@ function stateOf({ state, signsFrom, signsAssertions }: ListedKey): string {
 
 function dateOf(date: Date | null): string {
   return date === null ? '-' : date.toISOString()
+}
+
+export function resealedAsJson(keys: Resealed, webhooks: Resealed): string {
+  // A webhook is of a user, whose id is a number.
+  const webhook_secrets = { ...webhooks, unreadable: webhooks.unreadable.map(Number) }
+  return `${JSON.stringify({ signing_keys: keys, webhook_secrets })}\n`
+}
+
+export function resealedAsText(keys: Resealed, webhooks: Resealed): string {
+  return `signing keys: ${countsOf(keys)}\nwebhook secrets: ${countsOf(webhooks)}\n`
+}
+
+function countsOf({ resealed, already, unreadable }: Resealed): string {
+  const unread = unreadable.length === 0 ? '' : `, ${unreadable.length} could not be read`
+  return `${resealed} encrypted anew, ${already} were under auth.key_secret already${unread}`
 }

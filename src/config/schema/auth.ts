@@ -77,6 +77,11 @@ export const auth = section(
         'Encrypts the signing keys and webhook secrets that are kept in the database. Empty: kept as they are, with a warning.',
       default: '',
     }),
+    key_secret_old: Type.String({
+      description:
+        'The key_secret before: what it encrypted is read, until peage keys reseal has encrypted that under key_secret.',
+      default: '',
+    }),
     hashing,
     remember,
     rate_limits: rateLimits,

@@ -1,0 +1,53 @@
+// Seals anew, under `auth.key_secret`, what lies under `auth.key_secret_old` or unencrypted, while gateways run.
+import { isSealed, type Sealer } from './sealed.ts'
+import type { SealedColumn } from './sealed-column.ts'
+
+export interface Resealed {
+  readonly resealed: number
+  /** Those that `auth.key_secret` sealed before. */
+  readonly already: number
+  /** The keys of the rows that neither secret opens: they stand as they did. */
+  readonly unreadable: readonly string[]
+}
+
+/**
+ * What another process stores meanwhile is looked at again, and never overwritten. Done twice, the second time finds
+ * nothing to do.
+ * @throws StorageError; what was sealed by then stays so
+ */
+export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): Promise<Resealed> {
+  let resealed = 0
+  let already = 0
+  const unreadable = new Set<string>()
+
+  async function resealRow(column: SealedColumn, key: string, found: string): Promise<void> {
+    const context = column.context(key)
+    for (let text: string | undefined = found; text !== undefined; text = await column.read(key)) {
+      if (sealer.isCurrent(text, context)) {
+        already += 1
+        return
+      }
+      const plain = isSealed(text) ? sealer.open(text, context) : text
+      if (plain === undefined) {
+        unreadable.add(key)
+        return
+      }
+      if (await column.replace(key, text, sealer.seal(plain, context))) {
+        resealed += 1
+        return
+      }
+    }
+  }
+
+  for (const column of columns) {
+    let rows = await column.after(undefined, pageSize)
+    while (rows.length > 0) {
+      for (const { key, text } of rows) await resealRow(column, key, text)
+      rows = await column.after(rows.at(-1)?.key, pageSize)
+    }
+  }
+  return { resealed, already, unreadable: [...unreadable] }
+}
+
+/** Rows in memory at a time. */
+const pageSize = 500

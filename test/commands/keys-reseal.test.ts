@@ -1,0 +1,232 @@
+// `peage keys reseal`: another `auth.key_secret` without a sign-out, and without a delivery that cannot be signed.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lockFolder } from '../../src/backing/folder-lock.ts'
+import { openEmbedded } from '../../src/backing/pglite.ts'
+import { first as certificate } from '../support/certificates.ts'
+import { call, login } from '../support/client.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { makeDatabase } from '../support/embedded.ts'
+import { type Program, runProgram, startProgram } from '../support/program.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { folder, peage, writeConfiguration } from './users-setup.ts'
+
+const one = 'the-first-secret-long-and-random-0123'
+const two = 'the-second-secret-long-and-random-456'
+const token = 'a-token-for-operators-0123456789'
+
+describe('peage keys reseal', () => {
+  const cwd = folder()
+  const configure = (auth: string) => writeConfiguration(cwd, { admin: `auth: { ${auth} }` })
+  const reseal = (...words: string[]) => peage(cwd, ['keys', 'reseal', ...words])
+  beforeAll(() => makeDatabase(join(cwd, 'data')))
+
+  it('encrypts what lies under the old secret, and what is not encrypted, and says how much that was', async () => {
+    configure("key_secret: ''")
+    await peage(cwd, ['keys', 'rotate'])
+    configure(`key_secret: ${one}`)
+    expect(await reseal()).toEqual({
+      exit: 0,
+      stdout:
+        'signing keys: 1 encrypted anew, 0 were under auth.key_secret already\n' +
+        'webhook secrets: 0 encrypted anew, 0 were under auth.key_secret already\n',
+      stderr: '',
+    })
+    configure(`key_secret: ${two}, key_secret_old: ${one}`)
+    const none = { resealed: 0, already: 0, unreadable: [] }
+    for (const counts of [
+      { resealed: 1, already: 0, unreadable: [] },
+      { resealed: 0, already: 1, unreadable: [] },
+    ]) {
+      const { exit, stdout } = await reseal('--json')
+      expect([exit, JSON.parse(stdout)]).toEqual([0, { signing_keys: counts, webhook_secrets: none }])
+    }
+    configure(`key_secret: ${two}`)
+    expect((await peage(cwd, ['keys', 'list'])).exit).toBe(0)
+    configure(`key_secret: ${one}`)
+    expect((await peage(cwd, ['keys', 'list'])).exit).toBe(1)
+  })
+
+  it('exits 1 with the names of what neither secret opens, and prints no secret', async () => {
+    configure(`key_secret: another-one-altogether-long-and-so-on, key_secret_old: ${one}`)
+    const { exit, stdout, stderr } = await reseal()
+    expect(exit).toBe(1)
+    expect(stdout).toContain(
+      'signing keys: 0 encrypted anew, 0 were under auth.key_secret already, 1 could not be read\n',
+    )
+    expect(stderr).toMatch(
+      /^error: neither auth\.key_secret nor auth\.key_secret_old opens the signing key \S+\n$/,
+    )
+    expect(stdout + stderr).not.toContain('long-and-random')
+  })
+
+  it('has nothing to encrypt under without a secret: exit 1', async () => {
+    configure("key_secret: ''")
+    expect(await reseal()).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: 'error: auth.key_secret in gateway.yaml is not set: there is nothing to encrypt under\n',
+    })
+  })
+
+  it('a secret before without one of now is a bad configuration: exit 2', async () => {
+    configure(`key_secret_old: ${one}`)
+    const { exit, stderr } = await reseal()
+    expect(exit).toBe(2)
+    expect(stderr).toContain(
+      'auth.key_secret_old  only reads: set auth.key_secret, which encrypts, beside it',
+    )
+    expect(stderr).not.toContain(one)
+  })
+
+  it('seals webhook secrets also where the signing keys are in files', async () => {
+    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    await database.query(
+      `with made as (insert into users (email, password_hash) values ('hook@example.com', 'x') returning id)
+       insert into webhooks (user_id, url, receiver, secret)
+       select id, 'https://example.com', 'example.com:443', 'whsec_c2VjcmV0' from made`,
+    )
+    await database.close()
+    await peage(cwd, ['keys', 'generate', '--out', join(cwd, 'key.json')])
+    configure(`key_secret: ${two}, keys: [key.json]`)
+    const { exit, stdout } = await reseal()
+    expect([exit, stdout]).toEqual([
+      0,
+      'signing keys: 0 encrypted anew, 1 were under auth.key_secret already\n' +
+        'webhook secrets: 1 encrypted anew, 0 were under auth.key_secret already\n',
+    ])
+  })
+  it('says which process has the embedded database', async () => {
+    const data = join(cwd, 'data')
+    const lock = await lockFolder(data)
+    const outcome = await reseal()
+    await lock.release()
+    expect(outcome).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: `error: the data folder ${data} is in use by process ${process.pid}, which cannot be asked to do this: stop it first\n`,
+    })
+  })
+})
+
+describeWithPostgres(
+  'another key_secret, in the order of docs/key-rotation.md, while two replicas serve',
+  () => {
+    let postgres: string
+    let cwd: string
+    let receiver: Receiver
+    const seen: { headers: IncomingHttpHeaders; body: string }[] = []
+    const running = new Set<Program>()
+
+    beforeAll(async () => {
+      postgres = await createPostgresDatabase()
+      cwd = await mkdtemp(join(tmpdir(), 'peage-reseal-'))
+      receiver = await startReceiver(
+        certificate,
+        async (request, response) => {
+          const chunks: Buffer[] = []
+          for await (const chunk of request) chunks.push(chunk as Buffer)
+          seen.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+          response.end()
+        },
+        '127.0.0.1',
+      )
+    })
+    afterAll(async () => {
+      for (const { child, ended } of running) {
+        child.kill('SIGTERM')
+        await ended
+      }
+      await receiver?.close()
+      await dropPostgresDatabase(postgres)
+      await rm(cwd, { recursive: true, force: true })
+    })
+
+    const file = () => join(cwd, 'gateway.yaml')
+    const configure = (auth: string) =>
+      writeFile(
+        file(),
+        `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
+admin: { listen: '127.0.0.1:0', token: ${token} }
+storage: { postgres: '${postgres}', pool: 2 }
+auth: { ${auth} }
+webhooks: { allow_private_networks: true }
+`,
+      )
+    async function start(): Promise<Program> {
+      const program = await startProgram(file(), { NODE_EXTRA_CA_CERTS: certificate.files.cert })
+      running.add(program)
+      return program
+    }
+    async function restarted(program: Program): Promise<Program> {
+      program.child.kill('SIGTERM')
+      await program.ended
+      running.delete(program)
+      return start()
+    }
+
+    it('signs nobody out, and every delivery is signed with its webhook’s secret', async () => {
+      const account = { email: 'reseal@example.com', password: 'correct horse battery' }
+      await configure(`key_secret: ${one}`)
+      let a = await start()
+      let b = await start()
+      const { body } = await call(a.url, 'POST', '/api/v1/auth/register', { body: account })
+      await call(a.admin, 'PATCH', `/admin/v1/users/${body.user_id}`, { token, body: { plan: 'pro' } })
+      let { access, refresh } = await login(a.url, account.email, account.password)
+      const registered = async (): Promise<string> => {
+        const url = `https://127.0.0.1:${receiver.port}/`
+        const answer = await call(a.url, 'POST', '/api/v1/user/webhook', { token: access, body: { url } })
+        return String(answer.body.secret)
+      }
+      let secret = await registered()
+
+      /** At every moment both replicas know the session, and whichever delivers can sign. */
+      async function stands(): Promise<void> {
+        for (const { url, admin } of [a, b]) {
+          expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
+          const refreshed = await call(url, 'POST', '/api/v1/auth/refresh', {
+            body: { refresh_token: refresh },
+          })
+          expect(refreshed.status).toBe(200)
+          access = String(refreshed.body.access_token)
+          refresh = String(refreshed.body.refresh_token)
+          seen.length = 0
+          const alert = { type: 'x', user_id: body.user_id }
+          expect((await call(admin, 'POST', '/admin/v1/alerts', { token, body: alert })).status).toBe(202)
+          await expect.poll(() => seen.length, { timeout: 4_000 }).toBe(1)
+          const { headers, body: text } = seen[0] ?? expect.unreachable()
+          expect(() => new Webhook(secret).verify(text, headers as Record<string, string>)).not.toThrow()
+        }
+      }
+
+      for (const auth of [
+        `key_secret: ${one}, key_secret_old: ${two}`,
+        `key_secret: ${two}, key_secret_old: ${one}`,
+      ]) {
+        await configure(auth)
+        a = await restarted(a)
+        await stands()
+        // Sealed by the one that is restarted, to be signed with by the other as well.
+        secret = await registered()
+        await stands()
+        b = await restarted(b)
+        await stands()
+      }
+      const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
+      expect(resealed).toMatchObject({ code: 0, stderr: '' })
+      const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
+      expect(signing_keys).toEqual({ resealed: 1, already: 0, unreadable: [] })
+      expect(webhook_secrets).toMatchObject({ unreadable: [] })
+      await stands()
+      await configure(`key_secret: ${two}`)
+      a = await restarted(a)
+      b = await restarted(b)
+      await stands()
+    }, 90_000)
+  },
+)

@@ -1,0 +1,129 @@
+// What lies under the old secret is sealed anew while other processes read it and write beside it.
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Database } from '../../src/backing/database.ts'
+import { createKeyStore, privateJwks } from '../../src/identity/key-store.ts'
+import { reseal } from '../../src/identity/resealing.ts'
+import { createSealer } from '../../src/identity/sealed.ts'
+import { createSealedColumn } from '../../src/identity/sealed-column.ts'
+import { generatePrivateJwk } from '../../src/identity/signing-key.ts'
+import { createSecrets, secretColumns } from '../../src/webhooks/secrets.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+const old = await createSealer('the secret before')
+const both = await createSealer('the secret of now', 'the secret before')
+const now = await createSealer('the secret of now')
+const another = await createSealer('a secret of nobody here')
+
+describeOverDatabases('resealing', open => {
+  let database: Database
+  beforeAll(async () => {
+    database = await open()
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    await database.query('delete from signing_keys')
+    await database.query('delete from webhooks')
+    await database.query('delete from users')
+  })
+
+  const keys = () => createSealedColumn(database, privateJwks)
+  const webhooks = () => secretColumns.map(column => createSealedColumn(database, column))
+  const stored = () =>
+    database.query<{ kid: string; private_jwk: string }>('select * from signing_keys order by kid')
+
+  async function key(seal: (text: string, kid: string) => string): Promise<{ kid: string; text: string }> {
+    const made = await generatePrivateJwk('ES256')
+    await createKeyStore(database).add(made.kid, seal(made.text, made.kid))
+    return made
+  }
+  /** @returns the user's id */
+  async function webhook(secret: string, sealer = old): Promise<number> {
+    const [row] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash) values ($1, 'x') returning id`,
+      [`${secret}@example.com`],
+    )
+    const id = row?.id ?? 0
+    await database.query(
+      `insert into webhooks (user_id, url, receiver, secret) values ($1, 'https://example.com', 'example.com:443', $2)`,
+      [id, createSecrets(sealer).keep(secret, id)],
+    )
+    return id
+  }
+
+  it('leaves every key and webhook secret to be opened by the new secret alone, and the same as before', async () => {
+    const made = [await key(old.seal), await key(text => text), await key(now.seal)]
+    expect(await reseal([keys()], both)).toEqual({ resealed: 2, already: 1, unreadable: [] })
+    for (const { kid, text } of made) {
+      const row = (await stored()).find(each => each.kid === kid)
+      expect(now.open(String(row?.private_jwk), kid)).toBe(text)
+    }
+
+    const id = await webhook('whsec_one')
+    expect(await reseal(webhooks(), both)).toEqual({ resealed: 1, already: 0, unreadable: [] })
+    const [row] = await database.query<{ secret: string }>('select secret from webhooks')
+    expect(createSecrets(now).read(String(row?.secret), id)).toBe('whsec_one')
+
+    const before = createSecrets(old).keep('whsec_zero', id)
+    await database.query('update webhooks set secret_before = $1, secret_before_until = now()', [before])
+    expect(await reseal(webhooks(), both)).toEqual({ resealed: 1, already: 1, unreadable: [] })
+    const [next] = await database.query<{ secret_before: string }>('select secret_before from webhooks')
+    expect(createSecrets(now).read(String(next?.secret_before), id)).toBe('whsec_zero')
+  })
+
+  it('finds nothing to do the second time, and writes nothing', async () => {
+    await key(old.seal)
+    await reseal([keys()], both)
+    const rows = await stored()
+    expect(await reseal([keys()], both)).toEqual({ resealed: 0, already: 1, unreadable: [] })
+    expect(await stored()).toEqual(rows)
+  })
+
+  it('leaves what neither secret opens as it stands, and names it', async () => {
+    const { kid } = await key(another.seal)
+    await key(old.seal)
+    const id = await webhook('whsec_one', another)
+    const before = (await stored()).find(row => row.kid === kid)
+    expect(await reseal([keys()], both)).toEqual({ resealed: 1, already: 0, unreadable: [kid] })
+    expect((await stored()).find(row => row.kid === kid)).toEqual(before)
+    expect(await reseal(webhooks(), both)).toEqual({ resealed: 0, already: 0, unreadable: [String(id)] })
+  })
+
+  it('does not overwrite what was stored meanwhile, seals that too, and outlives a row that is gone', async () => {
+    const id = await webhook('whsec_before')
+    const gone = await webhook('whsec_gone')
+    const [column] = webhooks()
+    if (column === undefined) return expect.unreachable()
+    let raced = 0
+    const racing = {
+      ...column,
+      async replace(userId: string, from: string, to: string) {
+        raced += 1
+        if (raced === 1) {
+          await database.query('update webhooks set secret = $2 where user_id = $1', [
+            id,
+            createSecrets(old).keep('whsec_meanwhile', id),
+          ])
+          await database.query('delete from webhooks where user_id = $1', [gone])
+        }
+        return column.replace(userId, from, to)
+      },
+    }
+    expect(await reseal([racing], both)).toEqual({ resealed: 1, already: 0, unreadable: [] })
+    expect(raced).toBe(3)
+    const rows = await database.query<{ user_id: number; secret: string }>('select * from webhooks')
+    expect(rows).toHaveLength(1)
+    expect(createSecrets(now).read(String(rows[0]?.secret), id)).toBe('whsec_meanwhile')
+  })
+
+  it('goes through more rows than it holds in memory at a time, each once', async () => {
+    await database.query(
+      `insert into users (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 1001) n`,
+    )
+    await database.query(
+      `insert into webhooks (user_id, url, receiver, secret)
+       select id, 'https://example.com', 'example.com:443', 'whsec_' || id from users`,
+    )
+    expect(await reseal(webhooks(), both)).toEqual({ resealed: 1001, already: 0, unreadable: [] })
+    expect(await database.query("select 1 from webhooks where secret not like 'sealed.v1.%'")).toEqual([])
+  })
+})
