@@ -1,10 +1,10 @@
 // The certificate that clients are shown: read at start, and again whenever its files change.
 import { constants, X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Clock } from './clock.ts'
 import { type CertificatePair, faultsOfPair, readPair } from './config/certificate.ts'
+import { readLimited } from './config/read-file.ts'
 
 export interface Certificates {
   /** What the listener starts with. */
@@ -78,7 +78,7 @@ export function openCertificates(files: CertificatePair, { clock, logger }: Part
 }
 
 function read(files: CertificatePair): CertificatePair | { fault: string } {
-  const pair = readPair(files, path => readFileSync(path, 'utf8'))
+  const pair = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
   if (Array.isArray(pair)) return { fault: pair.map(said).join('; ') }
   const faults = faultsOfPair(pair)
   if (faults.length === 0) return pair

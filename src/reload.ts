@@ -5,7 +5,7 @@ import { changesBetween } from './config/changes.ts'
 import type { ConfigurationFile } from './config/configuration-file.ts'
 import { keepFixed } from './config/fixed.ts'
 import type { Loaded } from './config/load.ts'
-import { formatProblem } from './config/problem.ts'
+import { linesOf } from './config/problem.ts'
 import type { Config } from './config/schema.ts'
 import type { Tallies } from './metrics/tallies.ts'
 import type { Serving } from './serving.ts'
@@ -74,7 +74,7 @@ export function createReload(parts: Parts): Reload {
   async function reload({ file }: Reloaded): Promise<void> {
     try {
       const read = file.load()
-      if ('problems' in read) refuse(read.problems.map(formatProblem))
+      if ('problems' in read) refuse(linesOf(read))
       else await take(read)
     } catch (error) {
       refuse([`error: ${error instanceof Error ? error.message : error}`])

@@ -1,11 +1,11 @@
 // The `-c FILE` of every command, and what happens where that file is wrong.
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Command, CommanderError } from 'commander'
 import { type ConfigurationFile, createConfigurationFile } from '../config/configuration-file.ts'
 import { type Loaded, loadConfig } from '../config/load.ts'
-import { formatProblem, type Problem } from '../config/problem.ts'
+import { linesOf, type Problems } from '../config/problem.ts'
+import { type ReadFile, readLimited } from '../config/read-file.ts'
 import type { Config } from '../config/schema.ts'
 import type { Io } from './io.ts'
 
@@ -40,13 +40,13 @@ export function configurationFile(io: Io, file: string): ConfigurationFile {
 }
 
 /** @throws CommanderError with exit code 2 where there are problems, which are printed */
-export function orProblems<T extends object>(read: T | { problems: Problem[] }, output: Writable): T {
+export function orProblems<T extends object>(read: T | Problems, output: Writable): T {
   if (!('problems' in read)) return read
-  for (const problem of read.problems) output.write(`${formatProblem(problem)}\n`)
+  for (const line of linesOf(read)) output.write(`${line}\n`)
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
 }
 
 /** Reads files as they are named on the command line and in the configuration. */
-export function reading(io: Io): (path: string) => string {
-  return path => readFileSync(resolve(io.cwd, path), 'utf8')
+export function reading(io: Io): ReadFile {
+  return (path, maxBytes) => readLimited(resolve(io.cwd, path), maxBytes)
 }

@@ -4,7 +4,7 @@ import { DecodeUnsafe } from 'typebox/value'
 import type { Sheet } from './document.ts'
 import { pointTo } from './pointer.ts'
 import { type Position, positionsIn } from './position.ts'
-import { type Problem, problemsOf } from './problem.ts'
+import { type Problems, problemsOf } from './problem.ts'
 import { readSheet, type Source } from './read-sheet.ts'
 import { caseFile } from './schema/tests.ts'
 import { shapeChecker } from './shape.ts'
@@ -17,12 +17,12 @@ export interface PlacedCase extends TestCase, Position {
 }
 
 /** Refuses what is wrong with the file in the same way as `loadConfig`. */
-export function loadCases(source: Source): { cases: PlacedCase[] } | { problems: Problem[] } {
+export function loadCases(source: Source): { cases: PlacedCase[] } | Problems {
   const read = readSheet(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
   const { sheet, text } = read
   const faults = [...sheet.faults, ...checkCases(sheet).faults]
-  if (faults.length > 0) return { problems: problemsOf(source.file, text, faults) }
+  if (faults.length > 0) return problemsOf(source.file, text, faults)
   const { tests } = DecodeUnsafe({}, caseFile, sheet.value) as StaticDecode<typeof caseFile>
   return { cases: placeCases(tests, source.file, sheet, text) }
 }

@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls'
 import { faultAt, type Sheet } from './document.ts'
 import { reasonOf } from './interpolate.ts'
 import type { Fault } from './problem.ts'
+import { maxFileBytes, type ReadFile } from './read-file.ts'
 import type { Shape } from './shape.ts'
 
 type Half = 'cert' | 'key'
@@ -18,7 +19,7 @@ export interface CertificateFault {
 }
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
-export function checkCertificate(sheet: Sheet, shape: Shape, readFile: (path: string) => string): Fault[] {
+export function checkCertificate(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
   const { server } = sheet.value as { server?: { tls?: CertificatePair } }
   if (!shape.sound('/server') || server?.tls === undefined) return []
   const read = readPair(server.tls, readFile)
@@ -27,14 +28,11 @@ export function checkCertificate(sheet: Sheet, shape: Shape, readFile: (path: st
 }
 
 /** Reads both files. @returns their texts, or why they cannot be read */
-export function readPair(
-  files: CertificatePair,
-  readFile: (path: string) => string,
-): CertificatePair | CertificateFault[] {
+export function readPair(files: CertificatePair, readFile: ReadFile): CertificatePair | CertificateFault[] {
   const faults: CertificateFault[] = []
   const read = (half: Half): string => {
     try {
-      return readFile(files[half])
+      return readFile(files[half], maxFileBytes)
     } catch (error) {
       const message = `cannot read the file ${JSON.stringify(files[half])} (${reasonOf(error)})`
       faults.push({ half, message })

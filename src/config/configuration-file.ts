@@ -2,12 +2,12 @@
 import { statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { type ConfigSource, type Loaded, loadConfig } from './load.ts'
-import type { Problem } from './problem.ts'
-import { readText } from './read-sheet.ts'
+import type { Problems } from './problem.ts'
+import { readLimited } from './read-file.ts'
 
 export interface ConfigurationFile {
   /** The file as it is now, with all that it names. */
-  load(): Loaded | { problems: Problem[] }
+  load(): Loaded | Problems
   /**
    * Calls back when the file is another one than was loaded last; never for a pipe (`-c <(…)`), which says it once.
    * @returns ends it
@@ -20,15 +20,16 @@ const interval = 200
 
 /** @param path of `source.file`, absolute */
 export function createConfigurationFile(source: ConfigSource, path: string): ConfigurationFile {
-  const { file, readFile: read = readText } = source
+  const { file, readFile: read = readLimited } = source
   /** The file's text as it was loaded last, or why there was none. */
   let loaded: string | undefined
 
-  function readNoting(name: string): string {
-    if (name !== file) return read(name)
+  function readNoting(name: string, maxBytes: number): string {
+    if (name !== file) return read(name, maxBytes)
     try {
-      loaded = read(name)
-      return loaded
+      const text = read(name, maxBytes)
+      loaded = text
+      return text
     } catch (error) {
       loaded = unreadable(error)
       throw error

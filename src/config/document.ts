@@ -8,16 +8,16 @@ import {
   isScalar,
   isSeq,
   type Node,
-  parseDocument,
   type Scalar,
   type YAMLMap,
 } from 'yaml'
 import { targetsOf } from './aliases.ts'
 import type { Interpolated } from './interpolate.ts'
 import { pointTo } from './pointer.ts'
-import { type Position, positionsIn } from './position.ts'
+import { countWhile, type Position, positionsIn } from './position.ts'
 import { type Fault, joinPath } from './problem.ts'
-import { DEEPEST, nestingFault, syntaxFaults } from './syntax.ts'
+import { maxFileBytes } from './read-file.ts'
+import { DEEPEST, parseText, syntaxFaults, Unreadable } from './syntax.ts'
 
 export interface Place {
   readonly path: string
@@ -56,23 +56,26 @@ export function positionsOf({ places }: Sheet, text: string): (pointer: string) 
   }
 }
 
+/** @param room characters that may be put in */
+type Interpolate = (text: string, room: number) => Interpolated
+
 /** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
 const MOST_ALIASED = 10_000
 
+/** A file of the greatest length with nothing but routes has fewer; what is said of each value takes memory too. */
+const MOST_VALUES = 500_000
+
 /** @returns the sheet, or the faults where the text is no YAML to go on with */
-export function readDocument(text: string, interpolate: (text: string) => Interpolated): Sheet | Fault[] {
-  const nesting = nestingFault(text)
-  if (nesting !== undefined) return [nesting]
-  // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
-  const document = parseDocument(text, {
-    schema: 'core',
-    resolveKnownTags: false,
-    uniqueKeys: false,
-    prettyErrors: false,
-  })
-  const syntax = syntaxFaults(text, document)
-  if (syntax.fatal !== undefined) return [syntax.fatal]
-  return new Reader(document, interpolate, syntax.local).read()
+export function readDocument(text: string, interpolate: Interpolate): Sheet | Fault[] {
+  try {
+    const document = parseText(text)
+    const syntax = syntaxFaults(text, document)
+    if (syntax.fatal !== undefined) return [syntax.fatal]
+    return new Reader(document, interpolate, syntax.local).read()
+  } catch (error) {
+    if (error instanceof Unreadable) return [error.fault]
+    throw error
+  }
 }
 
 interface Entry {
@@ -83,7 +86,7 @@ interface Entry {
 
 class Reader {
   readonly #document: Document
-  readonly #interpolate: (text: string) => Interpolated
+  readonly #interpolate: Interpolate
   readonly #syntax: readonly Fault[]
   readonly #faults: Fault[]
   readonly #targets: ReadonlyMap<Alias, Node>
@@ -93,8 +96,10 @@ class Reader {
   /** Collections being read: an alias to one of them would never end. */
   readonly #open = new Set<Node>()
   #throughAliases = 0
+  /** Characters that may still be put in. */
+  #room = maxFileBytes
 
-  constructor(document: Document, interpolate: (text: string) => Interpolated, syntax: readonly Fault[]) {
+  constructor(document: Document, interpolate: Interpolate, syntax: readonly Fault[]) {
     this.#document = document
     this.#targets = targetsOf(document)
     this.#interpolate = interpolate
@@ -118,6 +123,8 @@ class Reader {
     const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
     const empty = range == null || range[0] === range[1]
     const place = { ...around, value: empty ? (around.key ?? range?.[0] ?? around.value) : range[0] }
+    if (this.#places.size >= MOST_VALUES)
+      throw new Unreadable(place.value, `has more than ${MOST_VALUES} values`)
     this.#places.set(pointer, place)
     if (aliased && this.#tooMany(place)) return this.#cannotTell(pointer)
     if (isAlias(node)) return this.#alias(node, pointer, place)
@@ -193,10 +200,12 @@ class Reader {
 
   #scalar(scalar: Scalar, pointer: string, place: Place): unknown {
     const [from, to] = scalar.range ?? [0, 0]
-    if (this.#syntax.some(fault => fault.offset >= from && fault.offset < to))
-      return this.#cannotTell(pointer)
+    const next = this.#syntax[countWhile(this.#syntax, fault => fault.offset < from)]
+    if (next !== undefined && next.offset < to) return this.#cannotTell(pointer)
     if (typeof scalar.value !== 'string' || !scalar.value.includes('${')) return scalar.value
-    const { text, faults } = this.#interpolate(scalar.value)
+    if (this.#room < 0) return this.#cannotTell(pointer)
+    const { text, putIn, faults } = this.#interpolate(scalar.value, this.#room)
+    this.#room -= putIn
     this.#interpolated.add(pointer)
     for (const fault of faults) this.#report(place, fault)
     return faults.length === 0 ? text : this.#cannotTell(pointer)

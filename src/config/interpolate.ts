@@ -1,24 +1,34 @@
 // `${NAME}`, `${NAME:-default}` and `${file:PATH}` inside one scalar; `$${` stands for `${` (CONTRACT §2).
+import { FileRefused, maxValueBytes, type ReadFile } from './read-file.ts'
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** @throws whatever kept the file from being read */
-  readonly readFile: (path: string) => string
+  readonly readFile: ReadFile
+  /** Characters that may still be put in: a short file may name a long value a million times. */
+  readonly room: number
 }
 
 export interface Interpolated {
   readonly text: string
+  /** Characters that were put in; more than there was room for where that is what is wrong. */
+  readonly putIn: number
   /** What could not be replaced, a sentence each; values are never repeated. */
   readonly faults: readonly string[]
 }
 
 /** Replaces what stands in the text, once: what a value brings in is not looked at again. */
-export function interpolate(text: string, { env, readFile }: Surroundings): Interpolated {
+export function interpolate(text: string, { env, readFile, room }: Surroundings): Interpolated {
   const faults: string[] = []
+  let putIn = 0
+  const put = (value: string): string => {
+    putIn += value.length
+    return putIn > room ? '' : value
+  }
   const replaced = text.replace(
     /\$\$\{|\$\{([^}]*)(\}?)/g,
     (whole, inner: string | undefined, end: string) => {
       if (inner === undefined) return '${'
+      if (putIn > room) return ''
       const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
       const path = name === undefined ? /^file:(.+)$/s.exec(inner)?.[1] : undefined
       if (end === '' || (name === undefined && path === undefined) || inner.includes('${')) {
@@ -27,15 +37,15 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
         )
       } else if (path !== undefined) {
         try {
-          return readUtf8(path, readFile).replace(/\r?\n$/, '')
+          return put(readUtf8(path, maxValueBytes, readFile).replace(/\r?\n$/, ''))
         } catch (error) {
           faults.push(`cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`)
         }
       } else if (name !== undefined) {
         const value = Object.hasOwn(env, name) ? env[name] : undefined
         // As in the shell: with `:-` an empty value counts as unset.
-        if (fallback !== undefined) return value || fallback
-        if (value !== undefined) return value
+        if (fallback !== undefined) return put(value || fallback)
+        if (value !== undefined) return put(value)
         faults.push(
           `needs ${name}, which is not set in the environment; set it or write \${${name}:-default}`,
         )
@@ -43,7 +53,8 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
       return whole
     },
   )
-  return { text: replaced, faults }
+  if (putIn > room) faults.push('needs more text through ${…} than the whole file may have: 4 MiB')
+  return { text: replaced, putIn, faults }
 }
 
 /**
@@ -51,14 +62,15 @@ export function interpolate(text: string, { env, readFile }: Surroundings): Inte
  * unseen.
  * @throws whatever kept the file from being read, or the code `NOT_UTF8`
  */
-export function readUtf8(path: string, readFile: Surroundings['readFile']): string {
-  const text = readFile(path)
+export function readUtf8(path: string, maxBytes: number, readFile: ReadFile): string {
+  const text = readFile(path, maxBytes)
   if (text.includes('\uFFFD')) throw Object.assign(new Error('not UTF-8'), { code: 'NOT_UTF8' })
   return text
 }
 
 /** Why a file cannot be read; the system's own message would name the path once more. */
 export function reasonOf(error: unknown): string {
+  if (error instanceof FileRefused) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
   const reasons: Record<string, string> = {
     ENOENT: 'no such file',

@@ -6,8 +6,9 @@ import { checkCertificate } from './certificate.ts'
 import { nameRoutes } from './default-names.ts'
 import { positionsOf } from './document.ts'
 import type { Position } from './position.ts'
-import { type Problem, problemsOf } from './problem.ts'
-import { readSheet, readText, type Source } from './read-sheet.ts'
+import { type Problems, problemsOf } from './problem.ts'
+import { readLimited } from './read-file.ts'
+import { readSheet, type Source } from './read-sheet.ts'
 import { checkRules } from './rules.ts'
 import { type Config, type Decoded, schema } from './schema.ts'
 import { shapeChecker } from './shape.ts'
@@ -29,8 +30,8 @@ export interface Loaded {
 }
 
 /** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
-export function loadConfig(source: ConfigSource): Loaded | { problems: Problem[] } {
-  const { file, cores = availableParallelism(), readFile = readText } = source
+export function loadConfig(source: ConfigSource): Loaded | Problems {
+  const { file, cores = availableParallelism(), readFile = readLimited } = source
   const read = readSheet(source, Object.keys(schema.properties))
   if ('problems' in read) return read
   const { sheet, text } = read
@@ -39,7 +40,7 @@ export function loadConfig(source: ConfigSource): Loaded | { problems: Problem[]
   if (source.toServe) {
     faults.push(...checkCertificate(sheet, shape, readFile), ...checkAuthorities(sheet, shape, readFile))
   }
-  if (faults.length > 0) return { problems: problemsOf(file, text, faults) }
+  if (faults.length > 0) return problemsOf(file, text, faults)
   const config = complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores)
   return {
     config,

@@ -8,8 +8,11 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   let least = Number.POSITIVE_INFINITY
   for (const candidate of known) {
     const folded = fold(candidate)
+    const most = Math.max(1, Math.floor(Math.max(wanted.length, folded.length) / 3))
+    // Each edit makes up for one letter at most: most candidates need not be compared.
+    if (Math.abs(wanted.length - folded.length) > Math.min(most, least)) continue
     const distance = edits(wanted, folded)
-    if (distance < least && distance <= Math.max(1, Math.floor(Math.max(wanted.length, folded.length) / 3))) {
+    if (distance < least && distance <= most) {
       best = candidate
       least = distance
     }

@@ -8,14 +8,21 @@ import type { SameService } from './shared-targets.ts'
  * splits, which then serves what another of its routes guards.
  */
 export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+  /** By the upstream: the first route that guards the same service. */
+  const guards = new Map<string, DeclaredRoute | undefined>()
+  const guardOf = (upstream: string): DeclaredRoute | undefined => {
+    if (!guards.has(upstream))
+      guards.set(
+        upstream,
+        routes.find(route => isGuarded(route, upstream, isSame)),
+      )
+    return guards.get(upstream)
+  }
   return routes.flatMap(route => {
     const { allow_in_path: allowed, upstream } = route.keys
     const index = allowed?.indexOf('encoded_slash') ?? -1
     if (index === -1 || upstream === undefined) return []
-    const guarded = routes.find(
-      ({ keys, guardsKnown }) =>
-        guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream),
-    )
+    const guarded = guardOf(upstream)
     if (guarded === undefined) return []
     const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
     return [
@@ -25,4 +32,8 @@ export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameSer
       ),
     ]
   })
+}
+
+function isGuarded({ keys, guardsKnown }: DeclaredRoute, upstream: string, isSame: SameService): boolean {
+  return guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream)
 }

@@ -14,8 +14,19 @@ export function positionsIn(text: string): (offset: number) => Position {
   return offset => {
     // What ends the file (a quote that is never closed) is shown at the end of its last line.
     const within = Math.min(offset, end)
-    let line = starts.findIndex(start => start > within)
-    if (line === -1) line = starts.length
+    const line = countWhile(starts, start => start <= within)
     return { line, column: within - (starts[line - 1] ?? 0) + 1 }
   }
+}
+
+/** How many of the first items hold a condition that none holds after one that does not: looks at few of many. */
+export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
+  let least = 0
+  let most = items.length
+  while (least < most) {
+    const middle = (least + most) >>> 1
+    if (holds(items[middle] as T)) least = middle + 1
+    else most = middle
+  }
+  return least
 }

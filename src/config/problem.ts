@@ -17,22 +17,46 @@ export interface Problem extends Position {
   readonly message: string
 }
 
+/** What keeps a file from being used: the first of its problems, in file order. */
+export interface Problems {
+  readonly problems: readonly Problem[]
+  /** How many there are besides those. */
+  readonly more: number
+}
+
+/** Of one file that are told: whoever mends them all sees the others then. */
+export const mostProblems = 100
+
+/** A line each, and one for those that are not told. */
+export function linesOf({ problems, more }: Problems): string[] {
+  return [...problems.map(formatProblem), ...(more === 0 ? [] : [`… and ${more} more`])]
+}
+
 /** `FILE:LINE:COL  path.to.key  what is wrong and what would be right` (CONTRACT §1). */
 export function formatProblem({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
 /** In file order. The same sentence at the same place is one fault, by however many aliases it was reached. */
-export function problemsOf(file: string, text: string, faults: readonly Fault[]): Problem[] {
+export function problemsOf(file: string, text: string, faults: readonly Fault[]): Problems {
   const positionOf = positionsIn(text)
-  const seen = new Set<string>()
-  return faults
-    .map(({ offset, path, message }) => ({ file, ...positionOf(offset), path, message }))
-    .filter(({ line, column, message }) => {
-      const key = `${line}:${column} ${message}`
-      return seen.has(key) ? false : seen.add(key)
-    })
-    .sort((a, b) => a.line - b.line || a.column - b.column)
+  const placed = faults
+    .map(fault => ({ fault, at: positionOf(fault.offset) }))
+    .sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column)
+  const problems: Problem[] = []
+  let more = 0
+  let last: Position | undefined
+  let saidThere = new Set<string>()
+  for (const { fault, at } of placed) {
+    const { path, message } = fault
+    if (last?.line !== at.line || last.column !== at.column) saidThere = new Set()
+    last = at
+    if (saidThere.has(message)) continue
+    saidThere.add(message)
+    if (problems.length < mostProblems) problems.push({ file, ...at, path, message })
+    else more += 1
+  }
+  return { problems, more }
 }
 
 /** `routes`, `[0]`, `.upstream`, `["an odd name"]`. */

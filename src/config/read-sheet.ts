@@ -1,8 +1,8 @@
 // From a file's name to its values and where each of them stands, or to what keeps it from being read.
-import { readFileSync } from 'node:fs'
 import { readDocument, type Sheet } from './document.ts'
 import { interpolate, readUtf8, reasonOf } from './interpolate.ts'
-import { type Fault, type Problem, problemsOf } from './problem.ts'
+import { type Fault, type Problems, problemsOf } from './problem.ts'
+import { maxFileBytes, type ReadFile, readLimited } from './read-file.ts'
 
 export interface Source {
   /** As it was named on the command line: problems name it so. */
@@ -10,7 +10,7 @@ export interface Source {
   /** Where `${NAME}` is looked up. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Reads the file itself and what `${file:PATH}` names. */
-  readonly readFile?: ((path: string) => string) | undefined
+  readonly readFile?: ReadFile | undefined
 }
 
 export interface ReadSheet {
@@ -19,27 +19,23 @@ export interface ReadSheet {
 }
 
 /** @param keys those that may stand at the top, for whoever has written none */
-export function readSheet(source: Source, keys: readonly string[]): ReadSheet | { problems: Problem[] } {
-  const { file, env, readFile = readText } = source
+export function readSheet(source: Source, keys: readonly string[]): ReadSheet | Problems {
+  const { file, env, readFile = readLimited } = source
   let text: string
   try {
-    text = readUtf8(file, readFile).replace(/^\uFEFF/, '')
+    text = readUtf8(file, maxFileBytes, readFile).replace(/^\uFEFF/, '')
   } catch (error) {
-    return { problems: problemsOf(file, '', [whole(`cannot be read (${reasonOf(error)})`)]) }
+    return problemsOf(file, '', [whole(`cannot be read (${reasonOf(error)})`)])
   }
-  const sheet = readDocument(text, scalar => interpolate(scalar, { env, readFile }))
-  if (Array.isArray(sheet)) return { problems: problemsOf(file, text, sheet) }
+  const sheet = readDocument(text, (scalar, room) => interpolate(scalar, { env, readFile, room }))
+  if (Array.isArray(sheet)) return problemsOf(file, text, sheet)
   if (typeof sheet.value !== 'object' || sheet.value === null || Array.isArray(sheet.value)) {
     const fault = sheet.value === null ? 'is empty' : 'must be a mapping'
     const faults =
       sheet.faults.length > 0 ? sheet.faults : [whole(`${fault}; its keys are ${keys.join(', ')}`)]
-    return { problems: problemsOf(file, text, faults) }
+    return problemsOf(file, text, faults)
   }
   return { sheet, text }
-}
-
-export function readText(path: string): string {
-  return readFileSync(path, 'utf8')
 }
 
 function whole(message: string): Fault {

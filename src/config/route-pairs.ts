@@ -1,42 +1,22 @@
-// What two routes may not be to each other: namesakes, rivals for a request, or one the other's back door.
+// What two routes may not be to each other: one the other's back door.
 import type { DeclaredRoute } from './declared-route.ts'
-import { covers, isMoreSpecific, overlap, sameShape } from './path-pattern.ts'
+import { covers, isMoreSpecific, overlap } from './path-pattern.ts'
 import type { Fault } from './problem.ts'
 import type { SameService } from './shared-targets.ts'
 
-export function checkPairs(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
-  return routes.flatMap((route, index) => {
-    const before = routes.slice(0, index)
-    const namesake = before.find(
-      other => route.keys.name !== undefined && other.keys.name === route.keys.name,
-    )
-    const rival = before.find(other => areRivals(route, other))
-    const faults: Fault[] = []
-    if (namesake) faults.push(route.fault('name', `is the name of ${namesake.label} too; names are unique`))
-    if (rival) {
-      faults.push(
-        route.fault(
-          'path',
-          `matches the same requests as ${rival.label}; tell them apart by path, hosts or methods`,
-        ),
-      )
-    }
-    for (const door of routes.filter(other => isBackDoor(other, route, routes, isSame))) {
-      faults.push(
+export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+  const doors = routes.filter(servesEveryHost)
+  const guarded = routes.filter(route => !servesEveryHost(route))
+  return guarded.flatMap(route =>
+    doors
+      .filter(other => isBackDoor(other, route, routes, isSame))
+      .map(door =>
         route.fault(
           'path',
           `is open to other hosts through ${door.label}, which leads to the same upstream under weaker guards; give that one hosts or these guards`,
         ),
-      )
-    }
-    return faults
-  })
-}
-
-/** Some request matches both, and nothing decides: a route with hosts comes before one without (CONTRACT §2). */
-function areRivals(a: DeclaredRoute, b: DeclaredRoute): boolean {
-  if (!a.pattern || !b.pattern || !sameShape(a.pattern, b.pattern)) return false
-  return shareHost(a, b) && shareMethod(a, b)
+      ),
+  )
 }
 
 /**
@@ -76,12 +56,6 @@ function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRo
     (guarded.free_daily === true && lax.free_daily !== true) ||
     (plans !== undefined && !lax.plans?.every(plan => plans.includes(plan)))
   )
-}
-
-function shareHost({ hosts: some }: DeclaredRoute, { hosts: others }: DeclaredRoute): boolean {
-  if (some === undefined || others === undefined) return false
-  if (some.length === 0 || others.length === 0) return some.length === others.length
-  return some.some(host => others.includes(host))
 }
 
 function shareMethod({ methods: some }: DeclaredRoute, { methods: others }: DeclaredRoute): boolean {

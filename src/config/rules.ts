@@ -11,8 +11,9 @@ import { nearest } from './nearest.ts'
 import { checkOpenPaths } from './open-paths.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
 import { pointTo } from './pointer.ts'
-import type { Fault } from './problem.ts'
-import { checkPairs } from './route-pairs.ts'
+import { type Fault, mostProblems } from './problem.ts'
+import { checkBackDoors } from './route-pairs.ts'
+import { checkRivals } from './route-rivals.ts'
 import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
 import { type SameService, sharedTargets } from './shared-targets.ts'
@@ -22,19 +23,20 @@ import { checkWorkers } from './worker-rules.ts'
 /** @param shape what is known to be wrong already: nothing is concluded from it */
 export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
   const upstreams = declaredUpstreams(sheet)
-  const names = upstreams?.map(({ name }) => name)
+  const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
   const routes = declaredRoutes(sheet, shape)
   const isSame = sameService(upstreams ?? [], shape)
   return [
     ...routes.flatMap(route => [
-      ...checkUpstream(route, names),
+      ...checkUpstream(route),
       ...checkOwner(route),
       ...checkGuards(route),
       ...checkRewriting(route),
       ...checkWebSocket(route),
       ...checkFields(route),
     ]),
-    ...checkPairs(routes, isSame),
+    ...checkRivals(routes),
+    ...checkBackDoors(routes, isSame),
     ...checkOpenPaths(routes, isSame),
     ...checkCors(sheet, shape),
     ...checkTlsIsUsed(sheet, shape),
@@ -57,14 +59,30 @@ function sameService(upstreams: readonly DeclaredUpstream[], shape: Shape): Same
   )
 }
 
-function checkUpstream(route: DeclaredRoute, names: readonly string[] | undefined): Fault[] {
-  const { upstream } = route.keys
-  if (upstream === undefined || names === undefined || names.includes(upstream)) return []
-  if (names.length === 0) return [route.fault('upstream', 'names no upstream: none is declared')]
-  const near = nearest(upstream, names)
-  const right = near === undefined ? `declared are ${names.join(', ')}` : `did you mean ${near}?`
-  return [route.fault('upstream', `names no declared upstream; ${right}`)]
+/** @param names of what is declared; nothing where that cannot be told */
+function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Fault[] {
+  const declared = new Set(names)
+  /** By what is named: to look for the right name among many takes its time, and only so many faults are printed. */
+  const hints = new Map<string, string>()
+  return route => {
+    const { upstream } = route.keys
+    if (upstream === undefined || names === undefined || declared.has(upstream)) return []
+    if (names.length === 0) return [route.fault('upstream', 'names no upstream: none is declared')]
+    const hint = hints.get(upstream) ?? (hints.size < mostProblems ? hintFor(upstream, names) : '')
+    if (hint !== '') hints.set(upstream, hint)
+    return [route.fault('upstream', `names no declared upstream${hint}`)]
+  }
 }
+
+function hintFor(upstream: string, names: readonly string[]): string {
+  const near = nearest(upstream, names)
+  if (near !== undefined) return `; did you mean ${near}?`
+  const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : ''
+  return `; declared are ${names.slice(0, mostNames).join(', ')}${more}`
+}
+
+/** Of those that there are to choose from. */
+const mostNames = 50
 
 function checkOwner(route: DeclaredRoute): Fault[] {
   if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []

@@ -22,9 +22,9 @@ export function meantKey(error: ErrorObject): string | undefined {
 /** Of a union only the errors of the branch that was probably meant; the union's own where none comes near. */
 export function nearestBranches(errors: readonly ErrorObject[]): ErrorObject[] {
   const dropped = new Set<ErrorObject>()
-  for (const union of errors) {
+  for (const [index, union] of errors.entries()) {
     if (union.keyword !== 'anyOf') continue
-    const branches = branchesOf(union, errors)
+    const branches = branchesOf(union, errors, index)
     const [meant] = branches
       .filter(branch => !branch.some(error => error.instancePath === union.instancePath && isOfKind(error)))
       .sort((a, b) => a.length - b.length)
@@ -65,14 +65,21 @@ function sentence({ keyword, params, data, parentSchema }: ErrorObject): string 
 }
 
 function unknownKey(error: ErrorObject): string {
-  const keys = Object.keys(error.parentSchema?.properties ?? {})
-  if (keys.length === 0)
+  const { properties = {} } = error.parentSchema ?? {}
+  if (Object.keys(properties).length === 0)
     return 'must be a name of letters, digits, _ . and - that begins with a letter or digit'
   const near = nearestKey(error)
-  return near === undefined
-    ? `unknown key; known here: ${keys.join(', ')}`
-    : `unknown key; did you mean ${near}?`
+  return near === undefined ? unknownAmong(properties) : `unknown key; did you mean ${near}?`
 }
+
+/** One text for all the unknown keys of a section: there may be a hundred thousand. */
+function unknownAmong(properties: object): string {
+  const said = unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
+  unknownKeys.set(properties, said)
+  return said
+}
+
+const unknownKeys = new WeakMap<object, string>()
 
 function nearestKey({ params, parentSchema }: ErrorObject): string | undefined {
   return nearest(params.additionalProperty, Object.keys(parentSchema?.properties ?? {}))
@@ -95,15 +102,20 @@ function nounOf(schema: AnySchemaObject | undefined): string {
   return nouns[schema?.type ?? ''] ?? 'text'
 }
 
-/** The errors under one union, a list for each of its branches. */
-function branchesOf(union: ErrorObject, errors: readonly ErrorObject[]): ErrorObject[][] {
+/** The errors under one union, a list for each of its branches: they stand right before its own, at the same value. */
+function branchesOf(union: ErrorObject, errors: readonly ErrorObject[], index: number): ErrorObject[][] {
+  const { instancePath: at, schemaPath } = union
+  const isWithin = (error: ErrorObject | undefined): error is ErrorObject =>
+    error !== undefined && (error.instancePath === at || error.instancePath.startsWith(`${at}/`))
+  let from = index
+  while (isWithin(errors[from - 1])) from -= 1
   const branches = new Map<string, ErrorObject[]>()
-  for (const error of errors) {
-    const here =
-      error.instancePath === union.instancePath || error.instancePath.startsWith(`${union.instancePath}/`)
-    if (!here || !error.schemaPath.startsWith(`${union.schemaPath}/`)) continue
-    const branch = error.schemaPath.slice(union.schemaPath.length + 1).split('/', 1)[0] ?? ''
-    branches.set(branch, [...(branches.get(branch) ?? []), error])
+  for (const error of errors.slice(from, index)) {
+    if (!error.schemaPath.startsWith(`${schemaPath}/`)) continue
+    const branch = error.schemaPath.slice(schemaPath.length + 1).split('/', 1)[0] ?? ''
+    const those = branches.get(branch)
+    if (those === undefined) branches.set(branch, [error])
+    else those.push(error)
   }
   return [...branches.values()]
 }

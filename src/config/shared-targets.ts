@@ -5,9 +5,10 @@ export type SameService = (one: string, other: string) => boolean
 
 /** @param origins the targets of each upstream, as `parseTarget` reads them */
 export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): SameService {
+  const named = new Map([...origins].map(([name, targets]) => [name, new Set(targets)]))
   return (one, other) => {
     if (one === other) return true
-    const theirs = origins.get(other)
-    return origins.get(one)?.some(origin => theirs?.includes(origin)) ?? false
+    const theirs = named.get(other)
+    return theirs !== undefined && (origins.get(one)?.some(origin => theirs.has(origin)) ?? false)
   }
 }

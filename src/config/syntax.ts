@@ -1,36 +1,57 @@
 // Says in one sentence what keeps a text from being YAML.
-import { type CST, type Document, Parser, type YAMLParseError, type YAMLWarning } from 'yaml'
+import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError, type YAMLWarning } from 'yaml'
 import type { Fault } from './problem.ts'
 
 /** These spoil one value; of anything else the parser recovers by guessing, and its further errors are echoes. */
 const LOCAL = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
-/** The first error after which nothing that follows can be relied upon, and those that stay where they are. */
+/** The first error after which nothing that follows can be relied upon, and those that stay where they are, in order. */
 export function syntaxFaults(text: string, document: Document): { fatal: Fault | undefined; local: Fault[] } {
   const all: (YAMLParseError | YAMLWarning)[] = [...document.errors, ...document.warnings]
   const fatal = all.find(error => !LOCAL.has(error.code))
-  return { fatal: fatal && faultOf(text, fatal), local: all.map(error => faultOf(text, error)) }
+  const local = all.map(error => faultOf(text, error)).sort((a, b) => a.offset - b.offset)
+  return { fatal: fatal && faultOf(text, fatal), local }
 }
 
-/** Deeper than any configuration; what reads the tokens below recurses, and would exhaust the stack. */
+/** Deeper than any configuration; what composes the tokens below recurses, and would exhaust the stack. */
 export const DEEPEST = 100
 
-/** Where the text nests too deep to be read. Walks the parser's tokens with a list of its own. */
-export function nestingFault(text: string): Fault | undefined {
-  const waiting: { token: CST.Token; depth: number }[] = []
-  const wait = (depth: number, ...tokens: (CST.Token | null | undefined)[]) => {
-    for (const token of tokens) if (token) waiting.push({ token, depth })
+/** @throws Unreadable where the text nests too deep */
+export function parseText(text: string): Document {
+  // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
+  const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
+  let first: Document | undefined
+  for (const document of composer.compose(tokensOf(text), true, text.length)) {
+    first ??= document
+    if (document === first) continue
+    const [from, to] = document.range
+    first.errors.push(new YAMLParseError([from, to], 'MULTIPLE_DOCS', ''))
+    break
   }
-  wait(0, ...new Parser().parse(text))
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { token, depth } = next
-    if (depth > DEEPEST) {
-      return { offset: token.offset, path: '', message: `nests more than ${DEEPEST} levels deep` }
+  return first as Document
+}
+
+/** Nothing of the text can be relied upon, and nothing more is said of it. */
+export class Unreadable extends Error {
+  readonly fault: Fault
+
+  constructor(offset: number, message: string) {
+    super(message)
+    this.fault = { offset, path: '', message }
+  }
+}
+
+/** Ends where the text nests too deep: a million brackets would take a gigabyte. */
+function* tokensOf(text: string): Generator<CST.Token, void> {
+  const parser = new Parser()
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme)
+    // Below the document stands its value, at level 0.
+    if (parser.stack.length > DEEPEST + 2) {
+      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${DEEPEST} levels deep`)
     }
-    if (token.type === 'document') wait(depth, token.value)
-    if ('items' in token) for (const { key, value } of token.items) wait(depth + 1, key, value)
   }
-  return undefined
+  yield* parser.end()
 }
 
 function faultOf(text: string, error: YAMLParseError | YAMLWarning): Fault {

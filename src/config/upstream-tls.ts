@@ -5,6 +5,7 @@ import { faultAt, type Sheet } from './document.ts'
 import { reasonOf } from './interpolate.ts'
 import { pointTo } from './pointer.ts'
 import type { Fault } from './problem.ts'
+import { maxFileBytes, type ReadFile } from './read-file.ts'
 import type { Shape } from './shape.ts'
 
 /** `tls` beside `http:` targets alone would promise what is not kept. */
@@ -17,7 +18,7 @@ export function checkTlsIsUsed(sheet: Sheet, shape: Shape): Fault[] {
 }
 
 /** Reads the files of `tls.ca`. @param readFile throws where it cannot */
-export function checkAuthorities(sheet: Sheet, shape: Shape, readFile: (path: string) => string): Fault[] {
+export function checkAuthorities(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
   return upstreamsWithTls(sheet, shape).flatMap(({ pointer, ca }) => {
     const message = ca === undefined ? undefined : whyNoAuthority(ca, readFile)
     return message === undefined ? [] : [faultAt(sheet, pointTo(pointer, 'ca'), message)]
@@ -39,10 +40,10 @@ function upstreamsWithTls(sheet: Sheet, shape: Shape): WithTls[] {
   })
 }
 
-function whyNoAuthority(path: string, readFile: (path: string) => string): string | undefined {
+function whyNoAuthority(path: string, readFile: ReadFile): string | undefined {
   let text: string
   try {
-    text = readFile(path)
+    text = readFile(path, maxFileBytes)
   } catch (error) {
     return `cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`
   }

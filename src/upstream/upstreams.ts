@@ -1,5 +1,5 @@
 // The services behind, each with its targets.
-import { readFileSync } from 'node:fs'
+import { maxFileBytes, readLimited } from '../config/read-file.ts'
 import type { UpstreamConfig } from '../config/schema.ts'
 import type { Durations } from '../metrics/durations.ts'
 import type { Keep, Kept } from '../shelf.ts'
@@ -71,7 +71,7 @@ export class CertificateAuthorityError extends Error {
 function readAuthority(name: string, { tls }: UpstreamConfig): string | undefined {
   if (tls?.ca === undefined) return undefined
   try {
-    return readFileSync(tls.ca, 'utf8')
+    return readLimited(tls.ca, maxFileBytes, 0)
   } catch (error) {
     throw new CertificateAuthorityError(`upstreams.${name}.tls.ca: cannot read the file ${tls.ca}`, {
       cause: error,

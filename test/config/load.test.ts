@@ -302,6 +302,7 @@ it('reads from disk, relative to nothing but the process, and says of a missing 
       problems: [
         { file: `${file}.not`, line: 1, column: 1, path: '', message: 'cannot be read (no such file)' },
       ],
+      more: 0,
     })
   } finally {
     rmSync(folder, { recursive: true })

@@ -18,7 +18,7 @@ export function load(text: string, env: Env = {}, files: Record<string, string> 
   })
 }
 
-function problemsIn(text: string, env: Env = {}, files: Record<string, string> = {}): Problem[] {
+function problemsIn(text: string, env: Env = {}, files: Record<string, string> = {}): readonly Problem[] {
   const loaded = load(text, env, files)
   return 'problems' in loaded ? loaded.problems : []
 }

@@ -1,0 +1,143 @@
+// What is too large, too deep, without an end or wrong a hundred times: said in a sentence, and in time.
+import { execFileSync, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { runProgram } from '../support/program.ts'
+import { commandLine, emptyFolder } from './peage.ts'
+
+const { peage, write } = commandLine()
+
+const MiB = 1024 * 1024
+const check = (file: string, env: Record<string, string> = {}) => peage(['check', '-c', file], env)
+const refused = (line: string) => ({ exit: 2, stdout: `${line}\n`, stderr: '' })
+
+const withComment = (bytes: number) => {
+  const text = 'limits: { free_daily: 2 }\n#'
+  return text + ' '.repeat(bytes - text.length)
+}
+
+describe('peage check', () => {
+  it('takes a file of 4 MiB, and refuses one of a byte more', async () => {
+    expect(await check(write('full.yaml', withComment(4 * MiB)))).toMatchObject({ exit: 0 })
+    expect(await check(write('fuller.yaml', withComment(4 * MiB + 1)))).toEqual(
+      refused('fuller.yaml:1:1  (file)  cannot be read (larger than 4 MiB)'),
+    )
+  })
+
+  it('takes 64 KiB of what ${file:} names, and refuses a byte more', async () => {
+    const file = write('named.yaml', 'auth: { issuer: "${file:named}" }\n')
+    write('named', 'x'.repeat(64 * 1024))
+    expect(await check(file)).toMatchObject({ exit: 0 })
+    write('named', 'x'.repeat(64 * 1024 + 1))
+    expect(await check(file)).toEqual(
+      refused('named.yaml:1:17  auth.issuer  cannot read the file "named" (larger than 64 KiB)'),
+    )
+  })
+
+  it('refuses what is neither a regular file nor a pipe, at once: a device may have no end', async () => {
+    expect(await check('/dev/zero')).toEqual(
+      refused('/dev/zero:1:1  (file)  cannot be read (neither a regular file nor a pipe)'),
+    )
+    const file = write('zero.yaml', 'auth: { issuer: "${file:/dev/zero}" }\n')
+    expect(await check(file)).toEqual(
+      refused(
+        'zero.yaml:1:17  auth.issuer  cannot read the file "/dev/zero" (neither a regular file nor a pipe)',
+      ),
+    )
+  })
+
+  it('reads a pipe to its end, whenever that comes, and one without an end up to the limit', async () => {
+    const folder = emptyFolder()
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const say = (script: string) => spawn('sh', ['-c', `(${script}) > "$0"`, pipe], { stdio: 'ignore' })
+    say('echo limits:; sleep 0.3; echo "  free_daily: 0"')
+    expect(await runProgram(['check', '-c', pipe], folder)).toMatchObject({
+      code: 2,
+      stdout: `${pipe}:2:15  limits.free_daily  must be at least 1\n`,
+    })
+    say('yes')
+    expect(await runProgram(['check', '-c', pipe], folder)).toMatchObject({
+      code: 2,
+      stdout: `${pipe}:1:1  (file)  cannot be read (larger than 4 MiB)\n`,
+    })
+  })
+
+  it('refuses a short file that ${…} would make larger than a file may be', async () => {
+    const LONG = 'x'.repeat(100_000)
+    const lines = (count: number) => `auth: { issuer: "${'${LONG}'.repeat(count)}" }\n`
+    expect(await check(write('long.yaml', lines(41)), { LONG })).toMatchObject({ exit: 0 })
+    expect(await check(write('longer.yaml', lines(500_000)), { LONG })).toEqual(
+      refused(
+        'longer.yaml:1:17  auth.issuer  needs more text through ${…} than the whole file may have: 4 MiB',
+      ),
+    )
+  })
+
+  it.each(['[', '{a: ', '- ', '? '])(
+    'says of a file that nests %j a million deep that it does',
+    async step => {
+      const text = `routes:\n${step.repeat(1_000_000)}`
+      const { exit, stdout } = await check(write('deep.yaml', text.slice(0, 4 * MiB)))
+      expect(exit).toBe(2)
+      expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}nests more than 100 levels deep\n$/)
+    },
+  )
+
+  it('prints the first hundred faults, and how many there are besides', async () => {
+    const faults = (count: number) => `routes:\n${'  - { path: x }\n'.repeat(count)}`
+    const lines = async (count: number) =>
+      (await check(write('faults.yaml', faults(count)))).stdout.trimEnd().split('\n')
+    expect(await lines(50)).toHaveLength(100)
+    const many = await lines(60)
+    expect(many).toHaveLength(101)
+    expect(many[99]).toMatch(/^faults\.yaml:51:/)
+    expect(many[100]).toBe('… and 20 more')
+  })
+})
+
+/** CPU seconds that a check takes. */
+async function cost(text: string): Promise<number> {
+  const file = write('cost.yaml', text)
+  const before = process.cpuUsage()
+  expect(await check(file)).toMatchObject({ exit: 0 })
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e6
+}
+
+const upstream = `upstreams: { a: { targets: ['http://127.0.0.1:9000'] } }\n`
+const times = (count: number, line: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => line(index)).join('')
+
+describe('what a check costs grows no faster than', () => {
+  it.each<[string, number, (count: number) => string]>([
+    [
+      'the routes',
+      16_000,
+      count =>
+        `${upstream}routes:\n${times(count, i => `- { path: /things-${i}/:id, upstream: a, auth: none }\n`)}`,
+    ],
+    [
+      'the hosts of one path',
+      16_000,
+      count =>
+        `${upstream}routes:\n${times(count, i => `- { path: /, upstream: a, auth: none, hosts: [h${i}.test] }\n`)}`,
+    ],
+    [
+      'the cases',
+      16_000,
+      count => `tests:\n${times(count, i => `- { request: GET /${i}, expect: { status: 404 } }\n`)}`,
+    ],
+    [
+      'the aliases',
+      8_000,
+      count =>
+        `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
+    ],
+  ])('%s', async (_, count, text) => {
+    // Four times as much: 4 times the cost where it is linear, 16 times where every pair is looked at.
+    await cost(text(count / 4))
+    const some = await cost(text(count / 4))
+    expect((await cost(text(count))) / some).toBeLessThan(9)
+  })
+})
