@@ -78,13 +78,12 @@ export function openCertificates(files: CertificatePair, { clock, logger }: Part
 }
 
 function read(files: CertificatePair): CertificatePair | { fault: string } {
-  const pair = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
-  if (Array.isArray(pair)) return { fault: pair.map(said).join('; ') }
-  const faults = faultsOfPair(pair)
-  if (faults.length === 0) return pair
-  return {
-    fault: faults.map(({ half, message }) => said({ half, message: `${files[half]} ${message}` })).join('; '),
-  }
+  const { pair, faults } = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
+  const wrong = [
+    ...faults.map(said),
+    ...faultsOfPair(pair).map(({ half, message }) => said({ half, message: `${files[half]} ${message}` })),
+  ]
+  return wrong.length === 0 ? (pair as CertificatePair) : { fault: wrong.join('; ') }
 }
 
 function said({ half, message }: { half: string; message: string }): string {

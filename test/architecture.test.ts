@@ -50,7 +50,7 @@ const sees: Record<string, readonly string[]> = {
   wire: ['refusals'],
   refusals: ['backing'],
   backing: ['clock', 'config'],
-  identity: ['accounts', 'backing', 'clock', 'refusals'],
+  identity: ['accounts', 'backing', 'clock', 'config', 'refusals'],
   accounts: ['backing', 'clock', 'identity', 'refusals'],
   usage: ['backing', 'clock'],
   webhooks: ['accounts', 'backing', 'clock', 'identity', 'refusals'],

@@ -18,17 +18,16 @@ export function withConfiguration(command: Command): Command {
 }
 
 /**
- * Loads the configuration, or prints every problem on its own line.
- * @param toServe whether a gateway is to be started with it: its certificate is then checked too
+ * Loads the configuration for a command that serves nobody, or prints every problem on its own line.
  * @throws CommanderError with exit code 2 where there are problems
  */
-export function readConfiguration(io: Io, file: string, problems: Writable, toServe = false): Config {
-  return readLoaded(io, file, problems, toServe).config
+export function readConfiguration(io: Io, file: string, problems: Writable): Config {
+  return readLoaded(io, file, problems).config
 }
 
 /** The same with its cases. @throws CommanderError as `readConfiguration` */
-export function readLoaded(io: Io, file: string, problems: Writable, toServe = false): Loaded {
-  return orProblems(loadConfig({ file, env: io.env, readFile: reading(io), toServe }), problems)
+export function readLoaded(io: Io, file: string, problems: Writable): Loaded {
+  return orProblems(loadConfig({ file, env: io.env, readFile: reading(io) }), problems)
 }
 
 /** The file to be served with, for as long as the gateway runs. */
@@ -39,10 +38,17 @@ export function configurationFile(io: Io, file: string): ConfigurationFile {
   )
 }
 
-/** @throws CommanderError with exit code 2 where there are problems, which are printed */
-export function orProblems<T extends object>(read: T | Problems, output: Writable): T {
-  if (!('problems' in read)) return read
-  for (const line of linesOf(read)) output.write(`${line}\n`)
+/**
+ * @param besides what else stands against it, a line each, and is to be seen at the same time
+ * @throws CommanderError with exit code 2 where there are problems, which are printed
+ */
+export function orProblems<T extends object>(
+  read: T | Problems,
+  output: Writable,
+  besides: readonly string[] = [],
+): T {
+  if (!('problems' in read) && besides.length === 0) return read
+  for (const line of [...('problems' in read ? linesOf(read) : []), ...besides]) output.write(`${line}\n`)
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
 }
 

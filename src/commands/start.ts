@@ -1,17 +1,17 @@
 // `peage start`: runs a gateway until a signal ends it.
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
 import { packageFacts } from '../package-facts.ts'
 import { startServer } from '../server.ts'
 import { openLog } from '../standard-log.ts'
 import { openTracing } from '../tracing/open.ts'
-import { type TracingSettings, TracingSettingsError, tracingSettings } from '../tracing/settings.ts'
 import {
   type ConfigurationOption,
   configurationFile,
   orProblems,
   withConfiguration,
 } from './configuration.ts'
+import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 import { firstSignal } from './signal.ts'
 
@@ -26,8 +26,8 @@ export function startCommand(io: Io): Command {
       let isAsked = false
       process.on('SIGHUP', () => reload())
       const file = configurationFile(io, name)
-      const { config } = orProblems(file.load(), io.stderr)
-      const traces = readTracing(io)
+      const { traces, problems } = readTracing(io.env)
+      const { config } = orProblems(file.load(), io.stderr, problems)
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
       for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
       // Workers have spans of their own.
@@ -59,15 +59,4 @@ export function startCommand(io: Io): Command {
       // Nothing should be left that keeps the process up; if something is, it does not.
       setTimeout(() => process.exit(0), 100).unref()
     })
-}
-
-/** @throws CommanderError with exit code 2 where the environment asks for what is not there, which is printed */
-function readTracing({ env, stderr }: Io): TracingSettings | undefined {
-  try {
-    return tracingSettings(env)
-  } catch (error) {
-    if (!(error instanceof TracingSettingsError)) throw error
-    for (const problem of error.problems) stderr.write(`${problem}\n`)
-    throw new CommanderError(2, 'peage.environment', error.message)
-  }
 }

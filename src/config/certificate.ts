@@ -20,36 +20,43 @@ export interface CertificateFault {
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
 export function checkCertificate(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
-  const { server } = sheet.value as { server?: { tls?: CertificatePair } }
-  if (!shape.sound('/server') || server?.tls === undefined) return []
-  const read = readPair(server.tls, readFile)
-  const faults = Array.isArray(read) ? read : faultsOfPair(read)
-  return faults.map(({ half, message }) => faultAt(sheet, `/server/tls/${half}`, message))
+  const { server } = sheet.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
+  const named = (half: Half) => {
+    const file = server?.tls?.[half]
+    return typeof file === 'string' && shape.sound(`/server/tls/${half}`) ? { [half]: file } : {}
+  }
+  const { pair, faults } = readPair({ ...named('cert'), ...named('key') }, readFile)
+  return [...faults, ...faultsOfPair(pair)].map(({ half, message }) =>
+    faultAt(sheet, `/server/tls/${half}`, message),
+  )
 }
 
-/** Reads both files. @returns their texts, or why they cannot be read */
-export function readPair(files: CertificatePair, readFile: ReadFile): CertificatePair | CertificateFault[] {
+/** Reads the files that are named. @returns the texts of those that can be read, and why the others cannot */
+export function readPair(
+  files: Partial<CertificatePair>,
+  readFile: ReadFile,
+): { pair: Partial<CertificatePair>; faults: CertificateFault[] } {
+  const pair: Partial<Record<Half, string>> = {}
   const faults: CertificateFault[] = []
-  const read = (half: Half): string => {
+  for (const [half, file] of Object.entries(files) as [Half, string][]) {
     try {
-      return readFile(files[half], maxFileBytes)
+      pair[half] = readFile(file, maxFileBytes)
     } catch (error) {
-      const message = `cannot read the file ${JSON.stringify(files[half])} (${reasonOf(error)})`
-      faults.push({ half, message })
-      return ''
+      faults.push({ half, message: `cannot read the file ${JSON.stringify(file)} (${reasonOf(error)})` })
     }
   }
-  const pair = { cert: read('cert'), key: read('key') }
-  return faults.length > 0 ? faults : pair
+  return { pair, faults }
 }
 
-/** What keeps two files from being served with; nothing where they parse and belong together. */
-export function faultsOfPair({ cert, key }: CertificatePair): CertificateFault[] {
-  const certificate = attempt(() => new X509Certificate(cert))
-  const privateKey = attempt(() => createPrivateKey(key))
+/** What keeps the texts from being served with; nothing where they parse and belong together. */
+export function faultsOfPair({ cert, key }: Partial<CertificatePair>): CertificateFault[] {
+  const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
+  const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
   const faults: CertificateFault[] = []
-  if (certificate === undefined) faults.push({ half: 'cert', message: 'holds no certificate in PEM' })
-  if (privateKey === undefined) faults.push({ half: 'key', message: whyNoKey(key) })
+  if (cert !== undefined && certificate === undefined) {
+    faults.push({ half: 'cert', message: 'holds no certificate in PEM' })
+  }
+  if (key !== undefined && privateKey === undefined) faults.push({ half: 'key', message: whyNoKey(key) })
   if (certificate === undefined || privateKey === undefined) return faults
   if (!belongs(certificate, privateKey)) {
     return [{ half: 'key', message: 'is not the key of the certificate in server.tls.cert' }]

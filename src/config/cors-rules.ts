@@ -13,10 +13,10 @@ export function checkCors(sheet: Sheet, shape: Shape): Fault[] {
   }
   return holders.flatMap(([holder, pointer]) => {
     const at = pointTo(pointer, 'cors')
-    const { cors } = (holder ?? {}) as { cors?: { origins: string[]; credentials: boolean } }
-    if (!cors || !shape.sound(pointTo(at, 'origins')) || !shape.sound(pointTo(at, 'credentials'))) return []
+    const { cors } = (holder ?? {}) as { cors?: { origins?: unknown; credentials?: unknown } | null }
+    if (cors?.credentials !== true || !shape.sound(pointTo(at, 'credentials'))) return []
     // Any page of the web could then act, and read, as whoever is signed in there.
-    if (!cors.credentials || !cors.origins?.includes(everyOrigin)) return []
+    if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
     const message = 'cannot go with every origin (*): name the origins that may send credentials'
     return [faultAt(sheet, pointTo(at, 'credentials'), message)]
   })

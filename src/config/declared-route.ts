@@ -1,5 +1,6 @@
 // The routes of a file as the rules see them: of each route the keys that are sound, whatever the others are.
 import { parseHost } from './addresses.ts'
+import { isSection } from './declared-upstreams.ts'
 import type { Sheet } from './document.ts'
 import { type PathPattern, parsePathPattern } from './path-pattern.ts'
 import { pointTo } from './pointer.ts'
@@ -12,13 +13,17 @@ export interface DeclaredRoute {
   /** `routes[0]` */
   readonly label: string
   readonly keys: Partial<WrittenRoute>
+  /** All that stands in the file, of any shape. */
+  readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** As requests are compared with; empty for every host. */
+  /** As requests are compared with, those that are sound; empty for every host. */
   readonly hosts: readonly string[] | undefined
-  /** With HEAD where GET is; `all` where none is declared. */
+  /** Those that are sound, with HEAD where GET is; `all` where none is declared. */
   readonly methods: readonly string[] | 'all' | undefined
   /** Upstream and guards are all as they were meant. */
   readonly guardsKnown: boolean
+  /** Nothing is wrong there or further in. */
+  sound(steps: readonly (string | number)[]): boolean
   /** A fault at the value of one key. */
   fault(key: keyof WrittenRoute, message: string): Fault
   /** A fault further in: at the key itself of a mapping, at the item of a list. */
@@ -29,7 +34,7 @@ export function declaredRoutes(sheet: Sheet, shape: Shape): DeclaredRoute[] {
   const { routes } = sheet.value as { routes?: unknown }
   if (!Array.isArray(routes)) return []
   return routes.flatMap((route, index) =>
-    typeof route === 'object' && route !== null && !Array.isArray(route)
+    isSection(route)
       ? [declaredRoute(sheet, shape, route, pointTo('/routes', index), `routes[${index}]`)]
       : [],
   )
@@ -38,21 +43,31 @@ export function declaredRoutes(sheet: Sheet, shape: Shape): DeclaredRoute[] {
 function declaredRoute(
   sheet: Sheet,
   shape: Shape,
-  written: object,
+  written: Readonly<Record<string, unknown>>,
   pointer: string,
   label: string,
 ): DeclaredRoute {
-  const sound = (key: keyof WrittenRoute) => shape.sound(pointTo(pointer, key))
+  const sound = (steps: readonly (string | number)[]) => shape.sound(steps.reduce<string>(pointTo, pointer))
   const keys: Partial<WrittenRoute> = Object.fromEntries(
-    Object.entries(written).filter(([key]) => sound(key as keyof WrittenRoute)),
+    Object.entries(written).filter(([key]) => sound([key])),
   )
+  const soundItems = (key: 'hosts' | 'methods') => {
+    if (sound([key])) return keys[key]
+    const list: unknown[] = Array.isArray(written[key]) ? written[key] : []
+    const items = list.filter((item): item is string => typeof item === 'string')
+    const known = items.filter(item => sound([key, list.indexOf(item)]))
+    return known.length > 0 ? known : undefined
+  }
+  const methods = soundItems('methods')
   return {
     label,
     keys,
+    written,
     pattern: keys.path === undefined ? undefined : parsePathPattern(keys.path),
-    hosts: keys.hosts?.map(parseHost),
-    methods: sound('methods') ? methodsOf(keys) : undefined,
-    guardsKnown: (['upstream', 'auth', 'plans', 'free_daily'] as const).every(sound),
+    hosts: soundItems('hosts')?.map(parseHost),
+    methods: methods === undefined ? (sound(['methods']) ? 'all' : undefined) : withHead(methods),
+    guardsKnown: (['upstream', 'auth', 'plans', 'free_daily'] as const).every(key => sound([key])),
+    sound,
     fault: (key, message) => ({
       offset: sheet.places.get(pointTo(pointer, key))?.value ?? 0,
       path: `${label}.${key}`,
@@ -66,7 +81,6 @@ function declaredRoute(
 }
 
 /** GET covers HEAD (CONTRACT §2). */
-function methodsOf({ methods }: Partial<WrittenRoute>): readonly string[] | 'all' {
-  if (methods === undefined) return 'all'
+function withHead(methods: readonly string[]): readonly string[] {
   return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }

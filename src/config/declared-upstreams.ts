@@ -20,6 +20,7 @@ export function declaredUpstreams(sheet: Sheet): DeclaredUpstream[] | undefined 
   }))
 }
 
-function isSection(value: unknown): value is Record<string, unknown> {
+/** A mapping of keys, whatever they are. */
+export function isSection(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

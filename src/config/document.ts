@@ -69,9 +69,9 @@ const MOST_VALUES = 500_000
 export function readDocument(text: string, interpolate: Interpolate): Sheet | Fault[] {
   try {
     const document = parseText(text)
-    const syntax = syntaxFaults(text, document)
-    if (syntax.fatal !== undefined) return [syntax.fatal]
-    return new Reader(document, interpolate, syntax.local).read()
+    const { fatal, local } = syntaxFaults(text, document)
+    if (fatal !== undefined) return [...local.filter(({ offset }) => offset < fatal.offset), fatal]
+    return new Reader(document, interpolate, local).read()
   } catch (error) {
     if (error instanceof Unreadable) return [error.fault]
     throw error

@@ -1,32 +1,47 @@
 // What `routes[].headers` may set and remove: nothing that the gateway says itself, and nothing that frames a message.
 import type { DeclaredRoute } from './declared-route.ts'
+import { isSection } from './declared-upstreams.ts'
 import { canonicalName, identityNames, isHopByHop } from './field-names.ts'
 import type { Fault } from './problem.ts'
 
 type Direction = 'request' | 'response'
 
+/** Of the fields that are sound, whatever the others are. */
 export function checkFields(route: DeclaredRoute): Fault[] {
-  const { headers } = route.keys
-  if (headers === undefined) return []
+  const { headers } = route.written
+  if (!isSection(headers)) return []
   return (['request', 'response'] as const).flatMap(direction => {
-    const { set, remove } = headers[direction]
-    const taken = new Set<string>()
+    const changes = headers[direction]
+    if (!isSection(changes)) return []
     return [
-      ...Object.entries(set).flatMap(([name, value]) => {
-        const canonical = canonicalName(name)
-        const wrong =
-          faultOfName(direction, name) ??
-          (direction === 'request' ? faultOfHost(name, value) : undefined) ??
-          faultOfValue(value) ??
-          (taken.has(canonical) ? 'is set twice, in two spellings' : undefined)
-        taken.add(canonical)
-        return wrong === undefined ? [] : [route.faultWithin(['headers', direction, 'set', name], wrong)]
-      }),
-      ...remove.flatMap((name, index) => {
-        const wrong = faultOfName(direction, name) ?? (isHost(direction, name) ? notRemoved : undefined)
-        return wrong === undefined ? [] : [route.faultWithin(['headers', direction, 'remove', index], wrong)]
-      }),
+      ...(isSection(changes.set) ? checkSet(route, direction, changes.set) : []),
+      ...(Array.isArray(changes.remove) ? checkRemove(route, direction, changes.remove) : []),
     ]
+  })
+}
+
+function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string, unknown>): Fault[] {
+  const taken = new Set<string>()
+  return Object.entries(set).flatMap(([name, value]) => {
+    const steps = ['headers', direction, 'set', name]
+    const canonical = canonicalName(name)
+    const wrong = [
+      faultOfName(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
+      typeof value === 'string' && route.sound(steps)
+        ? ((isHost(direction, name) ? faultOfHost(value) : undefined) ?? faultOfValue(value))
+        : undefined,
+    ]
+    taken.add(canonical)
+    return wrong.flatMap(message => (message === undefined ? [] : [route.faultWithin(steps, message)]))
+  })
+}
+
+function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonly unknown[]): Fault[] {
+  return remove.flatMap((name, index) => {
+    const steps = ['headers', direction, 'remove', index]
+    if (typeof name !== 'string' || !route.sound(steps)) return []
+    const wrong = faultOfName(direction, name) ?? (isHost(direction, name) ? notRemoved : undefined)
+    return wrong === undefined ? [] : [route.faultWithin(steps, wrong)]
   })
 }
 
@@ -42,8 +57,7 @@ function faultOfName(direction: Direction, name: string): string | undefined {
   return said.has(canonical) ? 'is the gateway’s own to set' : undefined
 }
 
-function faultOfHost(name: string, value: string): string | undefined {
-  if (!isHost('request', name)) return undefined
+function faultOfHost(value: string): string | undefined {
   return host.test(value) ? undefined : 'must be a host name, with a port where it needs one'
 }
 

@@ -10,10 +10,9 @@ interface Written {
 
 /** Else everything new would be stored unencrypted by a file that was meant to change the secret. */
 export function checkKeySecrets(sheet: Sheet, shape: Shape): Fault[] {
-  const { auth } = sheet.value as { auth?: Written }
-  const { key_secret: secret, key_secret_old: old = '' } = auth ?? {}
-  if (old === '' || secret !== '' || !shape.sound('/auth')) return []
-  return [
-    faultAt(sheet, '/auth/key_secret_old', 'only reads: set auth.key_secret, which encrypts, beside it'),
-  ]
+  const { auth } = sheet.value as { auth?: Written | null }
+  const pointer = '/auth/key_secret_old'
+  if (!auth?.key_secret_old || auth.key_secret !== '') return []
+  if (!shape.sound('/auth/key_secret') || !shape.sound(pointer)) return []
+  return [faultAt(sheet, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
 }

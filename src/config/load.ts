@@ -3,8 +3,10 @@ import { availableParallelism } from 'node:os'
 import { DecodeUnsafe } from 'typebox/value'
 import { type PlacedCase, placeCases } from './cases.ts'
 import { checkCertificate } from './certificate.ts'
+import { checkDatabaseFiles } from './database-files.ts'
 import { nameRoutes } from './default-names.ts'
 import { positionsOf } from './document.ts'
+import { checkKeyFiles } from './key-files.ts'
 import type { Position } from './position.ts'
 import { type Problems, problemsOf } from './problem.ts'
 import { readLimited } from './read-file.ts'
@@ -17,7 +19,7 @@ import { checkAuthorities } from './upstream-tls.ts'
 export interface ConfigSource extends Source {
   /** What `server.workers: auto` is, and `auth.hashing.concurrency` where the file does not say. */
   readonly cores?: number
-  /** Also checks the files that the listener would be started with; whoever only uses the stores need not see them. */
+  /** Also checks the files that a gateway would be started with; whoever only uses the stores need not see them. */
   readonly toServe?: boolean
 }
 
@@ -38,7 +40,7 @@ export function loadConfig(source: ConfigSource): Loaded | Problems {
   const shape = checkShape(sheet)
   const faults = [...sheet.faults, ...shape.faults, ...checkRules(sheet, shape)]
   if (source.toServe) {
-    faults.push(...checkCertificate(sheet, shape, readFile), ...checkAuthorities(sheet, shape, readFile))
+    faults.push(...filesToServeWith.flatMap(check => check(sheet, shape, readFile)))
   }
   if (faults.length > 0) return problemsOf(file, text, faults)
   const config = complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores)
@@ -50,6 +52,9 @@ export function loadConfig(source: ConfigSource): Loaded | Problems {
 }
 
 const checkShape = shapeChecker(schema)
+
+/** All that a gateway reads before it listens. */
+const filesToServeWith = [checkCertificate, checkAuthorities, checkKeyFiles, checkDatabaseFiles]
 
 /** Unless UV_THREADPOOL_SIZE says otherwise; whoever sets that sets `hashing.concurrency` too. */
 const LIBUV_THREADS = 4

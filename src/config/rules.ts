@@ -7,6 +7,7 @@ import { type DeclaredUpstream, declaredUpstreams } from './declared-upstreams.t
 import type { Sheet } from './document.ts'
 import { checkFields } from './field-rules.ts'
 import { checkKeySecrets } from './key-secret-rules.ts'
+import { checkListeners } from './listener-rules.ts'
 import { nearest } from './nearest.ts'
 import { checkOpenPaths } from './open-paths.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
@@ -43,6 +44,7 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
     ...checkWorkers(sheet, shape),
     ...checkOperators(sheet, shape),
     ...checkKeySecrets(sheet, shape),
+    ...checkListeners(sheet, shape),
   ]
 }
 

@@ -30,7 +30,9 @@ export function shapeChecker(schema: AnySchemaObject): CheckShape {
 }
 
 function shapeOf(sheet: Sheet, errors: readonly ErrorObject[]): Shape {
-  const meant = new Set(errors.map(meantKey).filter(pointer => pointer !== undefined))
+  // What stands under its right name too is not what was misspelt.
+  const isMeant = (pointer: string | undefined) => pointer !== undefined && !sheet.places.has(pointer)
+  const meant = new Set(errors.map(meantKey).filter(isMeant) as string[])
   const unsound = new Set<string>()
   for (const pointer of [...sheet.unknown, ...meant]) markUpwards(unsound, pointer)
   const faults: Fault[] = []

@@ -10,34 +10,37 @@ import type { Shape } from './shape.ts'
 
 /** `tls` beside `http:` targets alone would promise what is not kept. */
 export function checkTlsIsUsed(sheet: Sheet, shape: Shape): Fault[] {
-  return upstreamsWithTls(sheet, shape).flatMap(({ pointer, targets }) =>
+  return upstreamsWithTls(sheet).flatMap(({ pointer, targets }) =>
+    !Array.isArray(targets) ||
+    !shape.sound(pointTo(pointer, 'targets')) ||
     targets.some(target => /^https:/i.test(target))
       ? []
-      : [faultAt(sheet, pointer, 'is for https targets, of which there is none here')],
+      : [faultAt(sheet, pointTo(pointer, 'tls'), 'is for https targets, of which there is none here')],
   )
 }
 
 /** Reads the files of `tls.ca`. @param readFile throws where it cannot */
 export function checkAuthorities(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
-  return upstreamsWithTls(sheet, shape).flatMap(({ pointer, ca }) => {
-    const message = ca === undefined ? undefined : whyNoAuthority(ca, readFile)
-    return message === undefined ? [] : [faultAt(sheet, pointTo(pointer, 'ca'), message)]
+  return upstreamsWithTls(sheet).flatMap(({ pointer, ca }) => {
+    const at = pointTo(pointTo(pointer, 'tls'), 'ca')
+    if (typeof ca !== 'string' || !shape.sound(at)) return []
+    const message = whyNoAuthority(ca, readFile)
+    return message === undefined ? [] : [faultAt(sheet, at, message)]
   })
 }
 
 interface WithTls {
-  /** Of `tls`. */
+  /** Of the upstream. */
   pointer: string
-  targets: readonly string[]
-  ca: string | undefined
+  /** Of any shape, as is `ca`. */
+  targets: unknown
+  ca: unknown
 }
 
-function upstreamsWithTls(sheet: Sheet, shape: Shape): WithTls[] {
-  return (declaredUpstreams(sheet) ?? []).flatMap(({ pointer, keys }) => {
-    if (!shape.sound(pointer)) return []
-    const { targets, tls } = keys as { targets: string[]; tls?: { ca?: string } }
-    return tls === undefined ? [] : [{ pointer: pointTo(pointer, 'tls'), targets, ca: tls.ca }]
-  })
+function upstreamsWithTls(sheet: Sheet): WithTls[] {
+  return (declaredUpstreams(sheet) ?? []).flatMap(({ pointer, keys: { targets, tls } }) =>
+    typeof tls === 'object' && tls !== null ? [{ pointer, targets, ca: (tls as { ca?: unknown }).ca }] : [],
+  )
 }
 
 function whyNoAuthority(path: string, readFile: ReadFile): string | undefined {

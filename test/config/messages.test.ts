@@ -33,6 +33,14 @@ describe('YAML that cannot be read', () => {
     expect(linesOf(text)).toEqual([line])
   })
 
+  it('in one value is told beside what cannot be read after it', () => {
+    expect(linesOf('auth:\n  issuer: @x\n  audience: "\\q"\nlimits: a: b\nx: @y')).toEqual([
+      '2:11  (file)  is not valid YAML: plain value cannot start with reserved character @',
+      '3:14  (file)  is not valid YAML: unknown escape after \\ (in single quotes \\ is an ordinary character)',
+      '4:9  (file)  is not valid YAML: nested mappings are not allowed in compact mappings',
+    ])
+  })
+
   it('in one value does not hide what is wrong elsewhere', () => {
     const text = 'auth:\n  issuer: @x\n  audience: "\\q"\nlimits: !big { free_daily: 0 }\n---\nx: 1'
     expect(linesOf(text)).toEqual([

@@ -36,13 +36,26 @@ describe('a private JWK', () => {
   it('keeps the kid that it has, and is published without any private member', async () => {
     for (const jwk of [ecJwk, edJwk, rsaJwk]) {
       const { kid, publicJwk } = await readPrivateJwk(
-        JSON.stringify({ ...jwk, kid: 'mine', use: 'sig', key_ops: ['sign'], ext: true, secret: 'x' }),
+        JSON.stringify({
+          ...jwk,
+          kid: 'mine',
+          use: 'sig',
+          key_ops: ['sign', 'verify'],
+          ext: true,
+          secret: 'x',
+        }),
       )
       expect(kid).toBe('mine')
       expect(publicJwk).toMatchObject({ kid: 'mine', use: 'sig' })
       for (const member of [...privateMembers, 'secret', 'key_ops', 'ext'])
         expect(publicJwk).not.toHaveProperty(member)
     }
+  })
+
+  it('may have a public exponent larger than 65537', async () => {
+    const larger = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 65_539 })
+    const jwk = larger.privateKey.export({ format: 'jwk' })
+    expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
   it('that was generated can be read', async () => {
@@ -52,6 +65,12 @@ describe('a private JWK', () => {
     }
   })
 
+  const exponent = /public exponent \(e\) that is not an odd number of 65537 or more/
+  const rsaOfThree = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 }).privateKey.export(
+    {
+      format: 'jwk',
+    },
+  )
   const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'jwk' })
   it.each([
@@ -66,8 +85,15 @@ describe('a private JWK', () => {
     [weak, /too weak: 1024 bits where 2048/],
     [{ ...ecJwk, alg: 'HS256' }, /alg "HS256" where a key of its type signs ES256/],
     [{ ...rsaJwk, alg: 'PS256' }, /alg "PS256"/],
-    [{ ...ecJwk, use: 'enc' }, /not for signing/],
-    [{ ...ecJwk, d: otherEcJwk.d }, /cannot be read as a private key/],
+    [{ ...ecJwk, use: 'enc' }, /not for signing \(its use/],
+    [{ ...ecJwk, key_ops: ['verify'] }, /not for signing \(its key_ops/],
+    [{ ...edJwk, key_ops: [] }, /not for signing \(its key_ops/],
+    [{ ...rsaJwk, key_ops: 'sign' }, /not for signing \(its key_ops/],
+    [{ ...rsaJwk, e: 'AQ', d: 'AQ', dp: 'AQ', dq: 'AQ' }, exponent],
+    [{ ...rsaJwk, e: 'Aw' }, exponent],
+    [{ ...rsaJwk, e: 'AQAA' }, exponent],
+    [rsaOfThree, exponent],
+    [{ ...ecJwk, d: otherEcJwk.d }, /do not belong together/],
     [{ ...ecJwk, x: undefined }, /cannot be read as a private key/],
     [{ ...edJwk, d: otherEdJwk.d }, /cannot be read|do not belong together/],
     [{ ...ecJwk, kid: 7 }, /kid/],
