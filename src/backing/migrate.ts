@@ -23,12 +23,21 @@ export async function runMigrations(
   log: MigrationLog = () => {},
   dir = MIGRATIONS,
 ): Promise<string[]> {
+  let failure: unknown
+  // The runner makes one text of the driver's error and its stack, without the code: what stands here tells more.
+  const remembering: MigrationClient = {
+    query: (sql, values) =>
+      client.query(sql, values).catch(error => {
+        failure ??= error
+        throw error
+      }),
+  }
   try {
     // Loaded when it is needed, which a worker never does: with all that it needs it takes a tenth of a start.
     const { runner } = await import('node-pg-migrate')
     const applied = await runner({
       // The runner asks for pg's whole client and uses this one method of it.
-      dbClient: client as never,
+      dbClient: remembering as never,
       dir,
       direction: 'up',
       migrationsTable: 'peage_migrations',
@@ -39,6 +48,6 @@ export async function runMigrations(
     for (const { name } of applied) log('info', `migration ${name} applied`)
     return applied.map(({ name }) => name)
   } catch (error) {
-    throw storageError(error)
+    throw storageError(failure ?? error)
   }
 }

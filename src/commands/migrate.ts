@@ -1,10 +1,12 @@
 // `peage migrate`: brings the database up to date and stops; safe when many replicas run it at once.
 import { Command } from 'commander'
-import { openBacking } from '../backing/open.ts'
+import type { Logger } from 'pino'
+import { type BackingConfig, openBacking } from '../backing/open.ts'
 import { systemClock } from '../clock.ts'
 import { createLogger } from '../log.ts'
 import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
+import { inPlainWords } from './store-failure.ts'
 
 export function migrateCommand(io: Io): Command {
   return withConfiguration(new Command('migrate'))
@@ -14,13 +16,19 @@ export function migrateCommand(io: Io): Command {
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
       const stores = { storage: { ...storage, redis: null } }
-      const backing = await openBacking(stores, { logger, clock: systemClock })
-      try {
-        const applied = await backing.migrate()
-        const report = applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`
-        io.stdout.write(`${report}\n`)
-      } finally {
-        await backing.close()
-      }
+      const applied = await migrateStores(stores, logger).catch(error => {
+        throw inPlainWords(error, storage, file)
+      })
+      io.stdout.write(`${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}\n`)
     })
+}
+
+/** @returns the names of what was applied */
+async function migrateStores(stores: BackingConfig, logger: Logger): Promise<string[]> {
+  const backing = await openBacking(stores, { logger, clock: systemClock })
+  try {
+    return await backing.migrate()
+  } finally {
+    await backing.close()
+  }
 }

@@ -14,6 +14,7 @@ import {
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 import { firstSignal } from './signal.ts'
+import { inPlainWords } from './store-failure.ts'
 
 export function startCommand(io: Io): Command {
   return withConfiguration(new Command('start'))
@@ -39,7 +40,11 @@ export function startCommand(io: Io): Command {
       io.stderr.on('error', () => {})
       const onRefused = (lines: readonly string[]) => io.stderr.write(lines.map(line => `${line}\n`).join(''))
       const reloaded = { file, onRefused }
-      const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded })
+      const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded }).catch(
+        error => {
+          throw inPlainWords(error, config.storage, name)
+        },
+      )
       reload = () => void server.reload()
       if (isAsked) reload()
       const { address, adminAddress } = server

@@ -1,0 +1,116 @@
+// What the program says where the database that its configuration names cannot be used.
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { runProgram } from '../support/program.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary } from '../support/services.ts'
+import { emptyFolder } from './peage.ts'
+import { writeConfiguration } from './users-setup.ts'
+
+describeWithPostgresBinary('a database that cannot be used', () => {
+  const cwd = emptyFolder()
+  const silent = createServer(() => {})
+  let postgres: Server
+  beforeAll(async () => {
+    postgres = await startPostgres(inject('postgresBin'))
+    const client = new Client(postgres.url)
+    await client.connect()
+    // What Postgres 15 and newer give a user who owns nothing: no right to create.
+    await client.query('create role guest login; revoke create on schema public from public')
+    await client.end()
+    await once(silent.listen(0, '127.0.0.1'), 'listening')
+  })
+  afterAll(async () => {
+    silent.close()
+    await postgres?.stop()
+  })
+
+  interface Case {
+    is: string
+    user: string
+    at(): string
+    reason: string
+    advice: string
+  }
+  const here = () => `127.0.0.1:${postgres.port}`
+  const isUp = 'check that it is up, and that storage.postgres in gateway.yaml is right'
+  const cases: Case[] = [
+    {
+      is: 'away',
+      user: 'peage',
+      at: () => '127.0.0.1:1/x',
+      reason: 'connect ECONNREFUSED 127\\.0\\.0\\.1:1',
+      advice: isUp,
+    },
+    {
+      is: 'silent',
+      user: 'peage',
+      at: () => `127.0.0.1:${(silent.address() as AddressInfo).port}/x`,
+      reason: 'timeout expired',
+      advice: isUp,
+    },
+    {
+      is: 'on a host without an address',
+      user: 'peage',
+      at: () => 'db.invalid:5432/x',
+      reason: 'getaddrinfo (ENOTFOUND|EAI_AGAIN) db\\.invalid',
+      advice: 'check the host in storage.postgres in gateway.yaml, and the name service of this machine',
+    },
+    {
+      is: 'without that user',
+      user: 'peage',
+      at: () => `${here()}/postgres`,
+      reason: 'role "peage" does not exist \\(28000\\)',
+      advice: 'check the user, the password and sslmode of storage.postgres in gateway.yaml, and pg_hba.conf',
+    },
+    {
+      is: 'not made yet',
+      user: 'postgres',
+      at: () => `${here()}/away`,
+      reason: 'database "away" does not exist \\(3D000\\)',
+      advice: 'create that database, or check its name in storage.postgres in gateway.yaml',
+    },
+    {
+      is: 'without TLS',
+      user: 'postgres',
+      at: () => `${here()}/postgres?sslmode=verify-full`,
+      reason: 'The server does not support SSL connections',
+      advice:
+        "check sslmode and sslrootcert of storage.postgres in gateway.yaml, and the server's certificate",
+    },
+    {
+      is: 'closed to what the user would create',
+      user: 'guest',
+      at: () => `${here()}/postgres`,
+      reason: 'permission denied for schema public \\(42501\\)',
+      advice: 'give the user of storage.postgres in gateway.yaml the database, or the rights to create in it',
+    },
+  ]
+
+  it.each(cases)(
+    'that is $is: start and migrate say where, why and what to look at, without the password, and exit 1',
+    async ({ user, at, reason, advice }) => {
+      writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
+      const place = at().replace(/\?.*/, '')
+      for (const command of ['start', 'migrate']) {
+        const { code, stderr } = await runProgram([command], cwd)
+        // `migrate` logs the statement first.
+        const said = stderr.trimEnd().split('\n').at(-1)
+        expect([code, said]).toEqual([
+          1,
+          expect.stringMatching(`^error: the database failed \\(${place}: ${reason}\\): ${advice}$`),
+        ])
+        expect(stderr).not.toContain('s3cret')
+      }
+    },
+  )
+
+  it('is named without what stands before an @, also where a password was not encoded', async () => {
+    writeConfiguration(cwd, { postgres: 'postgres://peage:1/s3cret@127.0.0.1:1/x' })
+    const { code, stderr } = await runProgram(['start'], cwd)
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: the database failed \(peage:1: /)])
+    expect(stderr).not.toContain('s3cret')
+  })
+})
