@@ -1,8 +1,8 @@
-// One line a request: which route, who, what was decided, how long it took. Nothing that a client could call a secret.
+// One line a request: which route, which user, what was decided, how long it took. Nothing that a client could call a secret.
 import type { Logger } from 'pino'
 import type { Config } from './config/schema.ts'
 import { lineWriter } from './log.ts'
-import { outcomeOf } from './passage.ts'
+import { outcomeOf, type Passage } from './passage.ts'
 import type { Ended } from './request-end.ts'
 import type { RequestTrace } from './tracing/tracing.ts'
 import { loggablePath } from './wire/loggable-path.ts'
@@ -22,16 +22,34 @@ export function createAccessLog(
   const write = lineWriter(logger)
   return ({ passage, method, route, status, duration }) => {
     const { arrival, identity } = passage
-    const user = identity.kind === 'user' ? `,"user_id":${identity.user.id}` : ''
+    const userId = identity.kind === 'user' ? identity.user.id : passage.userId
+    const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
     // Ids, names, methods and addresses hold nothing that JSON would escape: the gate and the parser saw to that.
     write(
       `"request_id":"${arrival.requestId}"${traceText(passage.trace)}${text('route', route)}${user}` +
         `,"decision":"${passage.decision ?? 'client_gone'}"${text('outcome', outcomeOf(passage))}` +
         `,"method":"${method}","path":${quoted(loggablePath(passage.url))}${statusText}` +
-        `,"client":"${arrival.client}","duration_ms":${thousandths(duration)},"msg":"request"`,
+        `,"bytes_sent":${passage.bytesSent},"client":"${arrival.client}"` +
+        `${hostText(arrival.host)}${upstreamText(passage)}` +
+        `,"duration_ms":${thousandths(duration)},"msg":"request"`,
     )
   }
+}
+
+/** A client may send any, up to what its header fields may have. */
+function hostText(host: string): string {
+  return host === '' ? '' : `,"host":${quoted(host.length > longestHost ? host.slice(0, longestHost) : host)}`
+}
+
+/** Characters: of a DNS name with its port. */
+const longestHost = 260
+
+/** A target's origin is a URL's, which has neither user info nor anything that JSON would escape. */
+function upstreamText({ upstreamTarget, upstreamDuration }: Passage): string {
+  return upstreamTarget === undefined
+    ? ''
+    : `,"upstream_target":"${upstreamTarget}","upstream_duration_ms":${thousandths(upstreamDuration)}`
 }
 
 function text(name: string, value: string | undefined): string {
@@ -39,8 +57,8 @@ function text(name: string, value: string | undefined): string {
 }
 
 /** As `JSON.stringify` writes it, which takes longer to find that there is nothing to escape. */
-function quoted(path: string): string {
-  return plain.test(path) ? `"${path}"` : JSON.stringify(path)
+function quoted(given: string): string {
+  return plain.test(given) ? `"${given}"` : JSON.stringify(given)
 }
 
 const plain = /^[!#-[\]-~]*$/

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
+import { beginCount, endCount } from './bytes-sent.ts'
 import { authOperations } from './endpoints/auth-operations.ts'
 import { showKeys } from './endpoints/jwks.ts'
 import { guardedEndpoint, jwksPath } from './endpoints/own-paths.ts'
@@ -55,8 +56,10 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   }
   const serveRoute = createServeRoute(onRefusal)
   const onClose = function (this: ServerResponse) {
+    const passage = passageOf(this.req)
+    if (servedUnder(passage).logRequest !== undefined) endCount(passage, this.req.socket)
     endTurn(this)
-    const { decision, outcome } = passageOf(this.req)
+    const { decision, outcome } = passage
     // The exchange hears of the same event, and has still to say how it ended.
     if (decision === 'forwarded' && outcome === undefined) process.nextTick(end, this)
     else end(this)
@@ -85,7 +88,8 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
           under.begin()
           const arrival = under.gate.arrivals.read(request)
           const trace = tracing?.begin(request, arrival)
-          beginPassage(request, arrival, under, startedAt, trace)
+          const passage = beginPassage(request, arrival, under, startedAt, trace)
+          if (under.logRequest !== undefined) beginCount(passage, request.socket)
           response.on('close', onClose)
           if (trace === undefined) open(request, response, serveOwn)
           else trace.run(() => open(request, response, serveOwn))
@@ -147,6 +151,7 @@ function serveOwnPaths(app: FastifyInstance): void {
       const endpoint = servedUnder(passage).own.auth[name as keyof typeof authOperations]
       const body = await bodyOf(raw, reply.raw)
       const answer = await endpoint({ body, client: limitedBy(passage.arrival.client) })
+      passage.userId = answer.userId
       answered(raw, reply).code(answer.status).header('cache-control', 'no-store')
       return answer.body
     })

@@ -21,6 +21,14 @@ export interface Passage {
   decision: string | undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined
+  /** Of the last try: the target's origin, and milliseconds to the head of its answer, or to the try's end without one. */
+  upstreamTarget: string | undefined
+  upstreamDuration: number
+  /** Whom an own endpoint has just signed up, in or out. */
+  userId: number | undefined
+  /** What the connection had been handed when the request's turn began, and since then; where requests are logged. */
+  bytesBefore: number
+  bytesSent: number
   /** Its spans; nothing where there are no traces. */
   readonly trace: RequestTrace | undefined
 }
@@ -46,6 +54,11 @@ export function beginPassage(
     fields: arrival.cors,
     decision: undefined,
     outcome: undefined,
+    upstreamTarget: undefined,
+    upstreamDuration: 0,
+    userId: undefined,
+    bytesBefore: 0,
+    bytesSent: 0,
     trace,
   }
   ;(request as Carrying)[carried] = passage

@@ -111,6 +111,11 @@ class Routed implements Asking, Observer {
     return this.#response.destroyed
   }
 
+  onTried(target: string, duration: number): void {
+    this.#passage.upstreamTarget = target
+    this.#passage.upstreamDuration = duration
+  }
+
   onEnd(outcome: Outcome): void {
     this.#passage.outcome = outcome
   }

@@ -4,7 +4,7 @@ import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { isStorableEmail, normalizeEmail } from './email.ts'
 import { type Passwords, passwordFault } from './password.ts'
-import type { Sessions, TokenPair } from './sessions.ts'
+import type { Sessions, SignedIn } from './sessions.ts'
 import type { UserStore } from './user-store.ts'
 
 /** As the client sent them; what was not a string is empty. */
@@ -25,7 +25,7 @@ export interface Accounts {
    * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when hashing is full
    * @throws StorageError
    */
-  login(submitted: SubmittedCredentials): Promise<TokenPair>
+  login(submitted: SubmittedCredentials): Promise<SignedIn>
 }
 
 interface Parts {

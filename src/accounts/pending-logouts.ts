@@ -18,7 +18,7 @@ export interface PendingLogouts {
 }
 
 interface Parts {
-  store: { revoke(tokenHashes: readonly string[]): Promise<void> }
+  store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
   /** Told of every try that failed. */
   onError: (error: unknown) => void
 }

@@ -33,8 +33,8 @@ export interface SessionStore {
    */
   open(userId: number, epoch: number, token: NewToken): Promise<SessionOwner | 'user_inactive'>
   rotate(presented: { userId: number; tokenHash: string }, successor: NewToken, now: Date): Promise<Rotation>
-  /** Whatever their state; unknown ones change nothing. */
-  revoke(tokenHashes: readonly string[]): Promise<void>
+  /** Whatever their state; unknown ones change nothing. The owners of those that were not revoked before. */
+  revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** Whether there is such a user. @param alongside stored with it */
   revokeAll(userId: number, alongside?: Alongside): Promise<boolean>
   /** The active ones, oldest first. */
@@ -75,10 +75,11 @@ export function createSessionStore(database: Database): SessionStore {
     },
 
     async revoke(tokenHashes) {
-      await database.query(
-        'update refresh_tokens set revoked = 1 where token_hash = any($1::text[]) and revoked = 0',
+      const rows = await database.query<{ user_id: number }>(
+        'update refresh_tokens set revoked = 1 where token_hash = any($1::text[]) and revoked = 0 returning user_id',
         [tokenHashes],
       )
+      return rows.map(row => row.user_id)
     },
 
     revokeAll: (userId, alongside) =>

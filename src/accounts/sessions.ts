@@ -15,20 +15,28 @@ export interface TokenPair {
   plan: Plan
 }
 
+/** A pair, and whose it is: that is for the log, and no part of the answer. */
+export interface SignedIn extends TokenPair {
+  userId: number
+}
+
 export interface Sessions {
   /**
    * A first pair for a user whose password was right. `epoch` is the one read with the password's hash.
    * @throws StorageError
    */
-  open(userId: number, epoch: number): Promise<TokenPair | 'user_inactive'>
+  open(userId: number, epoch: number): Promise<SignedIn | 'user_inactive'>
   /**
    * Exchanges a refresh token, once (spec §4, refresh).
    * @throws Refusal by the spec's rules 1 to 4; `service_unavailable` while a logout cannot be stored
    * @throws StorageError
    */
-  refresh(rawToken: string): Promise<TokenPair>
-  /** Revokes a refresh token whatever its state; never fails (spec §4, logout). */
-  logout(rawToken: string): Promise<void>
+  refresh(rawToken: string): Promise<SignedIn>
+  /**
+   * Revokes a refresh token whatever its state; never fails (spec §4, logout).
+   * @returns whose it was; nothing where it was none that could be used, or the store cannot tell
+   */
+  logout(rawToken: string): Promise<number | undefined>
   /**
    * Ends every session of a user, those being rotated included. Whether there is such a user.
    * @throws StorageError
@@ -56,9 +64,10 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
     return { raw: token, stored: { tokenHash: sha256Hex(token), expiresAt } }
   }
 
-  async function pair(user: { id: number; email: string; plan: Plan }, refresh: string): Promise<TokenPair> {
+  async function pair(user: { id: number; email: string; plan: Plan }, refresh: string): Promise<SignedIn> {
     const access = await tokens.issueAccess(user)
-    return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan: user.plan }
+    const { id: userId, plan } = user
+    return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan, userId }
   }
 
   async function storePendingLogouts(): Promise<void> {
@@ -108,14 +117,16 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
 
     async logout(rawToken) {
       const raw = rawToken.trim()
-      if (raw === '') return
+      if (raw === '') return undefined
       const tokenHash = sha256Hex(raw)
       try {
-        await store.revoke([tokenHash])
+        const [owner] = await store.revoke([tokenHash])
+        return owner
       } catch {
         // By the keys in memory: the store that could tell more is away. Undecided is kept while there is room.
         const recognized = await tokens.recognizeRefresh(raw)
         if (recognized !== 'invalid') pendingLogouts.add(tokenHash, recognized !== 'undecided')
+        return undefined
       }
     },
 

@@ -19,6 +19,8 @@ export interface Call {
 export interface Reply {
   readonly status: number
   readonly body: object
+  /** Who was signed up, in or out, for the log; `undefined` where that is not known. */
+  readonly userId: number | undefined
 }
 
 export type Endpoint = (call: Call) => Promise<Reply>
@@ -44,29 +46,30 @@ export function createAuthEndpoints({
         email: body.string('email'),
         password: body.string('password'),
       })
-      return { status: 201, body: created }
+      return { status: 201, body: created, userId: created.user_id }
     },
 
     async login({ body, client }) {
       const submitted = { email: body.string('email'), password: body.string('password') }
-      const answer = await failures.counting(
+      const { userId, ...pair } = await failures.counting(
         [
           { policy: 'login', limiter: limiters.login, key: `${client} ${normalizeEmail(submitted.email)}` },
           { policy: 'login_address', limiter: limiters.login_address, key: client },
         ],
         () => accounts.login(submitted),
       )
-      return { status: 200, body: answer }
+      return { status: 200, body: pair, userId }
     },
 
     async refresh({ body, client }) {
       await spend('refresh', limiters.refresh, client)
-      return { status: 200, body: await sessions.refresh(body.string('refresh_token')) }
+      const { userId, ...pair } = await sessions.refresh(body.string('refresh_token'))
+      return { status: 200, body: pair, userId }
     },
 
     async logout({ body }) {
-      await sessions.logout(body.string('refresh_token'))
-      return { status: 200, body: { message: messages.loggedOut } }
+      const userId = await sessions.logout(body.string('refresh_token'))
+      return { status: 200, body: { message: messages.loggedOut }, userId }
     },
   }
 }

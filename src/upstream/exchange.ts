@@ -220,8 +220,12 @@ export class Exchange implements Sent, Held {
 
   /** The first verdict counts. */
   #settle(verdict: Verdict): void {
-    if (this.#sentAt !== 0 && verdict !== 'left')
-      observe(this.#forwarding.upstream.durations, performance.now() - this.#sentAt)
+    if (this.#sentAt !== 0) {
+      const { upstream, observer } = this.#forwarding
+      const duration = performance.now() - this.#sentAt
+      if (verdict !== 'left') observe(upstream.durations, duration)
+      observer.onTried(this.#target.origin, duration)
+    }
     this.#sentAt = 0
     this.#try?.(verdict)
     this.#try = undefined

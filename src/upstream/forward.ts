@@ -44,8 +44,13 @@ export interface Forwarding {
   readonly observer: Observer
 }
 
-/** Who is told how it ended: one of the two, once. */
+/** Who is told of each try, and how it ended: one of the last two, once. */
 export interface Observer {
+  /**
+   * @param target `scheme://host:port` that it was sent to
+   * @param duration milliseconds to the head of the answer, or to the end of the try where none came
+   */
+  onTried(target: string, duration: number): void
   /** The exchange is over, and the client's connection is about to know. */
   onEnd(outcome: Outcome): void
   /**

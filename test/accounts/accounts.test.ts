@@ -128,7 +128,8 @@ describeOverDatabases('accounts', open => {
 
     it('answers the right password with a pair that carries the current plan', async () => {
       await room.users.update(id, { plan: 'premium' })
-      const pair = await room.accounts.login({ email: ' LOGIN@example.com ', password })
+      const { userId, ...pair } = await room.accounts.login({ email: ' LOGIN@example.com ', password })
+      expect(userId).toBe(id)
       expect(pair).toEqual({
         access_token: expect.any(String),
         refresh_token: expect.any(String),

@@ -210,13 +210,12 @@ webhooks: { allow_private_networks: true }
       ]) {
         await configure(auth)
         a = await restarted(a)
-        await stands()
         // Sealed by the one that is restarted, to be signed with by the other as well.
         secret = await registered()
         await stands()
         b = await restarted(b)
-        await stands()
       }
+      await stands()
       const resealed = await runProgram(['keys', 'reseal', '--json'], cwd)
       expect(resealed).toMatchObject({ code: 0, stderr: '' })
       const { signing_keys, webhook_secrets } = JSON.parse(resealed.stdout)
@@ -227,6 +226,6 @@ webhooks: { allow_private_networks: true }
       a = await restarted(a)
       b = await restarted(b)
       await stands()
-    }, 90_000)
+    }, 120_000)
   },
 )

@@ -32,7 +32,7 @@ routes:
 
   it('tells what was asked and decided', async () => {
     const line = await lineOf('/public/a?secret=1', ['X-Request-Id: an-id'])
-    const { time, duration_ms, ...rest } = line
+    const { time, duration_ms, bytes_sent, upstream_duration_ms, ...rest } = line
     expect(rest).toEqual({
       level: 30,
       request_id: 'an-id',
@@ -43,9 +43,14 @@ routes:
       path: '/public/a',
       status: 200,
       client: '127.0.0.1',
+      host: 'gw.test',
+      upstream_target: upstream.url,
       msg: 'request',
     })
     expect(duration_ms).toBeGreaterThan(0)
+    expect(upstream_duration_ms).toBeGreaterThan(0)
+    expect(upstream_duration_ms).toBeLessThanOrEqual(Number(duration_ms))
+    expect(bytes_sent).toBeGreaterThan(100)
     expect(String(time)).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     expect(Math.abs(Date.parse(String(time)) - Date.now())).toBeLessThan(5_000)
   })
