@@ -1,6 +1,8 @@
 // The `upstreams` of a sheet that may have any shape: what is no section of sections is the shape's to report.
+import { parseTarget } from './addresses.ts'
 import type { Sheet } from './document.ts'
 import { pointTo } from './pointer.ts'
+import type { Shape } from './shape.ts'
 
 export interface DeclaredUpstream {
   readonly name: string
@@ -18,6 +20,18 @@ export function declaredUpstreams(sheet: Sheet): DeclaredUpstream[] | undefined 
     pointer: pointTo('/upstreams', name),
     keys: isSection(keys) ? keys : {},
   }))
+}
+
+/** An upstream's targets that are as they should be, whatever the others are. */
+export function soundTargets(
+  { pointer, keys: { targets } }: DeclaredUpstream,
+  shape: Shape,
+): { pointer: string; origin: string }[] {
+  if (!Array.isArray(targets)) return []
+  return targets.flatMap((target: unknown, index) => {
+    const at = pointTo(pointTo(pointer, 'targets'), index)
+    return typeof target === 'string' && shape.sound(at) ? [{ pointer: at, origin: parseTarget(target) }] : []
+  })
 }
 
 /** A mapping of keys, whatever they are. */

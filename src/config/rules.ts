@@ -1,9 +1,9 @@
 // What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
-import { parseTarget } from './addresses.ts'
 import { checkOperators } from './admin-rules.ts'
+import { checkBackDoors } from './back-doors.ts'
 import { checkCors } from './cors-rules.ts'
 import { type DeclaredRoute, declaredRoutes } from './declared-route.ts'
-import { type DeclaredUpstream, declaredUpstreams } from './declared-upstreams.ts'
+import { type DeclaredUpstream, declaredUpstreams, soundTargets } from './declared-upstreams.ts'
 import type { Sheet } from './document.ts'
 import { checkFields } from './field-rules.ts'
 import { checkKeySecrets } from './key-secret-rules.ts'
@@ -11,9 +11,7 @@ import { checkListeners } from './listener-rules.ts'
 import { nearest } from './nearest.ts'
 import { checkOpenPaths } from './open-paths.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from './path-pattern.ts'
-import { pointTo } from './pointer.ts'
 import { type Fault, mostProblems } from './problem.ts'
-import { checkBackDoors } from './route-pairs.ts'
 import { checkRivals } from './route-rivals.ts'
 import type { WrittenRoute } from './schema.ts'
 import type { Shape } from './shape.ts'
@@ -52,11 +50,7 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
 function sameService(upstreams: readonly DeclaredUpstream[], shape: Shape): SameService {
   return sharedTargets(
     new Map(
-      upstreams.flatMap(({ name, pointer, keys: { targets } }) =>
-        Array.isArray(targets) && shape.sound(pointTo(pointer, 'targets'))
-          ? [[name, (targets as string[]).map(parseTarget)] as const]
-          : [],
-      ),
+      upstreams.map(upstream => [upstream.name, soundTargets(upstream, shape).map(({ origin }) => origin)]),
     ),
   )
 }

@@ -117,7 +117,8 @@ describe('a guarded path of one host that a laxer route would serve to another',
   it.each([
     [guarded, 'path: /*, upstream: a, auth: none'],
     [guarded, 'path: /x/*, upstream: a, auth: optional'],
-    [guarded, 'path: /x/public, upstream: a, auth: none'],
+    [guarded, 'path: /:any/y, upstream: a, auth: none'],
+    [`${guarded}, auth: optional, plans: [free, premium, pro]`, 'path: /*, upstream: a, auth: optional'],
     [`${guarded}, plans: [pro]`, 'path: /*, upstream: a'],
     [`${guarded}, plans: [pro]`, 'path: /*, upstream: a, plans: [pro, premium]'],
     [`${guarded}, auth: optional, free_daily: true`, 'path: /*, upstream: a'],
@@ -138,6 +139,36 @@ describe('a guarded path of one host that a laxer route would serve to another',
     [
       'stronger guards',
       [`${guarded}, plans: [pro, premium]`, 'path: /*, upstream: a, plans: [pro], free_daily: true'],
+    ],
+    ['a more specific path, which its own hosts take too', [guarded, 'path: /x/y, upstream: a, auth: none']],
+    [
+      'a more specific path in one segment',
+      ['path: /one/:id, upstream: a, hosts: [h]', 'path: /one/special, upstream: a, auth: none'],
+    ],
+    ['all plans named', [`${guarded}, plans: [free, premium, pro]`, 'path: /*, upstream: a']],
+    [
+      'a daily use that no user of plan free has there',
+      [`${guarded}, free_daily: true`, 'path: /*, upstream: a, plans: [pro]'],
+    ],
+    [
+      'routes in between that take every path together',
+      [
+        'path: /:a/:b, upstream: a, hosts: [h]',
+        'path: /*, upstream: a, auth: none',
+        'path: /:a/*, upstream: a',
+      ],
+    ],
+    [
+      'another route of the host, which takes every path',
+      [
+        'path: /x/*, upstream: a, hosts: [h]',
+        'path: /:any/y, upstream: a, auth: none',
+        'path: /x/y, upstream: a, auth: none, hosts: [h]',
+      ],
+    ],
+    [
+      'the gateway’s own endpoints where both match',
+      ['path: /api/:x/auth/*, upstream: a, hosts: [h]', 'path: /:y/v1/auth/*, upstream: a, auth: none'],
     ],
     ['hosts of its own', [guarded, 'path: /*, upstream: a, auth: none, hosts: [i]']],
     ['nothing to guard', [`${guarded}, auth: none`, 'path: /*, upstream: a, auth: none']],

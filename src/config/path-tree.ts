@@ -1,0 +1,83 @@
+// Declared paths as a tree: which of them a request belongs to, segment by segment from the left, then the host (CONTRACT §2).
+import type { PathPattern } from './path-pattern.ts'
+
+/** What has a path, for some hosts. */
+export interface Placed {
+  readonly pattern: PathPattern
+  /** Lower case, without port and final dot; empty for every host. */
+  readonly hosts: readonly string[]
+}
+
+export class PathTree<Route extends Placed> {
+  readonly literals = new Map<string, PathTree<Route>>()
+  param: PathTree<Route> | undefined
+  /** Routes that end here, and routes that end here in `/*`. */
+  exact: Leaf<Route> | undefined
+  wildcard: Leaf<Route> | undefined
+
+  /** @returns where the routes of this path are */
+  insert(route: Route): Leaf<Route> {
+    let node: PathTree<Route> = this
+    for (const segment of route.pattern.segments) {
+      if (segment.kind === 'param') {
+        node.param ??= new PathTree()
+        node = node.param
+      } else {
+        let next = node.literals.get(segment.value)
+        if (next === undefined) {
+          next = new PathTree()
+          node.literals.set(segment.value, next)
+        }
+        node = next
+      }
+    }
+    const end = route.pattern.wildcard ? 'wildcard' : 'exact'
+    node[end] ??= new Leaf()
+    node[end].add(route)
+    return node[end]
+  }
+
+  /**
+   * The routes of the most specific path that matches and has routes for the host.
+   * @param segments decoded once and folded
+   */
+  find(host: string, segments: readonly string[]): readonly Route[] | undefined {
+    return descend(this, host, segments, 0)
+  }
+}
+
+/** The routes of one path: those that name a host come before those that name none. */
+export class Leaf<Route extends Placed> {
+  readonly byHost = new Map<string, Route[]>()
+  readonly anyHost: Route[] = []
+
+  add(route: Route): void {
+    if (route.hosts.length === 0) this.anyHost.push(route)
+    for (const host of route.hosts) {
+      const named = this.byHost.get(host)
+      if (named === undefined) this.byHost.set(host, [route])
+      else named.push(route)
+    }
+  }
+
+  fitting(host: string): readonly Route[] | undefined {
+    return this.byHost.get(host) ?? (this.anyHost.length > 0 ? this.anyHost : undefined)
+  }
+}
+
+/** Literal over `:param` over `*`, and back to the next choice where the rest of the path or the host fits nothing. */
+function descend<Route extends Placed>(
+  node: PathTree<Route>,
+  host: string,
+  segments: readonly string[],
+  depth: number,
+): readonly Route[] | undefined {
+  const segment = segments[depth]
+  if (segment === undefined) return node.exact?.fitting(host) ?? node.wildcard?.fitting(host)
+  const literal = node.literals.get(segment)
+  return (
+    (literal && descend(literal, host, segments, depth + 1)) ??
+    (node.param && descend(node.param, host, segments, depth + 1)) ??
+    node.wildcard?.fitting(host)
+  )
+}
