@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { sendHeld } from './refusals/held.ts'
+import { isEnding } from './refusals/linger.ts'
 
 const unanswered = Symbol('unanswered')
 type Connection = Socket & { [unanswered]?: number }
@@ -21,7 +22,12 @@ export function inTurn(request: IncomingMessage, response: ServerResponse, go: (
   else if (before > mostWaiting) {
     sendHeld()
     connection.destroy()
-  } else response.once('socket', go)
+  } else {
+    response.once('socket', () => {
+      // The parser has failed in its body: it is refused as the last of its connection, and spends nothing before.
+      if (request.complete || !isEnding(connection)) go()
+    })
+  }
 }
 
 /** To be called as the response closes. */

@@ -6,7 +6,7 @@ import { Server as TlsServer } from 'node:tls'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { rawAnswer, toRefusal } from './answer.ts'
 import { ClientGone } from './client-gone.ts'
-import { afterAnswers, answerUnderWay } from './earlier-answers.ts'
+import { afterAnswers, answerUnderWay, isInBody } from './earlier-answers.ts'
 import { endHeld, sendHeld } from './held.ts'
 import { hangUp, isEnding, linger, markEnding } from './linger.ts'
 import { Refusal } from './refusal.ts'
@@ -66,7 +66,11 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
 /** The refusal is of what came last: the requests before it are answered first, or it would pass for their answer. */
 function endAfterAnswers(socket: Duplex, refusal: Refusal): void {
   const pending = answerUnderWay(socket)
+  if (!socket.writable) return
   if (pending?.req.complete) pending.once('close', () => endAfterAnswers(socket, refusal))
+  // What the parser failed in was answered before its end: a second answer would pass for that of another request.
+  else if (pending?.writableEnded) pending.once('close', () => hangUp(socket as Socket))
+  else if (pending === undefined && isInBody(socket)) hangUp(socket as Socket)
   // Half a response with another behind it would be read as one.
   else if (pending?.headersSent) socket.destroy()
   else endWith(socket, refusal)

@@ -1,11 +1,17 @@
 // Answers that are under way on a connection when Node hands it over: they go first, and are attended to meanwhile.
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /** Node has no public name for it. */
 export function answerUnderWay(socket: Duplex): ServerResponse | undefined {
   return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
+}
+
+/** Whether the parser is in the body of a request, or failed in it. */
+export function isInBody(socket: Duplex): boolean {
+  const { parser } = socket as Duplex & { parser?: { incoming?: IncomingMessage | null } | null }
+  return parser?.incoming?.complete === false
 }
 
 /**

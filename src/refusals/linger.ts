@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-/** Milliseconds after its answer, and bytes, for which a client may go on sending a body that nobody reads. */
+/** Milliseconds after its answer, and bytes, for which a client may go on sending what nobody reads. */
 const longest = 5_000
 const most = 16 * 1024 * 1024
 
@@ -19,12 +19,14 @@ export function linger(request: IncomingMessage, response: ServerResponse, isLas
   const { socket } = request
   let received = 0
   let deadline: NodeJS.Timeout | undefined
+  let isSaid = false
   // From the answer's end on: a slow reader must not be cut off before it.
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), longest)
   })
   // What Node calls behind the last answer of a connection, to end both directions at once.
   socket.destroySoon = () => {
+    isSaid = true
     endOutgoing(socket, () => {
       if (request.complete) socket.destroy()
     })
@@ -35,8 +37,10 @@ export function linger(request: IncomingMessage, response: ServerResponse, isLas
   })
   request.on('end', () => {
     clearTimeout(deadline)
+    // Where it ends for what came behind the request, that is still to be answered.
+    if (!isSaid) return
     if (socket.writableFinished) socket.destroy()
-    else if (isEnding(socket)) socket.end(() => socket.destroy())
+    else socket.end(() => socket.destroy())
   })
   request.on('error', () => {})
   request.on('close', () => clearTimeout(deadline))
@@ -64,21 +68,34 @@ function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
   // As after an end: an answer that was still under way is not said behind the last word.
   Object.assign(socket, { writable: false })
   let seen = socket.bytesRead
+  let waited = 0
   const timer = setInterval(() => {
     const isQuiet = socket.bytesRead === seen
     seen = socket.bytesRead
-    if (!isQuiet && !socket.destroyed) return
+    waited += pause
+    if (!isQuiet && !socket.destroyed && waited < longest) return
     clearInterval(timer)
     socket.end(onEnded)
   }, pause)
 }
 
-/** Ends a connection whose last answer was said: it reads on for a moment, so that a reset does not overtake that. */
+/**
+ * Ends a connection whose last answer was said: it reads on for a moment, and while its client still sends, up to a limit,
+ * so that a reset does not overtake that.
+ */
 export function hangUp(socket: Socket): void {
   endOutgoing(socket)
   socket.resume()
-  const timer = setTimeout(() => socket.destroy(), moment)
-  socket.once('close', () => clearTimeout(timer))
+  const start = socket.bytesRead
+  let seen = start
+  let waited = 0
+  const timer = setInterval(() => {
+    const isQuiet = socket.bytesRead === seen && socket.writableLength === 0
+    seen = socket.bytesRead
+    waited += moment
+    if (isQuiet || waited >= longest || seen - start > most) socket.destroy()
+  }, moment)
+  socket.once('close', () => clearInterval(timer))
 }
 
 /** Milliseconds. */

@@ -1,0 +1,262 @@
+// Malformed requests right behind others: those are answered first, whole and in order; then it is, and the connection ends.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { first as certificate, tlsSettings } from '../support/certificates.ts'
+import { newUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { alone } from '../support/setups.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { expectRefusal } from './invariants.ts'
+import { ask, chunked, RawConnection, requestBytes, value } from './raw-client.ts'
+import { stage } from './stage.ts'
+
+const coding = 'Transfer-Encoding: chunked'
+const post = (lines: string[], body: string | Buffer = 'World', target = '/public/bad') =>
+  requestBytes('POST', target, lines, body)
+
+/** Of llhttp's own cases (test/request/transfer-encoding.md) those that it refuses, and what else its parser refuses. */
+const malformed: [string, Buffer, code?: string][] = [
+  ['chunked before another coding', post(['Transfer-Encoding: chunked, deflate'])],
+  ['a second Transfer-Encoding', post([coding, 'Transfer-Encoding: deflate'])],
+  ['a coding that is none', post(['Transfer-Encoding: pigeons'])],
+  ['a coding that is none beside a length', post(['Content-Length: 1', 'Transfer-Encoding: pigeons'])],
+  ['chunked beside a length', post(['Content-Length: 1', coding])],
+  ['an empty coding', post(['Content-Length: 1', 'Transfer-Encoding:'])],
+  ['a folded coding', post(['Transfer-Encoding: chunked', '  abc'], '5\r\nWorld\r\n0\r\n\r\n')],
+  ['a space behind a chunk’s size', post([coding], '5 \r\nWorld\r\n0\r\n\r\n')],
+  ['a chunk’s size that is none', post([coding], '12345678901234567890\r\nWorld\r\n')],
+  ['a chunk’s size in no digits', post([coding], 'zz\r\n')],
+  ['no semicolon before a chunk’s extension', post([coding], '2 erfrferferf\r\naa\r\n0\r\n\r\n')],
+  ['a chunk’s extension with a control character', post([coding], '5;a=\0\r\nWorld\r\n0\r\n\r\n')],
+  ['a chunk that is longer than its size', post([coding], '5\r\nWorld!\r\n0\r\n\r\n')],
+  ['a bad chunk behind a good one', post([coding], '5\r\nWorld\r\nzz\r\n')],
+  ['a trailer that is none', post([coding], '5\r\nWorld\r\n0\r\nX\r\n\r\n')],
+  ['a length that is none', post(['Content-Length: x'])],
+  ['a name with a space', requestBytes('GET', '/public/bad', ['X Y: 1'])],
+  ['what is no request', Buffer.from('\0garbage\r\n\r\n')],
+  ['a bad chunk to a guarded route', post([coding], 'zz\r\n', '/guarded')],
+  ['a bad chunk to an endpoint of the gateway’s own', post([coding], 'zz\r\n', '/api/v1/auth/login')],
+  [
+    'fields that are too large',
+    requestBytes('GET', '/public/bad', [`X-Big: ${'x'.repeat(17_000)}`]),
+    'headers_too_large',
+  ],
+  [
+    'trailers that are too large',
+    post([coding], `5\r\nWorld\r\n0\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`),
+    'headers_too_large',
+  ],
+]
+
+const get = requestBytes('GET', '/public/1')
+const before: [string, Buffer, statuses: number[]][] = [
+  ['a request', get, [200]],
+  ['two requests', Buffer.concat([get, get]), [200, 200]],
+  ['one with a body', post(['Content-Length: 5'], 'hello', '/public/1'), [200]],
+  ['one with a chunked body', post([coding], chunked('hello'), '/public/1'), [200]],
+  ['one that is refused', requestBytes('GET', '/nowhere'), [404]],
+  ['one with a body that is refused', post(['Content-Length: 5'], 'hello', '/guarded'), [401]],
+  ['one to an endpoint of the gateway’s own', requestBytes('GET', '/.well-known/jwks.json'), [200]],
+]
+
+/** The refusal, and then nothing but the end of the connection. */
+async function expectLast(connection: RawConnection, code = 'request_invalid'): Promise<void> {
+  const answer = await connection.answer()
+  expectRefusal(answer, code)
+  expect(answer && value(answer, 'connection')).toBe('close')
+  expect(await connection.endsWithin(1_000)).toBe(true)
+  expect(connection.unread.length).toBe(0)
+  connection.close()
+}
+
+describe.each([
+  ['HTTP', ''],
+  ['TLS', tlsSettings(certificate.files)],
+])('over %s', (_, tls) => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(
+      `upstreams: { app: { targets: ['${upstream.url}'] } }
+routes:
+  - { path: /public/*, upstream: app, auth: none }
+  - { path: /guarded, upstream: app }
+`,
+      undefined,
+      { server: `, timeouts: { body_idle: 1s, headers: 500ms }${tls}` },
+    )
+  })
+  beforeEach(() => {
+    upstream.answer = undefined
+    upstream.received.length = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  /** The upstream begins to answer the first request, and goes on when it is told to. */
+  function begun(part: string): Promise<() => void> {
+    return new Promise(resolve => {
+      upstream.answer = (_request, response) => {
+        upstream.answer = undefined
+        if (part !== '') response.writeHead(200, { 'content-length': 5 }).write(part)
+        resolve(() => response.end('first'.slice(part.length)))
+      }
+    })
+  }
+
+  describe.each(malformed)('%s', (_, bytes, code) => {
+    it.each(before)('is refused behind %s', async (_, ahead, statuses) => {
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([ahead, bytes]))
+      for (const status of statuses) {
+        const answer = await connection.answer()
+        expect([answer?.status, answer?.complete]).toEqual([status, true])
+      }
+      await expectLast(connection, code)
+      // Nothing of it went on.
+      expect(upstream.received.filter(({ url }) => url !== '/public/1')).toEqual([])
+    })
+
+    it.each([
+      ['on its way', ''],
+      ['half said', 'fi'],
+    ])('is refused behind an answer that is %s', async (_, part) => {
+      const going = begun(part)
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([get, bytes]))
+      const goOn = await going
+      if (part !== '') await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
+      goOn()
+      expect((await connection.answer())?.body.toString()).toBe('first')
+      await expectLast(connection, code)
+    })
+  })
+
+  it('half a head behind an answer that is on its way is refused when its time is over', async () => {
+    const going = begun('fi')
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([get, Buffer.from('GET /public/bad HTTP/1.1\r\nHo')]))
+    const goOn = await going
+    setTimeout(goOn, 2_500)
+    expect((await connection.answer())?.body.toString()).toBe('first')
+    await expectLast(connection)
+  })
+
+  it('a request that is under way when its body turns out malformed is refused, and its upstream left', async () => {
+    let left = false
+    const arrived = new Promise<void>(resolve => {
+      upstream.answer = (request, response) => {
+        if (request.url === '/public/1') response.end('first')
+        else request.on('close', () => (left = true)).once('data', () => resolve())
+      }
+    })
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([get, post([coding], '5\r\nWorld\r\n')]))
+    expect((await connection.answer())?.status).toBe(200)
+    await arrived
+    connection.write('zz\r\n')
+    await expectLast(connection)
+    await expect.poll(() => left).toBe(true)
+  })
+
+  it.each([
+    ['by a guard', post([coding], '5\r\nWorld\r\n', '/guarded'), 401],
+    ['by the upstream', post([coding], '5\r\nWorld\r\n', '/public/early'), 200],
+    [
+      'by an endpoint of the gateway’s own',
+      requestBytes('GET', '/.well-known/jwks.json', [coding], '5\r\nWorld\r\n'),
+      200,
+    ],
+  ])(
+    'one that was answered before its body turned out malformed is not answered again: %s',
+    async (_, bytes, status) => {
+      upstream.answer = (_request, response) => response.end('early')
+      const connection = new RawConnection(gateway.url)
+      connection.write(Buffer.concat([get, bytes]))
+      expect((await connection.answer())?.status).toBe(200)
+      const answer = await connection.answer()
+      expect([answer?.status, answer?.complete]).toEqual([status, true])
+      connection.write('zz\r\n')
+      expect(await connection.endsWithin(1_000)).toBe(true)
+      expect(connection.unread.length).toBe(0)
+      connection.close()
+    },
+  )
+
+  it('a client that sends on for a while before it reads hears both answers whole', async () => {
+    const large = Buffer.alloc(4 * 1024 * 1024, 'x')
+    upstream.answer = (_request, response) => response.end(large)
+    const connection = new RawConnection(gateway.url)
+    connection.socket.pause()
+    connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
+    // For longer than a connection is read on where nothing comes.
+    for (let sent = 0; sent < 20; sent += 1) {
+      connection.write(Buffer.alloc(65_536, 'x'))
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    connection.socket.resume()
+    const answer = await connection.answer('GET', 10_000)
+    expect([answer?.complete, answer?.body.length]).toEqual([true, large.length])
+    await expectLast(connection)
+  })
+
+  it('a client that reads nothing is cut off, and the upstream of the answer before left', async () => {
+    let left = false
+    upstream.answer = (_request, response) => {
+      response.on('close', () => (left = true))
+      response.end(Buffer.alloc(32 * 1024 * 1024, 'x'))
+    }
+    const connection = new RawConnection(gateway.url)
+    connection.socket.pause()
+    connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
+    await expect.poll(() => left, { timeout: 4_000 }).toBe(true)
+    connection.close()
+  })
+
+  it('a client that sends on is cut off after its refusal', async () => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
+    const closed = new Promise<boolean>(resolve => connection.socket.once('close', () => resolve(true)))
+    const sending = setInterval(() => connection.socket.writable && connection.write(Buffer.alloc(65_536)), 5)
+    expect((await connection.answer())?.status).toBe(200)
+    expectRefusal(await connection.answer(), 'request_invalid')
+    expect(await closed).toBe(true)
+    clearInterval(sending)
+  })
+
+  it('what stands behind a request with Connection: close is not looked at', async () => {
+    const connection = new RawConnection(gateway.url)
+    const last = requestBytes('GET', '/public/1', ['Connection: close'])
+    connection.write(Buffer.concat([last, post([coding], 'zz\r\n')]))
+    const answers = await connection.answers()
+    expect(answers.map(answer => answer.status)).toEqual([200])
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    connection.close()
+  })
+})
+
+describe('a request that counts as the day’s use', () => {
+  const at = stage(alone, { more: '  - { path: /counted, upstream: app, free_daily: true }\n' })
+
+  it('spends none where its body was malformed before its turn', async () => {
+    const user = await newUser(at.gateway)
+    const lines = [`Authorization: Bearer ${user.access}`]
+    let goOn = () => {}
+    at.upstream.answer = (_request, response) => {
+      at.upstream.answer = undefined
+      goOn = () => response.end('first')
+    }
+    const connection = new RawConnection(at.gateway.url)
+    connection.write(Buffer.concat([get, post([...lines, coding], 'zz\r\n', '/counted')]))
+    await expect.poll(() => at.upstream.seen.length).toBe(1)
+    goOn()
+    expect((await connection.answer())?.body.toString()).toBe('first')
+    await expectLast(connection)
+    const use = () => ask(at.gateway.url, requestBytes('GET', '/counted', lines))
+    expect((await use())?.status).toBe(200)
+    expectRefusal(await use(), 'daily_limit_reached')
+    expect(at.upstream.seen.map(({ url }) => url)).toEqual(['/public/1', '/counted'])
+  })
+})
