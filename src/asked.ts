@@ -60,7 +60,7 @@ export async function openAsked(config: Config, lasting: Lasting, keep: Keep): P
     }),
     lastUsed: lasting.lastUsed,
     badKeys: limiters.bad_keys,
-    onKeyFault: (error: unknown) => logger.warn({ err: error }, 'a key could not be checked'),
+    onKeyFault: (error: unknown) => lasting.failureLog('a key could not be checked', error),
   }
   const counter = keep(`counter ${limits.free_daily}`, () => {
     const part = createDailyCounter({

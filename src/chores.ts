@@ -33,14 +33,14 @@ export async function openChores(
   opened: Opened,
   serving: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
 ): Promise<Chores> {
-  const { backing, clock, logger, metrics } = opened
+  const { backing, clock, failureLog, metrics } = opened
   const sessions = createSessionStore(backing.database)
   const telling = openAlerts(opened.config.webhooks, opened, metrics.tallies.deliveries)
   let inForce = inForceOf(opened.config)
   const pruner = createPruner({
     store: sessions,
     clock,
-    onError: error => logger.warn({ err: error }, 'expired sessions not pruned'),
+    onError: error => failureLog('expired sessions not pruned', error),
   })
   let admin: { address: string; drain: Drain } | undefined
   const close = async () => {
@@ -87,7 +87,7 @@ interface Rest {
 }
 
 async function listen(
-  { config, backing, clock, logger, metrics }: Opened,
+  { config, backing, clock, logger, failureLog, metrics }: Opened,
   { inForce, standing, workers }: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
   { inForce: current, sessions, telling: { alerts, deliveries } }: Rest,
 ): Promise<{ address: string; drain: Drain } | undefined> {
@@ -112,6 +112,7 @@ async function listen(
     requestIdFor: createRequestIdFor(randomBytes),
     clock,
     logger,
+    failureLog,
   })
   const drain = createDrain(app)
   // A copy: Fastify writes into it.

@@ -2,13 +2,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
-import type { Logger } from 'pino'
 import { beginCount, endCount } from './bytes-sent.ts'
 import { authOperations } from './endpoints/auth-operations.ts'
 import { showKeys } from './endpoints/jwks.ts'
 import { guardedEndpoint, jwksPath } from './endpoints/own-paths.ts'
 import { upgradeOperations } from './endpoints/upgrade-operations.ts'
 import { userOperations } from './endpoints/user-operations.ts'
+import type { FailureLog } from './failure-log.ts'
 import { limitedBy } from './gate/client-address.ts'
 import { jwksMaxAge } from './identity/key-schedule.ts'
 import type { InForce } from './in-force.ts'
@@ -39,19 +39,20 @@ interface Parts {
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** The certificate to serve with; undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
-  logger: Logger
+  failureLog: FailureLog
   tracing: Tracing | undefined
   endRequest: EndRequest
 }
 
 /** Fastify serves our own endpoints; all else is decided before it. */
 export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { inForce, logger, timeouts, tls, tracing } = parts
+  const { inForce, failureLog, timeouts, tls, tracing } = parts
   const onRefusal: OnRefusal = (request, refusal) => {
     const passage = passageOf(request)
     passage.decision = refusal.code
     const { requestId } = passage.arrival
-    if (refusal.cause !== undefined) logger.warn({ request_id: requestId, err: refusal.cause }, refusal.code)
+    const fields = () => ({ request_id: requestId })
+    if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
     return answerFields(passage)
   }
   const serveRoute = createServeRoute(onRefusal)

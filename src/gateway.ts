@@ -40,7 +40,7 @@ interface Parts extends Opened {
  * @throws CertificateError where `server.tls` cannot be served with
  */
 export async function createGateway(parts: Parts): Promise<Gateway> {
-  const { metrics, tracing, logger } = parts
+  const { metrics, tracing, failureLog } = parts
   const lasting = openLasting(parts)
   const shelf = createShelf()
   const { feed, openStreams, lastUsed, pendingLogouts } = lasting
@@ -61,7 +61,7 @@ export async function createGateway(parts: Parts): Promise<Gateway> {
     inForce: () => current,
     timeouts: current.config.server.timeouts,
     tls: current.certificates?.first,
-    logger,
+    failureLog,
     tracing,
     endRequest: createRequestEnd(metrics),
   })

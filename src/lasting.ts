@@ -29,7 +29,7 @@ export interface Lasting extends Omit<Opened, 'config'> {
 }
 
 export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
-  const { backing, metrics, clock, logger } = opened
+  const { backing, metrics, clock, logger, failureLog } = opened
   const { database } = backing
   const sessionStore = createSessionStore(database)
   const apiTokens = createApiTokenStore(database)
@@ -42,14 +42,15 @@ export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
         ? logger.warn({}, 'changes are not heard: users and keys are read for every request')
         : logger.info({}, 'changes are heard again'),
   })
-  const pendingLogouts = createPendingLogouts({
+  const pendingLogouts: PendingLogouts = createPendingLogouts({
     store: sessionStore,
-    onError: error => logger.warn({ err: error }, 'logouts are still to be stored'),
+    onError: error =>
+      failureLog('logouts are still to be stored', error, () => ({ pending: pendingLogouts.count })),
   })
   const openStreams = createOpenStreams({
     store: createStandingStore(database),
     clock,
-    onError: error => logger.warn({ err: error }, 'who has an open stream could not be checked'),
+    onError: error => failureLog('who has an open stream could not be checked', error),
   })
   return {
     ...opened,
@@ -62,7 +63,7 @@ export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
     lastUsed: createLastUsed({
       store: apiTokens,
       clock,
-      onError: error => logger.warn({ err: error }, 'last use of a key not written'),
+      onError: error => failureLog('last use of a key not written', error),
     }),
     failures: createFailureLimits(),
     newRequestId: createRequestIds(randomBytes),

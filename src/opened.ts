@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type Backing, openBacking } from './backing/open.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { createFailureLog, type FailureLog } from './failure-log.ts'
 import { openSealer, type Sealer } from './identity/sealed.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { packageFacts } from './package-facts.ts'
@@ -16,6 +17,8 @@ export interface Opened {
   readonly sealer: Sealer | undefined
   readonly clock: Clock
   readonly logger: Logger
+  /** Of this process: what the log says of stores that fail. */
+  readonly failureLog: FailureLog
   /** For as long as the process runs. */
   readonly metrics: Metrics
   /** For as long as the process runs; nothing where there are no traces. */
@@ -40,8 +43,9 @@ export async function openStores({
   open = openBacking,
 }: Parts): Promise<Opened> {
   const { storage, auth } = config
+  const failureLog = createFailureLog({ logger, clock })
   const sealer = await openSealer(auth)
-  const backing = await open({ storage }, { logger, clock, spans: tracing?.stores })
+  const backing = await open({ storage }, { logger, failureLog, clock, spans: tracing?.stores })
   const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
-  return { config, backing, sealer, clock, logger, metrics, tracing }
+  return { config, backing, sealer, clock, logger, failureLog, metrics, tracing }
 }

@@ -3,6 +3,7 @@ import { METHODS } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import type { FailureLog } from '../failure-log.ts'
 import { contentType } from '../metrics/exposition.ts'
 import { answerSchemas } from '../openapi/operation.ts'
 import { installDoors, type OnRefusal, refuse, refuseConnection } from '../refusals/doors.ts'
@@ -27,15 +28,16 @@ interface Parts extends AdminParts {
   /** Keeps what a client named its request, where that is safe, or makes an id. */
   requestIdFor(given: string | undefined): string
   logger: Logger
+  failureLog: FailureLog
 }
 
 export function createAdminListener(parts: Parts): FastifyInstance {
-  const { health, expose, requestIdFor, logger } = parts
+  const { health, expose, requestIdFor, failureLog } = parts
   const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
     const id = ids.get(request) ?? requestIdFor(undefined)
-    if (refusal.cause !== undefined)
-      logger.warn({ request_id: id, err: refusal.cause, path: request.url?.split('?')[0] }, refusal.code)
+    const fields = () => ({ request_id: id, path: request.url?.split('?')[0] })
+    if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
     return ['x-request-id', id]
   }
   const app = fastify({

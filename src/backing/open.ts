@@ -1,5 +1,6 @@
 // Opens what the configuration names: the only place where embedded and production differ.
 import type { Clock } from '../clock.ts'
+import type { FailureLog } from '../failure-log.ts'
 import type { StoreStates } from '../metrics/states.ts'
 import type { StoreSpans } from '../tracing/tracing.ts'
 import type { Database } from './database.ts'
@@ -61,6 +62,7 @@ export interface Backing {
 
 interface Parts {
   logger: Logger
+  failureLog: FailureLog
   clock: Clock
   /** Put around what the stores are asked. */
   spans?: StoreSpans | undefined
@@ -76,14 +78,14 @@ const REDIS_AT_START = 1_000
  */
 export async function openBacking(
   { storage }: BackingConfig,
-  { logger, clock, spans }: Parts,
+  { logger, failureLog, clock, spans }: Parts,
 ): Promise<Backing> {
   const { database, listen } = storage.postgres
     ? {
         database: openPostgres({
           url: storage.postgres,
           pool: storage.pool,
-          onError: ({ message }) => logger.warn({ reason: message }, 'a database connection was lost'),
+          onError: error => failureLog('a database connection was lost', error),
         }),
         listen: postgresListener(storage.postgres_listen || storage.postgres),
       }

@@ -27,7 +27,7 @@ export async function onDatabase(
   }
   const config = { storage: { ...storage, data_dir, pool: 1, redis: null } }
   try {
-    const backing = await openBacking(config, { logger: silent, clock: systemClock })
+    const backing = await openBacking(config, { logger: silent, failureLog: () => {}, clock: systemClock })
     try {
       await work(backing.database)
     } finally {

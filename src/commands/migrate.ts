@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { type BackingConfig, openBacking } from '../backing/open.ts'
 import { systemClock } from '../clock.ts'
+import { createFailureLog } from '../failure-log.ts'
 import { createLogger } from '../log.ts'
 import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
 import type { Io } from './io.ts'
@@ -25,7 +26,11 @@ export function migrateCommand(io: Io): Command {
 
 /** @returns the names of what was applied */
 async function migrateStores(stores: BackingConfig, logger: Logger): Promise<string[]> {
-  const backing = await openBacking(stores, { logger, clock: systemClock })
+  const backing = await openBacking(stores, {
+    logger,
+    failureLog: createFailureLog({ logger, clock: systemClock }),
+    clock: systemClock,
+  })
   try {
     return await backing.migrate()
   } finally {

@@ -1,10 +1,10 @@
 // Webhooks put together: registering them where clients are served, and alerts' deliveries, once per host.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Logger } from 'pino'
 import type { Backing } from '../backing/open.ts'
 import { createPruner } from '../backing/pruner.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import type { FailureLog } from '../failure-log.ts'
 import type { Sealer } from '../identity/sealed.ts'
 import type { DeliveryOutcomes } from '../metrics/tallies.ts'
 import { createAlertStore } from './alert-store.ts'
@@ -24,12 +24,12 @@ interface Parts {
   /** Nothing where `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   clock: Clock
-  logger: Logger
+  failureLog: FailureLog
 }
 
 export function openWebhooks(
   { allow_private_networks: allowPrivate }: Settings,
-  { backing, sealer, clock }: Omit<Parts, 'logger'>,
+  { backing, sealer, clock }: Omit<Parts, 'failureLog'>,
 ): Webhooks {
   return createWebhooks({
     store: createWebhookStore(backing.database),
@@ -56,7 +56,7 @@ export interface OpenAlerts {
  */
 export function openAlerts(
   settings: Settings,
-  { backing, sealer, clock, logger }: Parts,
+  { backing, sealer, clock, failureLog }: Parts,
   outcomes: DeliveryOutcomes,
 ): OpenAlerts {
   let { retention } = settings
@@ -72,7 +72,7 @@ export function openAlerts(
     clock,
     random: Math.random,
     outcomes,
-    onError: error => logger.warn({ err: error }, 'deliveries cannot be taken or noted'),
+    onError: error => failureLog('deliveries cannot be taken or noted', error),
   })
   const pruner = createPruner({
     store: {
@@ -86,7 +86,7 @@ export function openAlerts(
       },
     },
     clock,
-    onError: error => logger.warn({ err: error }, 'the log of deliveries not pruned'),
+    onError: error => failureLog('the log of deliveries not pruned', error),
   })
   return {
     alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: delivering.wake }),

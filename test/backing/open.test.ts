@@ -29,7 +29,7 @@ beforeEach(() => {
 })
 
 async function isWhole(storage: BackingConfig['storage']): Promise<void> {
-  const backing = await openBacking({ storage }, { logger, clock: systemClock })
+  const backing = await openBacking({ storage }, { logger, failureLog: () => {}, clock: systemClock })
   try {
     const applied = await backing.migrate()
     expect(applied.length).toBeGreaterThan(0)
@@ -56,7 +56,7 @@ describe('the backing, embedded', () => {
     await isWhole({ postgres: null, postgres_listen: '', pool: 2, redis: null, data_dir })
     const again = await openBacking(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
-      { logger, clock: systemClock },
+      { logger, failureLog: () => {}, clock: systemClock },
     )
     expect(again.database.kind).toBe('embedded')
     expect(again.keyValue).toBeUndefined()

@@ -155,6 +155,45 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       },
     )
 
+    it('Postgres that is away fills no log: each thing that fails is told of once a minute, with how often and no stack', async () => {
+      const user = await newUser(gateway)
+      const from = gateway.log.length
+      const told = (text: string) =>
+        gateway.log
+          .slice(from)
+          .map(line => JSON.parse(line))
+          .filter(({ msg }) => msg === text)
+      const fail = async () => {
+        const answer = await call(gateway.url, 'GET', '/any/x', { token: user.access })
+        expect(answer.status).toBe(503)
+      }
+      const pending = 'logouts are still to be stored'
+      // What the tests before had it tell of is a minute ago.
+      gateway.clock.at += 60_000
+      await postgres.kill()
+      try {
+        await expect
+          .poll(async () => (await scrape(gateway.admin)).value('peage_change_feed_trusted'))
+          .toBe(0)
+        for (let i = 0; i < 3; i += 1) await fail()
+        await logoutIsKept(user)
+        await expect.poll(() => told(pending).length).toBe(1)
+        const reason = expect.stringContaining('ECONNREFUSED')
+        expect(told('service_unavailable')).toMatchObject([{ reason }])
+        gateway.clock.at += 60_000
+        await fail()
+        expect(told('service_unavailable')).toMatchObject([{}, { reason, failures: 3 }])
+        await expect
+          .poll(() => told(pending), { timeout: 10_000 })
+          .toMatchObject([{ pending: 1 }, { pending: 1, reason }])
+        expect(gateway.log.slice(from).filter(line => line.includes('"stack"'))).toEqual([])
+      } finally {
+        await postgres.restart()
+      }
+      const stored = async () => (await scrape(gateway.admin)).value('peage_pending_logouts')
+      await expect.poll(stored, { timeout: 10_000 }).toBe(0)
+    })
+
     it('the metrics tell what was counted without Redis, and what could not be decided without Postgres', async () => {
       const user = await newUser(gateway)
       const read = () => scrape(gateway.admin)

@@ -1,5 +1,4 @@
 // What is kept for webhooks and has had its time goes by itself.
-import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/backing/pglite.ts'
 import { type OpenAlerts, openAlerts } from '../../src/webhooks/open.ts'
@@ -36,7 +35,7 @@ it('a replaced secret that signs no more is gone from its record within minutes'
       backing: { database },
       sealer: undefined,
       clock: { now: () => time },
-      logger: pino({ level: 'silent' }),
+      failureLog: () => {},
     },
     { delivered: 0, retried: 0, failed: 0 },
   )
