@@ -1,0 +1,158 @@
+// The table of wrong inputs in docs/clients.md: every input of every line, sent to a running gateway.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { authOperations } from '../../src/endpoints/auth-operations.ts'
+import { upgradeOperations } from '../../src/endpoints/upgrade-operations.ts'
+import { userOperations } from '../../src/endpoints/user-operations.ts'
+import type { Operation } from '../../src/openapi/operation.ts'
+import { catalog, type RefusalCode } from '../../src/refusals/catalog.ts'
+import { ask, requestBytes, value } from '../security/raw-client.ts'
+import { call, login, newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { rowsUnder } from './read-tables.ts'
+
+const operations = [authOperations, userOperations, upgradeOperations].flatMap(each =>
+  Object.values<Operation>(each),
+)
+
+interface Row {
+  method: string
+  path: string
+  /** A body as it stands in the table, or a name in words. */
+  input: string
+  status: number
+  code: RefusalCode | undefined
+}
+
+interface Sent {
+  lines?: string[]
+  body?: string | Buffer
+}
+
+const heading = '## What each wrong input gets'
+
+const rows = rowsUnder(heading, 'clients.md').flatMap(([requests = '', inputs = '', answer = '']): Row[] => {
+  const [, status, code] = /^(\d{3})(?: `(\w+)`|[:,].*)?$/.exec(answer) ?? []
+  return requests.split('; ').flatMap(request => {
+    const [, method = '', path = ''] = /^`(GET|POST|PUT|DELETE) (\S+)`$/.exec(request) ?? []
+    if (method === '' || status === undefined) throw new Error(`not a row: ${request}, ${answer}`)
+    return inputs
+      .split('; ')
+      .map(input => ({ method, path, input, status: Number(status), code: code as RefusalCode | undefined }))
+  })
+})
+
+describe('the table of wrong inputs', () => {
+  let gateway: TestGateway
+  let pro: TestUser
+  let free: TestUser
+  let inactive: TestUser
+  beforeAll(async () => {
+    gateway = await startGateway(
+      "subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }\nupstreams: {}\nroutes: []",
+    )
+    pro = await newUser(gateway, 'pro')
+    free = await newUser(gateway)
+    inactive = await newUser(gateway, 'pro')
+    await gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+  })
+  afterAll(() => gateway?.stop())
+
+  const bearer = (token: string) => [`Authorization: Bearer ${token}`]
+  /** In the last part, where no bit stands for nothing. */
+  const changed = (token: string) =>
+    `${token.slice(0, -10)}${token.at(-10) === 'A' ? 'B' : 'A'}${token.slice(-9)}`
+  const refreshing = (token: string): Sent => ({ body: JSON.stringify({ refresh_token: token }) })
+  async function spent(endpoint: string): Promise<string> {
+    const { refresh } = await login(gateway.url, free.email, free.password)
+    await call(gateway.url, 'POST', `/api/v1/auth/${endpoint}`, { body: { refresh_token: refresh } })
+    return refresh
+  }
+  const account = (email: string, password: string): Sent => ({ body: JSON.stringify({ email, password }) })
+  const password = 'correct horse battery'
+
+  /** What the words of the table stand for; `isAuth` where tokens go into the body. */
+  const words: Record<string, (isAuth: boolean) => Sent | Promise<Sent>> = {
+    'no body': () => ({}),
+    'bytes that are not UTF-8': () => ({ body: Buffer.from('{"email":"\xff@example.com"}', 'latin1') }),
+    'a body over 64 KiB': () => ({ body: JSON.stringify({ email: 'x'.repeat(65_536) }) }),
+    'an email of 255 characters': () => account(`${'x'.repeat(243)}@example.com`, password),
+    'a password of 1,025 characters': () => account('new@example.com', 'x'.repeat(1_025)),
+    'an email that is registered': () => account(free.email, password),
+    'the same in capitals, within spaces': () => account(` ${free.email.toUpperCase()}\n`, password),
+    'a wrong password': () => account(free.email, 'wrong horse battery'),
+    'the password with a space behind it': () => account(free.email, `${free.password} `),
+    'an access token': () => refreshing(free.access),
+    'a token of 5,000 characters': () => refreshing('x'.repeat(5_000)),
+    'a token with one character changed': isAuth =>
+      isAuth ? refreshing(changed(free.refresh)) : { lines: bearer(changed(pro.access)) },
+    'a token that was used before': async () => refreshing(await spent('refresh')),
+    'a token that was logged out': async () => refreshing(await spent('logout')),
+    'the token of a user who is inactive': isAuth =>
+      isAuth ? refreshing(inactive.refresh) : { lines: bearer(inactive.access) },
+    'a URL of 2,049 characters': () => ({
+      body: JSON.stringify({ url: `https://example.com/${'x'.repeat(2_029)}` }),
+    }),
+    'no credential': () => ({ lines: [] }),
+    'a refresh token as bearer': () => ({ lines: bearer(pro.refresh) }),
+    'an unknown key': () => ({ lines: ['X-API-Key: peage_unknown'] }),
+    'a user of plan free': () => ({ lines: bearer(free.access) }),
+    'two Authorization fields': () => ({ lines: [...bearer(pro.access), ...bearer(pro.access)] }),
+    'two X-API-Key fields': () => ({ lines: ['X-API-Key: a', 'X-API-Key: b'] }),
+    'header fields over 16 KiB': () => ({ lines: [`X-Long: ${'x'.repeat(16_384)}`] }),
+    'two Content-Length fields': () => ({ lines: ['Content-Length: 2', 'Content-Length: 3'] }),
+    'a Content-Length that is no number': () => ({ lines: ['Content-Length: x'] }),
+  }
+
+  it.each(rows)('$method $path answers $status to $input', async ({ method, path, input, status, code }) => {
+    const isAuth = path.startsWith('/api/v1/auth/')
+    const literal = /^`(.*)`$/.exec(input)?.[1]
+    const named = words[input]
+    if (literal === undefined && named === undefined) throw new Error(`nothing is known of "${input}"`)
+    const sent = literal !== undefined ? { body: literal } : ((await named?.(isAuth)) ?? {})
+    const signedIn = isAuth ? [] : bearer(path.endsWith('/upgrade') ? free.access : pro.access)
+    const { lines = signedIn, body } = sent
+    const bytes = Buffer.from((body ?? '') as string)
+    const length =
+      lines.some(line => line.startsWith('Content-Length')) || body === undefined
+        ? []
+        : [`Content-Length: ${bytes.length}`]
+    const answer = await ask(gateway.url, requestBytes(method, path, [...lines, ...length], bytes), method)
+    expect([answer?.status, answer && value(answer, 'x-peage-error')]).toEqual([status, code])
+    if (code !== undefined) {
+      expect(catalog[code].status).toBe(status)
+      expect(JSON.parse(String(answer?.body)).error).toBe(catalog[code].error)
+    }
+  })
+
+  it('has every endpoint that takes a body with none, broken JSON, another type, and too much', () => {
+    const missing = operations
+      .filter(({ body }) => body !== undefined)
+      .flatMap(({ method, path }) =>
+        ['no body', '`{"email":`', '`[]`', '`7`', '`{}`', 'a body over 64 KiB']
+          .filter(
+            input => !rows.some(row => row.method === method && row.path === path && row.input === input),
+          )
+          .map(input => `${method} ${path} ${input}`),
+      )
+    expect(missing).toEqual([])
+  })
+
+  it('has every refusal that an endpoint’s input may get', () => {
+    // Not of what is sent: how often, whether the stores are there, and whether the operator has set an address.
+    const others = [
+      'rate_limited',
+      'key_check_failed',
+      'service_unavailable',
+      'internal',
+      'payment_not_configured',
+    ]
+    const missing = operations.flatMap(({ method, path, refusals }) =>
+      Object.values(refusals)
+        .flat()
+        .filter(code => !others.includes(code))
+        .filter(code => !rows.some(row => row.method === method && row.path === path && row.code === code))
+        .map(code => `${method} ${path} ${code}`),
+    )
+    expect(missing).toEqual([])
+  })
+})
