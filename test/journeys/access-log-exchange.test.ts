@@ -6,6 +6,7 @@ import { first } from '../support/certificates.ts'
 import { call } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { handshake, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
 
 type Line = Record<string, unknown>
 
@@ -14,19 +15,23 @@ const nowhere = 'http://127.0.0.1:1'
 
 describe('the request log', () => {
   let upstream: Upstream
+  let socketUpstream: WebSocketUpstream
   let plain: TestGateway
   let secure: TestGateway
   beforeAll(async () => {
     upstream = await startUpstream()
+    socketUpstream = await startWebSocketUpstream()
     const routing = `upstreams:
   app: { targets: ['${upstream.url}'] }
   down: { targets: ['${nowhere}'] }
   half: { targets: ['${nowhere}', '${upstream.url}'] }
+  sockets: { targets: ['${socketUpstream.url}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
   - { name: mine, path: /mine/*, upstream: app }
   - { name: down, path: /down/*, upstream: down, auth: none }
   - { name: half, path: /half/*, upstream: half, auth: none }
+  - { name: socket, path: /socket, upstream: sockets, auth: none, websocket: true }
 `
     plain = await startGateway(routing)
     const { cert, key } = first.files
@@ -39,6 +44,7 @@ routes:
     await plain?.stop()
     await secure?.stop()
     await upstream?.close()
+    await socketUpstream?.close()
   })
 
   /** The lines of the requests since the last call, when there are so many. */
@@ -147,16 +153,32 @@ routes:
   })
 
   it.each([
-    ['API.example.com:8443', 'API.example.com:8443'],
-    ['"},{"level":60,"a":"', '"},{"level":60,"a":"'],
-    ['a\\u0022', 'a\\u0022'],
-    ['h\u00e9', 'h\u00e9'],
-    ['x'.repeat(9_000), 'x'.repeat(260)],
-    ['', undefined],
-  ])('writes the host %j as one string of JSON, of 260 characters at most', async (sent, written) => {
-    const line = await lineOf(requestBytes('GET', '/public/a', [`Host: ${sent}`]))
-    expect([line.host, line.msg]).toEqual([written, 'request'])
-    expect(line.level).toBe(30)
+    ['a name with its port', 'API.example.com:8443', 'API.example.com:8443'],
+    ['what would end the string', '"},{"level":60,"a":"', '"},{"level":60,"a":"'],
+    ['a backslash', 'a\\u0022', 'a\\u0022'],
+    ['what is no ASCII', 'h\u00e9', 'h\u00e9'],
+    ['9,000 characters', 'x'.repeat(9_000), 'x'.repeat(260)],
+    ['nothing', '', undefined],
+  ])(
+    'writes a host that is %s as one string of JSON, of 260 characters at most',
+    async (_, sent, written) => {
+      const line = await lineOf(requestBytes('GET', '/public/a', [`Host: ${sent}`]))
+      expect([line.host, line.msg, line.level]).toEqual([written, 'request', 30])
+    },
+  )
+
+  it('counts all that a WebSocket carried to its client', async () => {
+    plain.log.length = 0
+    const connection = new RawConnection(plain.url)
+    connection.write(requestBytes('GET', '/socket', handshake))
+    expect((await connection.answer())?.status).toBe(101)
+    socketUpstream.sockets[0]?.send('x'.repeat(70_000))
+    await expect.poll(() => connection.unread.length).toBeGreaterThan(70_000)
+    connection.socket.end()
+    const [line] = await lines(plain, 1)
+    expect(line).toMatchObject({ status: 101, upstream_target: socketUpstream.url })
+    expect(line?.bytes_sent).toBe(connection.socket.bytesRead)
+    connection.close()
   })
 
   it('names the user who signed up, in or out, and none where that failed; the answers do not', async () => {
