@@ -5,7 +5,7 @@ import { changesBetween } from './config/changes.ts'
 import type { ConfigurationFile } from './config/configuration-file.ts'
 import { keepFixed } from './config/fixed.ts'
 import type { Loaded } from './config/load.ts'
-import { linesOf } from './config/problem.ts'
+import { linesOf, logWarnings } from './config/problem.ts'
 import type { Config } from './config/schema.ts'
 import type { Tallies } from './metrics/tallies.ts'
 import type { Serving } from './serving.ts'
@@ -48,7 +48,7 @@ export function createReload(parts: Parts): Reload {
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
-  async function take({ config: written, positionOf }: Loaded): Promise<void> {
+  async function take({ config: written, warnings, positionOf }: Loaded): Promise<void> {
     const { config, left } = keepFixed(inForce, written)
     const prepared = await serving.prepare(config)
     if (isOver) {
@@ -68,6 +68,7 @@ export function createReload(parts: Parts): Reload {
         `${key} cannot be reloaded: restart to take its change`,
       )
     }
+    logWarnings(warnings, logger)
     logger.info(changes, 'the configuration is reloaded')
   }
 

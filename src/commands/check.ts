@@ -1,20 +1,23 @@
 // `peage check`: says whether a configuration would be started with, and if not, everything that stands against it.
 import { Command } from 'commander'
+import { warningLinesOf } from '../config/problem.ts'
 import {
   type ConfigurationOption,
   configurationFile,
   orProblems,
-  withConfiguration,
+  withConfigurationAlone,
 } from './configuration.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 
 export function checkCommand(io: Io): Command {
-  return withConfiguration(new Command('check'))
+  return withConfigurationAlone(new Command('check'))
     .description('validate the configuration without starting')
-    .action(({ config: file }: ConfigurationOption) => {
-      const { problems } = readTracing(io.env)
-      const { config } = orProblems(configurationFile(io, file).load(), io.stdout, problems)
+    .action((_, { config: file }: ConfigurationOption) => {
+      const { traces, problems } = readTracing(io.env)
+      const { config, warnings } = orProblems(configurationFile(io, file).load(), io.stdout, problems)
+      for (const line of warningLinesOf(warnings)) io.stdout.write(`${line}\n`)
+      for (const line of traces?.warnings ?? []) io.stdout.write(`warning: ${line}\n`)
       const { routes, upstreams } = config
       const counts = `${count(routes.length, 'route')}, ${count(Object.keys(upstreams).length, 'upstream')}`
       io.stdout.write(`${file}: ok (${counts})\n`)

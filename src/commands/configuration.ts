@@ -17,6 +17,18 @@ export function withConfiguration(command: Command): Command {
   return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
 }
 
+/** For a command that takes no arguments: what it is given is a file that was to be the configuration. */
+export function withConfigurationAlone(command: Command): Command {
+  return withConfiguration(command)
+    .argument('[none...]')
+    .usage('[options]')
+    .hook('preAction', ({ args: [file, ...more] }) => {
+      if (file === undefined) return
+      const meant = more.length === 0 ? `; did you mean peage ${command.name()} -c ${file}?` : ''
+      command.error(`error: too many arguments for '${command.name()}'${meant}`, { exitCode: 2 })
+    })
+}
+
 /**
  * Loads the configuration for a command that serves nobody, or prints every problem on its own line.
  * @throws CommanderError with exit code 2 where there are problems

@@ -30,7 +30,8 @@ export function explainCommand(io: Io): Command {
     .option('--json', 'print JSON')
   return withConfiguration(explain).action(
     async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
-      const request = readRequest(explain, method, path)
+      // Methods tell letter cases apart (RFC 9110 §9.1); none is in lower case, and this was typed.
+      const request = readRequest(explain, method.toUpperCase(), path)
       const config = readConfiguration(io, file, io.stderr)
       const who = as === 'anonymous' ? as : { plan: as, used_today: usedToday }
       const question = questionOf({ request, as: who, ...(host === undefined ? {} : { host }) })

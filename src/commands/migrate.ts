@@ -5,14 +5,14 @@ import { type BackingConfig, openBacking } from '../backing/open.ts'
 import { systemClock } from '../clock.ts'
 import { createFailureLog } from '../failure-log.ts'
 import { createLogger } from '../log.ts'
-import { type ConfigurationOption, readConfiguration, withConfiguration } from './configuration.ts'
+import { type ConfigurationOption, readConfiguration, withConfigurationAlone } from './configuration.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
 export function migrateCommand(io: Io): Command {
-  return withConfiguration(new Command('migrate'))
+  return withConfigurationAlone(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
-    .action(async ({ config: file }: ConfigurationOption) => {
+    .action(async (_, { config: file }: ConfigurationOption) => {
       const { storage, server } = readConfiguration(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.

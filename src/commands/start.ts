@@ -1,6 +1,7 @@
 // `peage start`: runs a gateway until a signal ends it.
 import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
+import { logWarnings } from '../config/problem.ts'
 import { packageFacts } from '../package-facts.ts'
 import { startServer } from '../server.ts'
 import { openLog } from '../standard-log.ts'
@@ -9,7 +10,7 @@ import {
   type ConfigurationOption,
   configurationFile,
   orProblems,
-  withConfiguration,
+  withConfigurationAlone,
 } from './configuration.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
@@ -17,9 +18,9 @@ import { firstSignal } from './signal.ts'
 import { inPlainWords } from './store-failure.ts'
 
 export function startCommand(io: Io): Command {
-  return withConfiguration(new Command('start'))
+  return withConfigurationAlone(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
-    .action(async ({ config: name }: ConfigurationOption) => {
+    .action(async (_, { config: name }: ConfigurationOption) => {
       // Its default would end the process; what it asks for while the gateway starts is done when it has.
       let reload = () => {
         isAsked = true
@@ -28,8 +29,9 @@ export function startCommand(io: Io): Command {
       process.on('SIGHUP', () => reload())
       const file = configurationFile(io, name)
       const { traces, problems } = readTracing(io.env)
-      const { config } = orProblems(file.load(), io.stderr, problems)
+      const { config, warnings } = orProblems(file.load(), io.stderr, problems)
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
+      logWarnings(warnings, logger)
       for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
       // Workers have spans of their own.
       const own = config.server.workers > 1 ? undefined : traces

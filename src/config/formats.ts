@@ -72,6 +72,11 @@ export const formats = {
     parse: parseUpgradeUrl,
   },
   token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
+  secret: {
+    noun: 'a secret of at least 16 characters, or empty for none',
+    pattern: '^$|^[\\s\\S]{16,}$',
+    parse: parseSecret,
+  },
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
   request: {
     noun: 'a method and a path such as GET /api/v1/courses/1',
@@ -101,6 +106,17 @@ function parseToken(text: string): string {
   if (text === '') return text
   if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
   if (!/^[\x21-\x7e]+$/.test(text)) throw new FormatError('must be printable ASCII without spaces')
+  return text
+}
+
+/**
+ * What a key is derived from. Who has a copy of the database tries as many as they can pay for; the derivation slows
+ * that down, and it takes as much as an operator's token to be beyond them. Length is all that can be told of strength.
+ */
+function parseSecret(text: string): string {
+  if (text !== '' && text.length < 16) {
+    throw new FormatError('is shorter than 16 characters; take a long random one (openssl rand -base64 32)')
+  }
   return text
 }
 

@@ -15,6 +15,7 @@ import { checkRules } from './rules.ts'
 import { type Config, type Decoded, schema } from './schema.ts'
 import { shapeChecker } from './shape.ts'
 import { checkAuthorities } from './upstream-tls.ts'
+import { checkWarnings } from './warnings.ts'
 
 export interface ConfigSource extends Source {
   /** What `server.workers: auto` is, and `auth.hashing.concurrency` where the file does not say. */
@@ -25,6 +26,8 @@ export interface ConfigSource extends Source {
 
 export interface Loaded {
   readonly config: Config
+  /** What it can be used with, though it is hardly what was meant. */
+  readonly warnings: Problems
   /** `tests`, each with the place where it stands. */
   readonly cases: readonly PlacedCase[]
   /** Where what a JSON Pointer names stands in the file; where it does not, what it would stand in. */
@@ -42,10 +45,12 @@ export function loadConfig(source: ConfigSource): Loaded | Problems {
   if (source.toServe) {
     faults.push(...filesToServeWith.flatMap(check => check(sheet, shape, readFile)))
   }
-  if (faults.length > 0) return problemsOf(file, text, faults)
+  const warnings = problemsOf(file, text, checkWarnings(sheet, shape))
+  if (faults.length > 0) return { ...problemsOf(file, text, faults), warnings }
   const config = complete(DecodeUnsafe({}, schema, sheet.value) as Decoded, cores)
   return {
     config,
+    warnings,
     cases: placeCases(config.tests, file, sheet, text),
     positionOf: positionsOf(sheet, text),
   }

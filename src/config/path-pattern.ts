@@ -105,6 +105,12 @@ function parseSegment(part: string): Segment {
   if (part.includes('*')) {
     throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
   }
+  if (/[{}]/.test(part)) {
+    // Raw braces are in no URI (RFC 3986 §2); other gateways' files have them around parameters.
+    throw new PathPatternError(
+      `has braces in ${part}: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)`,
+    )
+  }
   if (part.startsWith(':')) {
     const name = part.slice(1)
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {

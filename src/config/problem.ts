@@ -22,14 +22,36 @@ export interface Problems {
   readonly problems: readonly Problem[]
   /** How many there are besides those. */
   readonly more: number
+  /** What would not keep it from being used. */
+  readonly warnings?: Problems
 }
 
 /** Of one file that are told: whoever mends them all sees the others then. */
 export const mostProblems = 100
 
-/** A line each, and one for those that are not told. */
-export function linesOf({ problems, more }: Problems): string[] {
-  return [...problems.map(formatProblem), ...(more === 0 ? [] : [`… and ${more} more`])]
+/** A line each, and one for those that are not told; warnings come last. */
+export function linesOf({ problems, more, warnings }: Problems): string[] {
+  const rest = more === 0 ? [] : [`… and ${more} more`]
+  return [
+    ...problems.map(formatProblem),
+    ...rest,
+    ...(warnings === undefined ? [] : warningLinesOf(warnings)),
+  ]
+}
+
+/** `FILE:LINE:COL  path.to.key  warning: …` */
+export function warningLinesOf({ problems, more }: Problems): string[] {
+  const lines = problems.map(problem => formatProblem({ ...problem, message: `warning: ${problem.message}` }))
+  return more === 0 ? lines : [...lines, `… and ${more} more warnings`]
+}
+
+/** Writes them into the log, a line each. */
+export function logWarnings(
+  { problems, more }: Problems,
+  logger: { warn(fields: object, text: string): void },
+): void {
+  for (const { path, line, message } of problems) logger.warn({ key: path, line }, `${path}: ${message}`)
+  if (more > 0) logger.warn({}, `${more} more warnings: peage check prints them`)
 }
 
 /** `FILE:LINE:COL  path.to.key  what is wrong and what would be right` (CONTRACT §1). */

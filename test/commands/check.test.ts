@@ -62,6 +62,37 @@ describe('peage check', () => {
     })
   })
 
+  it('prints warnings beside what it found, and exits 0 all the same', async () => {
+    const file = write('unused.yaml', 'upstreams: { a: { targets: ["http://a"] } }\n')
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }
+    expect(await peage(['check', '-c', file], env)).toEqual({
+      exit: 0,
+      stdout:
+        'unused.yaml:1:14  upstreams.a  warning: no route leads to it\n' +
+        'warning: OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors take at the same address\n' +
+        'unused.yaml: ok (0 routes, 1 upstream)\n',
+      stderr: '',
+    })
+  })
+
+  it('refuses a key_secret that is too short to be one, and takes none', async () => {
+    for (const [secret, exit] of [
+      ['abc', 2],
+      ['fifteen-letters', 2],
+      ['sixteen-letters!', 0],
+      ['', 0],
+    ] as const) {
+      const file = write('secret.yaml', 'auth: { key_secret: "${S}" }\n')
+      const printed = await peage(['check', '-c', file], { S: secret })
+      expect(printed.exit).toBe(exit)
+      if (exit === 2) {
+        expect(printed.stdout).toBe(
+          'secret.yaml:1:21  auth.key_secret  is shorter than 16 characters; take a long random one (openssl rand -base64 32)\n',
+        )
+      }
+    }
+  })
+
   it('reads the environment and files from where it was called', async () => {
     write('issuer', 'from-a-file\n')
     const file = write('env.yaml', 'auth:\n  issuer: ${file:issuer}\nlimits:\n  free_daily: ${N}\n')
@@ -112,7 +143,10 @@ describe('peage', () => {
     [['chek'], 'Did you mean check?'],
     [['check', '--confg', 'x'], 'Did you mean --config?'],
     [['check', '-c'], 'argument missing'],
-    [['check', 'more'], 'too many arguments'],
+    [['check', 'g.yaml'], "too many arguments for 'check'; did you mean peage check -c g.yaml?"],
+    [['start', 'g.yaml'], 'did you mean peage start -c g.yaml?'],
+    [['migrate', 'g.yaml'], 'did you mean peage migrate -c g.yaml?'],
+    [['check', 'one', 'more'], "too many arguments for 'check'\n"],
     [['--nope'], 'unknown option'],
     [[], 'Usage: peage'],
   ])('%j is a bad command line: said on standard error, exit 2', async (words, sentence) => {

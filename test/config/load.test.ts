@@ -295,9 +295,11 @@ it('reads from disk, relative to nothing but the process, and says of a missing 
   const folder = mkdtempSync(join(tmpdir(), 'peage-'))
   try {
     const file = join(folder, 'gateway.yaml')
-    writeFileSync(join(folder, 'secret'), 's3cret\n')
+    writeFileSync(join(folder, 'secret'), 'a s3cret of tests\n')
     writeFileSync(file, `auth:\n  key_secret: \${file:${join(folder, 'secret')}}\n`)
-    expect(loadConfig({ file, env: {} })).toMatchObject({ config: { auth: { key_secret: 's3cret' } } })
+    expect(loadConfig({ file, env: {} })).toMatchObject({
+      config: { auth: { key_secret: 'a s3cret of tests' } },
+    })
     expect(loadConfig({ file: `${file}.not`, env: {} })).toEqual({
       problems: [
         { file: `${file}.not`, line: 1, column: 1, path: '', message: 'cannot be read (no such file)' },

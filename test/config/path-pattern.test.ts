@@ -22,6 +22,7 @@ describe('a declared path', () => {
     ['/api/v1/Courses/', [literal('api'), literal('v1'), literal('courses')], false],
     ['/api/:id/*', [literal('api'), param('id')], true],
     ['/caf%C3%A9/%3Aid/%2A', [literal('café'), literal(':id'), literal('*')], false],
+    ['/v%7Bn%7D/x', [literal('v{n}'), literal('x')], false],
     ['/É/a:b/100%25', [literal('É'), literal('a:b'), literal('100%')], false],
   ])('%s is read segment by segment', (path, segments, wildcard) => {
     expect(parsePathPattern(path)).toEqual({ segments, wildcard })
@@ -50,6 +51,9 @@ describe('a declared path', () => {
     ['/a%252fb', 'every request is refused for'],
     ['/a*', 'whole last segment'],
     ['/*/a', 'whole last segment'],
+    ['/v{n}/x', 'has braces in v{n}: a parameter is a whole segment such as :id (write %7B and %7D'],
+    ['/{id}', 'has braces in {id}'],
+    ['/a/b}', 'has braces in b}'],
     ['/:', 'letters, digits and _'],
     ['/:1a', 'letters, digits and _'],
     ['/:id.json', 'letters, digits and _'],

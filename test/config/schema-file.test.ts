@@ -76,7 +76,7 @@ describe('the sample', () => {
       DATABASE_URL: 'postgres://db/x',
       REDIS_URL: 'redis://r',
       PEAGE_DATA_DIR: '/var/lib/peage',
-      PEAGE_KEY_SECRET: 'k',
+      PEAGE_KEY_SECRET: 'a-secret-long-enough',
       UPSTREAM_URL: 'https://courses.internal',
       UPGRADE_URL: 'https://pay.example.com/{plan}?user={user_id}',
     })
@@ -84,7 +84,7 @@ describe('the sample', () => {
       server: { listen: { host: '127.0.0.1', port: 0 } },
       admin: { token: 'a-token-long-enough' },
       storage: { postgres: 'postgres://db/x', redis: 'redis://r', data_dir: '/var/lib/peage' },
-      auth: { key_secret: 'k' },
+      auth: { key_secret: 'a-secret-long-enough' },
       subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' },
       upstreams: { courses: { targets: ['https://courses.internal'] } },
     })

@@ -128,6 +128,20 @@ describe('a program that has just been started', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
+  it('says in its log, at start and when it has reloaded, what check warns of', async () => {
+    await save(file, 'upstreams: {', "upstreams: { spare: { targets: ['http://127.0.0.1:9'] },")
+    program = await startProgram(file)
+    const { child, lines } = program
+    const warned = () =>
+      lines.map(line => JSON.parse(line)).filter(({ level, msg }) => level === 40 && msg.includes('no route'))
+    const said = { key: 'upstreams.spare', line: 4, msg: 'upstreams.spare: no route leads to it' }
+    expect(warned()).toMatchObject([said])
+    await save(file, 'spare:', 'other:')
+    child.kill('SIGHUP')
+    const again = { ...said, key: 'upstreams.other', msg: 'upstreams.other: no route leads to it' }
+    await expect.poll(() => warned()[1], soon).toMatchObject(again)
+  })
+
   it('outlives a SIGHUP that comes before it has loaded itself', async () => {
     program = await startProgram(file, hungUpAt('commands/run.js'))
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)

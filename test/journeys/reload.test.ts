@@ -410,7 +410,7 @@ describe('a change of', () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
       ["storage: { postgres: '', redis: ''", "storage: { pool: 3, postgres: '', redis: ''"],
-      ['auth: { ', 'auth: { key_secret: a secret, key_secret_old: a secret before, '],
+      ['auth: { ', 'auth: { key_secret: a secret of these tests, key_secret_old: a secret before, '],
       ['/public/*', '/open/*'],
     )
     const said = logged('restart to take its change')

@@ -72,7 +72,7 @@ export const auth = section(
         'Files with private JWKs: the first signs, all verify. Empty: made once and kept in the database.',
       default: [],
     }),
-    key_secret: Type.String({
+    key_secret: formatted('secret', {
       description:
         'Encrypts the signing keys and webhook secrets that are kept in the database. Empty: kept as they are, with a warning.',
       default: '',

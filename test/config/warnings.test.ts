@@ -1,0 +1,57 @@
+// What `check` warns of: a gateway starts with it, though it is hardly what was meant.
+import { describe, expect, it } from 'vitest'
+import { linesOf, warningLinesOf } from '../../src/config/problem.ts'
+import { load } from './reading.ts'
+
+function warningsIn(text: string): string[] {
+  const loaded = load(text)
+  if ('problems' in loaded) throw new Error(linesOf(loaded).join('\n'))
+  return warningLinesOf(loaded.warnings)
+}
+
+const routes = 'routes: [{ path: /a, upstream: a }]'
+
+describe('a warning', () => {
+  it('is said of a target that stands twice in an upstream, however it is written', () => {
+    expect(
+      warningsIn(
+        `upstreams:\n  a: { targets: ["http://h:80", "http://b", "HTTP://H/", "http://h"] }\n${routes}`,
+      ),
+    ).toEqual([
+      'gateway.yaml:2:45  upstreams.a.targets[2]  warning: is the same address as targets[0], which is sent twice as much; keep one',
+      'gateway.yaml:2:58  upstreams.a.targets[3]  warning: is the same address as targets[0], which is sent twice as much; keep one',
+    ])
+  })
+
+  it('is said of an upstream that no route leads to, at its name', () => {
+    const upstreams = 'upstreams:\n  a: { targets: ["http://a"] }\n  spare: { targets: ["http://a"] }\n'
+    expect(warningsIn(`${upstreams}${routes}`)).toEqual([
+      'gateway.yaml:3:3  upstreams.spare  warning: no route leads to it',
+    ])
+  })
+
+  it('is not said where all is used, and two upstreams may have a target in common', () => {
+    const both = 'routes: [{ path: /a, upstream: a }, { path: /b, upstream: b }]'
+    expect(
+      warningsIn(`upstreams: { a: { targets: ["http://a"] }, b: { targets: ["http://a"] } }\n${both}`),
+    ).toEqual([])
+  })
+
+  it('comes after what is wrong with the file; an upstream that a misspelt name may mean is not called unused', () => {
+    const upstreams = 'upstreams: { a: { targets: ["http://a", "http://a"] } }'
+    const loaded = load(`${upstreams}\nroutes: [{ path: /a, upstream: aa }]`)
+    expect('problems' in loaded && linesOf(loaded)).toEqual([
+      'gateway.yaml:2:32  routes[0].upstream  names no declared upstream; did you mean a?',
+      'gateway.yaml:1:41  upstreams.a.targets[1]  warning: is the same address as targets[0], which is sent twice as much; keep one',
+    ])
+  })
+
+  it('is told of a hundred at most', () => {
+    const many = Array.from({ length: 130 }, (_, index) => `  u${index}: { targets: ["http://a"] }`).join(
+      '\n',
+    )
+    const lines = warningsIn(`upstreams:\n${many}`)
+    expect(lines).toHaveLength(101)
+    expect(lines.at(-1)).toBe('… and 30 more warnings')
+  })
+})
