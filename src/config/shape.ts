@@ -2,7 +2,7 @@
 import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Sheet } from './document.ts'
 import { type FormatName, faultOf, formats } from './formats.ts'
-import { readKey } from './pointer.ts'
+import { pointTo, readKey } from './pointer.ts'
 import type { Fault } from './problem.ts'
 import { faultFrom, meantKey, nearestBranches, pointerOf } from './shape-errors.ts'
 
@@ -22,11 +22,28 @@ export type CheckShape = (sheet: Sheet) => Shape
 export function shapeChecker(schema: AnySchemaObject): CheckShape {
   const validate = ajv.compile(schema)
   return sheet => {
-    validate(sheet.value)
-    const mendable = (validate.errors ?? []).filter(error => mend(sheet, error))
-    if (mendable.length > 0) validate(sheet.value)
-    return shapeOf(sheet, nearestBranches(validate.errors ?? []))
+    const errorsNow = () => (validate(sheet.value) ? [] : withMisnamed(validate.errors ?? []))
+    const errors = errorsNow()
+    const mendable = errors.filter(error => mend(sheet, error))
+    return shapeOf(sheet, nearestBranches(mendable.length > 0 ? errorsNow() : errors))
   }
+}
+
+/** With what is wrong below a name that may not be one: an upstream under a bad name is an upstream all the same. */
+function withMisnamed(errors: readonly ErrorObject[]): ErrorObject[] {
+  return errors.flatMap(error => {
+    const { keyword, params, data, parentSchema, instancePath } = error
+    const [named] = Object.values<AnySchemaObject>(parentSchema?.patternProperties ?? {})
+    if (keyword !== 'additionalProperties' || named === undefined) return [error]
+    const name: string = params.additionalProperty
+    const validate = ajv.compile(named)
+    if (validate((data as Record<string, unknown>)[name])) return [error]
+    const below = (validate.errors ?? []).map(inner => ({
+      ...inner,
+      instancePath: pointTo(instancePath, name) + inner.instancePath,
+    }))
+    return [error, ...below]
+  })
 }
 
 function shapeOf(sheet: Sheet, errors: readonly ErrorObject[]): Shape {
