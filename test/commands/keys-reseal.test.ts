@@ -7,6 +7,9 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { lockFolder } from '../../src/backing/folder-lock.ts'
 import { openEmbedded } from '../../src/backing/pglite.ts'
+import { createKeyStore } from '../../src/identity/key-store.ts'
+import { createSealer } from '../../src/identity/sealed.ts'
+import { generatePrivateJwk } from '../../src/identity/signing-key.ts'
 import { first as certificate } from '../support/certificates.ts'
 import { call, login } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
@@ -101,6 +104,18 @@ describe('peage keys reseal', () => {
         'webhook secrets: 1 encrypted anew, 0 were under auth.key_secret already\n',
     ])
   })
+  it('leaves a secret that would be too short now', async () => {
+    const { kid, text } = await generatePrivateJwk('ES256')
+    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    await createKeyStore(database).add(kid, (await createSealer('abc')).seal(text, kid))
+    await database.close()
+    configure('key_secret: abc')
+    expect((await reseal()).exit).toBe(2)
+    configure(`key_secret: ${two}, key_secret_old: abc`)
+    const { exit, stdout } = await reseal('--json')
+    expect([exit, JSON.parse(stdout).signing_keys]).toEqual([0, { resealed: 1, already: 1, unreadable: [] }])
+  })
+
   it('says which process has the embedded database', async () => {
     const data = join(cwd, 'data')
     const lock = await lockFolder(data)
