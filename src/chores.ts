@@ -107,7 +107,12 @@ async function listen(
       workers === undefined
         ? metrics.text()
         : textOfAll([await metrics.gather(), ...(await workers.metrics())]),
-    health: createHealth({ ...backing.checks, workers: workers?.health, warnings: () => current().warnings }),
+    health: createHealth({
+      ...backing.checks,
+      workers: workers?.health,
+      warnings: () => current().warnings,
+      isLastReloadGood: metrics.tallies.isLastReloadGood,
+    }),
     documentation: () => createDocumentation(packageFacts().version),
     requestIdFor: createRequestIdFor(randomBytes),
     clock,

@@ -11,9 +11,10 @@ import { createAuthEndpoints } from './endpoints/auth.ts'
 import { createOwnPaths, type OwnEndpoints } from './endpoints/own-paths.ts'
 import { createUpgradeEndpoints } from './endpoints/upgrade.ts'
 import { createUserEndpoints } from './endpoints/user.ts'
-import { createGate, type Gate } from './gate/gate.ts'
+import { type Gate, gateSteps } from './gate/gate.ts'
 import type { Lasting } from './lasting.ts'
 import type { Holding } from './shelf.ts'
+import { inSlices } from './steps.ts'
 import type { TargetStanding } from './upstream/standing.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 import { openWebhooks } from './webhooks/open.ts'
@@ -93,17 +94,19 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
     }),
     upgrade: createUpgradeEndpoints(config.subscription.upgrade_url),
   }
-  const gate = createGate({
-    config,
-    findOwn: createOwnPaths(own).find,
-    asked,
-    upstreams,
-    openStreams,
-    decisions: metrics.tallies.guards,
-    clock,
-    onUntrustedForwarder: lasting.onUntrustedForwarder,
-    newRequestId: lasting.newRequestId,
-  })
+  const gate = await inSlices(
+    gateSteps({
+      config,
+      findOwn: createOwnPaths(own).find,
+      asked,
+      upstreams,
+      openStreams,
+      decisions: metrics.tallies.guards,
+      clock,
+      onUntrustedForwarder: lasting.onUntrustedForwarder,
+      newRequestId: lasting.newRequestId,
+    }),
+  )
   let requests = 0
   let isRetired = false
   const releaseIfOver = () => {

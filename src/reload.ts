@@ -1,14 +1,15 @@
 // Another configuration is brought in force while clients are served: wholly, or not at all (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import type { Chores } from './chores.ts'
-import { changesBetween } from './config/changes.ts'
+import { changeSteps } from './config/changes.ts'
 import type { ConfigurationFile } from './config/configuration-file.ts'
 import { keepFixed } from './config/fixed.ts'
-import type { Loaded } from './config/load.ts'
 import { linesOf, logWarnings } from './config/problem.ts'
+import type { Reread } from './config/read-apart.ts'
 import type { Config } from './config/schema.ts'
 import type { Tallies } from './metrics/tallies.ts'
 import type { Serving } from './serving.ts'
+import { inSlices } from './steps.ts'
 
 export interface Reload {
   /** Reads the file and all that it names again. Resolves when that is in force, or refused; never rejects. */
@@ -38,6 +39,7 @@ interface Parts {
 export function createReload(parts: Parts): Reload {
   const { reloaded, serving, chores, tallies, logger } = parts
   let inForce = parts.config
+  let digestInForce = reloaded?.file.digest()
   let isOver = false
   let running: Promise<void> | undefined
   let isAskedAgain = false
@@ -48,8 +50,9 @@ export function createReload(parts: Parts): Reload {
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
-  async function take({ config: written, warnings, positionOf }: Loaded): Promise<void> {
+  async function take({ config: written, lines, warnings, digest }: Taken): Promise<void> {
     const { config, left } = keepFixed(inForce, written)
+    const changes = await inSlices(changeSteps(inForce, config))
     const prepared = await serving.prepare(config)
     if (isOver) {
       await prepared.drop()
@@ -58,23 +61,27 @@ export function createReload(parts: Parts): Reload {
     logger.level = config.server.log.level
     await prepared.take()
     chores.take(config)
-    const changes = changesBetween(inForce, config)
     inForce = config
+    const isSameFile = digest !== undefined && digest === digestInForce
+    digestInForce = digest
     tallies.reloaded('success')
     for (const pointer of left) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
-        { key, line: positionOf(pointer).line },
+        { key, line: lineOf(lines, pointer) },
         `${key} cannot be reloaded: restart to take its change`,
       )
     }
     logWarnings(warnings, logger)
-    logger.info(changes, 'the configuration is reloaded')
+    // A mount may show the old file for ever: that it was read again is then no sign that it was taken.
+    if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
+    else logger.info(changes, 'the configuration is reloaded')
   }
 
   async function reload({ file }: Reloaded): Promise<void> {
     try {
-      const read = file.load()
+      const read = await file.reload()
+      if (isOver) return
       if ('problems' in read) refuse(linesOf(read))
       else await take(read)
     } catch (error) {
@@ -106,4 +113,14 @@ export function createReload(parts: Parts): Reload {
       unwatch?.()
     },
   }
+}
+
+const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
+
+type Taken = Extract<Reread, { config: Config }>
+type Lines = Readonly<Record<string, number>>
+
+/** Of what a pointer names, or of what that would stand in. */
+function lineOf(lines: Lines, pointer: string): number {
+  return lines[pointer] ?? lines[pointer.slice(0, pointer.lastIndexOf('/'))] ?? 1
 }

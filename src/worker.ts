@@ -4,11 +4,13 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reachOf, type StoreChecks } from './admin/health.ts'
 import { systemClock } from './clock.ts'
+import { type PackedConfig, unpackSteps } from './config/packed.ts'
 import type { Config } from './config/schema.ts'
 import { type Opened, openStores } from './opened.ts'
 import { packageFacts } from './package-facts.ts'
 import { type Prepared, type Serving, serveHere } from './serving.ts'
 import { openLog } from './standard-log.ts'
+import { inSlices } from './steps.ts'
 import { openTracing } from './tracing/open.ts'
 import { tracingSettings } from './tracing/settings.ts'
 import { createLine } from './workers/line.ts'
@@ -31,7 +33,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const answers: AskedOfWorker = {
   async serve(config) {
     try {
-      work = await begin(config)
+      work = await begin(await inSlices(unpackSteps(config)))
       return { address: work.serving.address }
     } catch (error) {
       return { fault: error instanceof Error ? error.message : String(error) }
@@ -75,13 +77,17 @@ async function begin(config: Config): Promise<Work> {
   }
 }
 
-async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<{ fault?: string }> {
+async function prepare(
+  packed: PackedConfig,
+  before: Promise<unknown> | undefined,
+): Promise<{ fault?: string }> {
   await before
   // The primary gave up on it.
   await prepared?.change.drop()
   prepared = undefined
   if (work === undefined) return { fault: 'a worker does not serve yet' }
   try {
+    const config = await inSlices(unpackSteps(packed))
     prepared = { config, change: await work.serving.prepare(config) }
     return {}
   } catch (error) {

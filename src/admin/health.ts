@@ -5,6 +5,8 @@ type Mark = 'ok' | 'degraded' | 'down'
 export interface HealthReport {
   readonly status: Mark
   readonly checks: Readonly<Record<string, Mark>>
+  /** What was saved last could not be taken: the gateway works, as it was configured before. */
+  readonly configuration?: 'refused'
   /** What works, but not as it should in production. */
   readonly warnings?: readonly string[]
 }
@@ -42,15 +44,22 @@ interface Parts extends StoreChecks {
   workers?: (() => Promise<WorkerHealth[]>) | undefined
   /** Of the configuration in force. */
   warnings(): readonly string[]
+  /** Whether the last reload was taken. */
+  isLastReloadGood(): boolean
 }
 
-export function createHealth({ workers, warnings, ...stores }: Parts): Health {
+export function createHealth({ workers, warnings, isLastReloadGood, ...stores }: Parts): Health {
   return {
     async ofGuards() {
       const [own, crew] = await Promise.all([reachOf(stores), workers?.()])
       const checks = { ...checksOf(own, crew), ...(crew === undefined ? {} : { workers: markOf(crew) }) }
       const said = [...warnings(), ...(crew ?? []).flatMap(complaintOf)]
-      return { status: statusOf(checks), checks, ...(said.length === 0 ? {} : { warnings: said }) }
+      return {
+        status: statusOf(checks),
+        checks,
+        ...(isLastReloadGood() ? {} : { configuration: 'refused' }),
+        ...(said.length === 0 ? {} : { warnings: said }),
+      }
     },
     async ofPublicRoutes() {
       const crew = await workers?.()

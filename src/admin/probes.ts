@@ -11,6 +11,9 @@ const health = record(
     checks: Type.Record(Type.String(), mark, {
       description: 'Of each store that is configured, and of the workers.',
     }),
+    configuration: Type.Optional(
+      oneOf(['refused'], 'What was saved last could not be taken: the configuration before is in force.'),
+    ),
     warnings: Type.Optional(
       Type.Array(Type.String(), { description: 'What works, but not as it should in production.' }),
     ),

@@ -44,10 +44,8 @@ export function readLoaded(io: Io, file: string, problems: Writable): Loaded {
 
 /** The file to be served with, for as long as the gateway runs. */
 export function configurationFile(io: Io, file: string): ConfigurationFile {
-  return createConfigurationFile(
-    { file, env: io.env, readFile: reading(io), toServe: true },
-    resolve(io.cwd, file),
-  )
+  // A copy: the environment of a process is no plain object, and a thread is sent it.
+  return createConfigurationFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 
 /**

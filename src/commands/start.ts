@@ -40,7 +40,10 @@ export function startCommand(io: Io): Command {
       const ended = firstSignal()
       // Whoever reads it may go away; the gateway does not.
       io.stderr.on('error', () => {})
-      const onRefused = (lines: readonly string[]) => io.stderr.write(lines.map(line => `${line}\n`).join(''))
+      // Where no person looks on, what collects the log reads JSON, and has it from there.
+      const onRefused = (lines: readonly string[]) => {
+        if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
+      }
       const reloaded = { file, onRefused }
       const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded }).catch(
         error => {

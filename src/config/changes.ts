@@ -1,4 +1,5 @@
 // What differs between two configurations, in a few words for the log: names and counts, never a value.
+import { mapSteps, type Steps } from '../steps.ts'
 import { isSame } from './same.ts'
 import type { Config } from './schema.ts'
 
@@ -16,7 +17,7 @@ interface Counts {
 }
 
 /** Nothing is said of what is the same. */
-export function changesBetween(before: Config, after: Config): Changes {
+export function* changeSteps(before: Config, after: Config): Steps<Changes> {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after
   const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
@@ -24,8 +25,8 @@ export function changesBetween(before: Config, after: Config): Changes {
   )
   return {
     ...(sections.length === 0 ? {} : { sections }),
-    ...counted('routes', byName(oldRoutes), byName(routes)),
-    ...counted('upstreams', oldUpstreams, upstreams),
+    ...(yield* counted('routes', byName(oldRoutes), byName(routes))),
+    ...(yield* counted('upstreams', oldUpstreams, upstreams)),
   }
 }
 
@@ -33,16 +34,16 @@ function byName(routes: Config['routes']): Record<string, unknown> {
   return Object.fromEntries(routes.map(route => [route.name, route]))
 }
 
-function counted(
+function* counted(
   what: 'routes' | 'upstreams',
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
-): Changes {
+): Steps<Changes> {
   const both = Object.keys(after).filter(name => Object.hasOwn(before, name))
   const counts = {
     added: Object.keys(after).length - both.length,
     removed: Object.keys(before).length - both.length,
-    changed: both.filter(name => !isSame(before[name], after[name])).length,
+    changed: (yield* mapSteps(both, name => isSame(before[name], after[name]))).filter(same => !same).length,
   }
   return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
 }

@@ -1,15 +1,21 @@
-// The file that ops write: loaded when it is asked for, and watched for what they save.
+// The file that ops write: read when it is asked for, and watched for what they save.
 import { statSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { type ConfigSource, type Loaded, loadConfig } from './load.ts'
+import { resolve } from 'node:path'
+import { createLook } from './file-digest.ts'
+import type { Loaded } from './load.ts'
 import type { Problems } from './problem.ts'
-import { readLimited } from './read-file.ts'
+import { type FileSource, readAgain } from './read-again.ts'
+import { createReadApart, type Reread } from './read-apart.ts'
 
 export interface ConfigurationFile {
-  /** The file as it is now, with all that it names. */
+  /** The file as it is now, with all that it names; the process does nothing else meanwhile. */
   load(): Loaded | Problems
+  /** The same beside what the process serves. @throws Error where that fails, whatever is in the file */
+  reload(): Promise<Reread>
+  /** Of the bytes that were read last. */
+  digest(): string | undefined
   /**
-   * Calls back when the file is another one than was loaded last; never for a pipe (`-c <(…)`), which says it once.
+   * Calls back when the file is another one than was read last; never for a pipe (`-c <(…)`), which says it once.
    * @returns ends it
    */
   watch(onChange: () => void): () => void
@@ -18,40 +24,46 @@ export interface ConfigurationFile {
 /** Milliseconds between two looks at the file. */
 const interval = 200
 
-/** @param path of `source.file`, absolute */
-export function createConfigurationFile(source: ConfigSource, path: string): ConfigurationFile {
-  const { file, readFile: read = readLimited } = source
-  /** The file's text as it was loaded last, or why there was none. */
-  let loaded: string | undefined
-
-  function readNoting(name: string, maxBytes: number): string {
-    if (name !== file) return read(name, maxBytes)
-    try {
-      const text = read(name, maxBytes)
-      loaded = text
-      return text
-    } catch (error) {
-      loaded = unreadable(error)
-      throw error
-    }
-  }
+/** @param readApart how a reload reads */
+export function createConfigurationFile(
+  source: FileSource,
+  readApart: () => Promise<Reread> = createReadApart(source),
+): ConfigurationFile {
+  const path = resolve(source.folder, source.file)
+  let last: string | undefined
 
   return {
-    load: () => loadConfig({ ...source, readFile: readNoting }),
+    load() {
+      const { read, digest } = readAgain(source)
+      last = digest
+      return read
+    },
+    async reload() {
+      const read = await readApart()
+      last = read.digest ?? last
+      return read
+    },
+    digest: () => last,
     watch(onChange) {
       if (isPipe(path)) return () => {}
+      const look = createLook(path)
       let isOver = false
       let before: string | undefined
-      let timer = setTimeout(look, interval).unref()
-      // Read, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a network
-      // file system says nothing.
-      async function look(): Promise<void> {
-        const now = await readFile(path, 'utf8').catch(unreadable)
+      let asked: string | undefined
+      let timer = setTimeout(turn, interval).unref()
+      // Looked at, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a
+      // network file system says nothing.
+      async function turn(): Promise<void> {
+        const now = await look()
         if (isOver) return
-        // Twice the same: what is half written may look whole, with half of the routes.
-        if (now !== loaded && now === before) onChange()
+        // Twice the same: what is half written may look whole, with half of the routes. Asked once: to read it again may
+        // take longer than the time to the next look.
+        if (now !== undefined && now !== last && now === before && now !== asked) {
+          asked = now
+          onChange()
+        } else if (now === last) asked = undefined
         before = now
-        timer = setTimeout(look, interval).unref()
+        timer = setTimeout(turn, interval).unref()
       }
       return () => {
         isOver = true
@@ -68,9 +80,4 @@ function isPipe(path: string): boolean {
   } catch {
     return false
   }
-}
-
-/** Of no file the text. */
-function unreadable(error: unknown): string {
-  return `\0${(error as NodeJS.ErrnoException).code}`
 }

@@ -7,6 +7,7 @@ import { checkDatabaseFiles } from './database-files.ts'
 import { nameRoutes } from './default-names.ts'
 import { positionsOf } from './document.ts'
 import { checkKeyFiles } from './key-files.ts'
+import { pointTo } from './pointer.ts'
 import type { Position } from './position.ts'
 import { type Problems, problemsOf } from './problem.ts'
 import { readLimited } from './read-file.ts'
@@ -30,8 +31,8 @@ export interface Loaded {
   readonly warnings: Problems
   /** `tests`, each with the place where it stands. */
   readonly cases: readonly PlacedCase[]
-  /** Where what a JSON Pointer names stands in the file; where it does not, what it would stand in. */
-  positionOf(pointer: string): Position
+  /** Where the sections stand, and their keys, by JSON Pointer; line numbers. */
+  readonly lines: Readonly<Record<string, number>>
 }
 
 /** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
@@ -52,7 +53,7 @@ export function loadConfig(source: ConfigSource): Loaded | Problems {
     config,
     warnings,
     cases: placeCases(config.tests, file, sheet, text),
-    positionOf: positionsOf(sheet, text),
+    lines: linesOf(config, positionsOf(sheet, text)),
   }
 }
 
@@ -60,6 +61,18 @@ const checkShape = shapeChecker(schema)
 
 /** All that a gateway reads before it listens. */
 const filesToServeWith = [checkCertificate, checkAuthorities, checkKeyFiles, checkDatabaseFiles]
+
+/** Of what a reload may not take; routes, upstreams and cases are many, and are all taken. */
+function linesOf(
+  { routes: _, upstreams: __, tests: ___, ...sections }: Config,
+  positionOf: (pointer: string) => Position,
+): Record<string, number> {
+  const pointers = Object.entries(sections).flatMap(([name, section]) => {
+    const pointer = pointTo('', name)
+    return [pointer, ...Object.keys(section ?? {}).map(key => pointTo(pointer, key))]
+  })
+  return Object.fromEntries(['', ...pointers].map(pointer => [pointer, positionOf(pointer).line]))
+}
 
 /** Unless UV_THREADPOOL_SIZE says otherwise; whoever sets that sets `hashing.concurrency` too. */
 const LIBUV_THREADS = 4

@@ -14,16 +14,21 @@ export class FileRefused extends Error {
   override readonly name = 'FileRefused'
 }
 
+/** What `readLimitedBytes` gives, as text; bytes that are not UTF-8 become U+FFFD. */
+export function readLimited(path: string, maxBytes: number, maxWaitMs?: number): string {
+  return readLimitedBytes(path, maxBytes, maxWaitMs).toString('utf8')
+}
+
 /**
- * A regular file's text, or a pipe's up to its end.
+ * A regular file's bytes, or a pipe's up to its end.
  * @param maxWaitMs how long a pipe may take; without it as long as it does, as `cat` would wait
  * @throws FileRefused where there is more of it, it is something else, or the pipe does not end in time
  */
-export function readLimited(path: string, maxBytes: number, maxWaitMs?: number): string {
+export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
   const found = statSync(path)
   if (found.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   // No device is even opened: to open one may wait, rewind a tape, or take a terminal.
-  if (!found.isFile() && !found.isFIFO()) throw new FileRefused('neither a regular file nor a pipe')
+  if (!found.isFile() && !found.isFIFO()) throw new FileRefused(notReadable)
   // Opened without waiting, a pipe that nothing writes to does not hold up the process that serves.
   const mayWait = found.isFIFO() && maxWaitMs === undefined
   const file = openSync(path, mayWait ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK)
@@ -37,16 +42,16 @@ export function readLimited(path: string, maxBytes: number, maxWaitMs?: number):
 
 type Read = (file: number, into: Uint8Array) => number
 
-function readToEnd(file: number, maxBytes: number, read: Read): string {
+function readToEnd(file: number, maxBytes: number, read: Read): Buffer {
   const chunks: Buffer[] = []
   let length = 0
   for (;;) {
     const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, maxBytes + 1 - length))
     const count = read(file, chunk)
-    if (count === 0) return Buffer.concat(chunks, length).toString('utf8')
+    if (count === 0) return Buffer.concat(chunks, length)
     chunks.push(chunk.subarray(0, count))
     length += count
-    if (length > maxBytes) throw new FileRefused(`larger than ${sizeOf(maxBytes)}`)
+    if (length > maxBytes) throw new FileRefused(tooLarge(maxBytes))
   }
 }
 
@@ -71,6 +76,9 @@ function readingUntil(late: number): Read {
   }
 }
 
-function sizeOf(bytes: number): string {
-  return bytes % (1024 * 1024) === 0 ? `${bytes / 1024 / 1024} MiB` : `${bytes / 1024} KiB`
+export const notReadable = 'neither a regular file nor a pipe'
+
+export function tooLarge(bytes: number): string {
+  const size = bytes % (1024 * 1024) === 0 ? `${bytes / 1024 / 1024} MiB` : `${bytes / 1024} KiB`
+  return `larger than ${size}`
 }

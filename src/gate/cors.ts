@@ -2,6 +2,7 @@
 import { type IncomingMessage, METHODS } from 'node:http'
 import { everyOrigin } from '../config/origin.ts'
 import type { RouteConfig } from '../config/schema.ts'
+import { mapSteps, type Steps } from '../steps.ts'
 import type { Route } from './route.ts'
 
 type CorsConfig = NonNullable<RouteConfig['cors']>
@@ -29,13 +30,15 @@ export interface CorsPolicy {
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
 /** @returns `undefined` where no CORS is configured: requests are not even asked for their origin then */
-export function createCorsPolicies(
+export function* corsSteps(
   server: CorsConfig | undefined,
   routes: readonly Route[],
-): CorsPolicies | undefined {
+): Steps<CorsPolicies | undefined> {
   const ofServer = server && createCorsPolicy(server)
   const ofRoutes = new Map<Route | undefined, CorsPolicy>()
-  for (const route of routes) if (route.cors !== undefined) ofRoutes.set(route, createCorsPolicy(route.cors))
+  yield* mapSteps(routes, route => {
+    if (route.cors !== undefined) ofRoutes.set(route, createCorsPolicy(route.cors))
+  })
   if (ofServer === undefined && ofRoutes.size === 0) return undefined
   return route => ofRoutes.get(route) ?? ofServer
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { sharedTargets } from '../config/shared-targets.ts'
 import type { Assertions } from '../identity/assertions.ts'
 import type { GuardDecisions } from '../metrics/tallies.ts'
+import { atOnce, mapSteps, type Steps } from '../steps.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
 import type { SpentUsers } from '../usage/spent-users.ts'
@@ -12,14 +13,14 @@ import { createAllowInPath } from './allow-in-path.ts'
 import { type Arrivals, createArrivals, type FindOwn } from './arrival.ts'
 import { type AskedForIdentity, createAuthenticate } from './authenticate.ts'
 import { createTrustedProxies } from './client-address.ts'
-import { createCorsPolicies } from './cors.ts'
+import { corsSteps } from './cors.ts'
 import { createCountDailyUse } from './count-daily-use.ts'
 import { createGuards, createOwnGuards, type Guards, type OwnGuards } from './guards.ts'
-import { createLimitRate } from './limit-rate.ts'
+import { limitRateSteps } from './limit-rate.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { createPass, type Pass } from './pass.ts'
 import { compileRoute } from './route.ts'
-import { createRouteTable } from './route-table.ts'
+import { routeTableSteps } from './route-table.ts'
 
 export interface Gate {
   readonly arrivals: Arrivals
@@ -54,9 +55,14 @@ interface Parts {
 }
 
 export function createGate(parts: Parts): Gate {
+  return atOnce(gateSteps(parts))
+}
+
+/** Nothing is in force before the last step. */
+export function* gateSteps(parts: Parts): Steps<Gate> {
   const { config, findOwn, asked, upstreams, decisions, clock } = parts
-  const compiled = config.routes.map(compileRoute)
-  const routes = createRouteTable(compiled)
+  const compiled = yield* mapSteps(config.routes, compileRoute)
+  const routes = yield* routeTableSteps(compiled)
   const authenticate = createAuthenticate(asked.identity)
   const { free_daily: limit } = config.limits
   const { counter, spent } = asked
@@ -71,7 +77,7 @@ export function createGate(parts: Parts): Gate {
           new Map(Object.entries(config.upstreams).map(([name, { targets }]) => [name, targets])),
         ),
       }),
-      cors: createCorsPolicies(config.server.cors, compiled),
+      cors: yield* corsSteps(config.server.cors, compiled),
       proxies: createTrustedProxies(config.server.trusted_proxies),
       onUntrustedForwarder: parts.onUntrustedForwarder,
       newRequestId: parts.newRequestId,
@@ -79,7 +85,7 @@ export function createGate(parts: Parts): Gate {
     guards: createGuards({
       upstreams,
       authenticate,
-      limitRate: createLimitRate(compiled, asked.createLimiter),
+      limitRate: yield* limitRateSteps(compiled, asked.createLimiter),
       countDailyUse: createCountDailyUse({ counter, spent, limit, clock }),
       decisions,
     }),

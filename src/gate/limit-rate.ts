@@ -2,6 +2,7 @@
 import type { CreateLimiter, Limiter } from '../backing/limiter.ts'
 import type { Identity } from '../identity/identity.ts'
 import { rateFields, rateLimited } from '../refusals/rate-limited.ts'
+import { mapSteps, type Steps } from '../steps.ts'
 import type { Arrival } from './arrival.ts'
 import { limitedBy } from './client-address.ts'
 import type { Route } from './route.ts'
@@ -21,12 +22,12 @@ export interface Within {
 export type LimitRate = (identity: Identity, arrival: Arrival, route: Route) => Promise<Within> | Within
 
 /** @param createLimiter of one name, the same for all replicas */
-export function createLimitRate(routes: readonly Route[], createLimiter: CreateLimiter): LimitRate {
+export function* limitRateSteps(routes: readonly Route[], createLimiter: CreateLimiter): Steps<LimitRate> {
   const limiters = new Map<Route, Limiter>()
-  for (const route of routes) {
+  yield* mapSteps(routes, route => {
     // Apart from the limits of our own endpoints, whatever the route is called.
     if (route.rate_limit) limiters.set(route, createLimiter(`route:${route.name}`, route.rate_limit))
-  }
+  })
   return (identity, arrival, route) => {
     const limiter = route.rate_limit ? limiters.get(route) : undefined
     if (limiter === undefined) return { identity: identity as Limited, fields: undefined }

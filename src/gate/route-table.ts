@@ -1,5 +1,6 @@
 // Which route a request belongs to: segment by segment from the left, then the host, then the method (CONTRACT §2).
 import { PathTree } from '../config/path-tree.ts'
+import { atOnce, mapSteps, type Steps } from '../steps.ts'
 import type { Route } from './route.ts'
 
 export type Match =
@@ -16,10 +17,13 @@ export interface RouteTable {
   match(method: string, host: string, segments: readonly string[]): Match
 }
 
-/** One tree for all methods: a tree per method would let a method fall through to a less specific path. */
 export function createRouteTable(routes: readonly Route[]): RouteTable {
+  return atOnce(routeTableSteps(routes))
+}
+
+export function* routeTableSteps(routes: readonly Route[]): Steps<RouteTable> {
   const tree = new PathTree<Route>()
-  for (const route of routes) tree.insert(route)
+  yield* mapSteps(routes, route => tree.insert(route))
   return {
     match(method, host, segments) {
       const candidates = tree.find(host, segments)

@@ -39,6 +39,8 @@ export interface Tallies {
   authenticated(endpoint: string, outcome: string): void
   /** A reload of the configuration was tried; one that is refused leaves the old one in force. */
   reloaded(result: 'success' | 'failure'): void
+  /** Whether what is in force is what was saved last, as far as that is known. */
+  isLastReloadGood(): boolean
   readonly families: readonly Family[]
 }
 
@@ -69,6 +71,7 @@ export function createTallies(): Tallies {
       reloads[result] += 1
       isLastReloadGood = result === 'success'
     },
+    isLastReloadGood: () => isLastReloadGood,
     families: [
       counter('peage_guard_decisions_total', 'Decisions of the guards, where they had one to make.', () =>
         nested('guard', Object.entries(tallies.guards), 'decision'),

@@ -1,7 +1,8 @@
 // Workers that serve in this process' stead: opened, asked, told and ended together (CONTRACT §2, `server.workers`).
-import type { Config } from '../config/schema.ts'
+import { type PackedConfig, packSteps } from '../config/packed.ts'
 import type { Opened } from '../opened.ts'
 import type { Serving } from '../serving.ts'
+import { inSlices } from '../steps.ts'
 import { worstOf } from '../upstream/standing.ts'
 import { createCounts } from './counts.ts'
 import { createLaunch } from './launch.ts'
@@ -10,7 +11,7 @@ import { patience, settling } from './questions.ts'
 
 /** @throws Error with what kept the first worker that failed from listening; none is left then */
 export async function serveByWorkers({ config: first, logger }: Opened): Promise<Serving> {
-  let config = first
+  let config = await inSlices(packSteps(first))
   const inForce = async () => {
     await Promise.all(posts.map(post => post.ask('catch_up', patience)))
   }
@@ -29,7 +30,8 @@ export async function serveByWorkers({ config: first, logger }: Opened): Promise
     const [address = ''] = await Promise.all(posts.map(post => post.open()))
     return {
       address,
-      async prepare(next) {
+      async prepare(given) {
+        const next = await inSlices(packSteps(given))
         const settle = async (how: 'take' | 'drop') => {
           await Promise.all(posts.map(post => post.ask('settle', settling, how)))
         }
@@ -80,7 +82,7 @@ export async function serveByWorkers({ config: first, logger }: Opened): Promise
  * What keeps one of them from it. Asked again where one began to serve meanwhile, in another's place: it did so with
  * what is in force now.
  */
-async function prepareInAll(posts: readonly Post[], config: Config): Promise<string | undefined> {
+async function prepareInAll(posts: readonly Post[], config: PackedConfig): Promise<string | undefined> {
   const asked = new Map<Post, number | undefined>()
   const unasked = () => posts.filter(post => post.pid() !== undefined && post.pid() !== asked.get(post))
   for (let those = unasked(); those.length > 0; those = unasked()) {
@@ -93,7 +95,7 @@ async function prepareInAll(posts: readonly Post[], config: Config): Promise<str
 }
 
 /** What keeps the worker from it; whoever is not there, or not any more, starts with what is in force then. */
-async function prepareIn(post: Post, config: Config): Promise<string | undefined> {
+async function prepareIn(post: Post, config: PackedConfig): Promise<string | undefined> {
   const pid = post.pid()
   const answer = await post.ask('prepare', settling, config)
   if (answer === undefined && pid !== undefined && post.pid() === pid) return `worker ${pid} does not answer`

@@ -1,7 +1,7 @@
 // A place among the workers, held by one after another: whoever dies is replaced, later and later where that goes on.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Config } from '../config/schema.ts'
+import type { PackedConfig } from '../config/packed.ts'
 import type { Ending, Launch, Launched } from './launch.ts'
 import type { Line } from './line.ts'
 import type { AskedOfWorker } from './questions.ts'
@@ -25,7 +25,7 @@ export interface Post {
 interface Parts {
   launch: Launch
   /** What is to be served with at the moment. */
-  config(): Config
+  config(): PackedConfig
   logger: Logger
 }
 

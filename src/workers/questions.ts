@@ -1,15 +1,15 @@
 // What a primary and its workers ask of each other.
 import type { Reach } from '../admin/health.ts'
-import type { Config } from '../config/schema.ts'
+import type { PackedConfig } from '../config/packed.ts'
 import type { FamilyJson } from '../metrics/families.ts'
 import type { TargetStanding } from '../upstream/standing.ts'
 
 // Types, not interfaces: those would have no index signature.
 export type AskedOfWorker = {
   /** Serve with this configuration; answered when it listens, or with what keeps it from that. */
-  serve(config: Config): Promise<{ address: string } | { fault: string }>
+  serve(config: PackedConfig): Promise<{ address: string } | { fault: string }>
   /** Make all that another configuration needs, and serve nobody with it yet; or what keeps it from that. */
-  prepare(config: Config): Promise<{ fault?: string }>
+  prepare(config: PackedConfig): Promise<{ fault?: string }>
   /** Serve with what was prepared, or forget it. */
   settle(how: 'take' | 'drop'): Promise<true>
   /** Which stores it reaches. */

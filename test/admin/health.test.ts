@@ -5,11 +5,12 @@ import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 const up = { postgres: true, redis: true }
 
 /** @param workers their `reach`; one that is not there has no pid */
-function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = up) {
+function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = up, isLastReloadGood = true) {
   return createHealth({
     postgres: async () => own.postgres,
     redis: async () => own.redis,
     warnings: () => [],
+    isLastReloadGood: () => isLastReloadGood,
     workers:
       workers &&
       (async () =>
@@ -26,6 +27,15 @@ describe('the view of health', () => {
       checks: { postgres: 'ok', redis: 'ok' },
     })
     expect(await health(undefined).ofPublicRoutes()).toEqual({ status: 'ok', checks: {} })
+  })
+
+  it('tells of a refused reload, which is no failure', async () => {
+    expect(await health(undefined, up, false).ofGuards()).toEqual({
+      status: 'ok',
+      checks: { postgres: 'ok', redis: 'ok' },
+      configuration: 'refused',
+    })
+    expect(await health(undefined, up, false).ofPublicRoutes()).toEqual({ status: 'ok', checks: {} })
   })
 
   it.each([

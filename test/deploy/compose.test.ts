@@ -7,7 +7,7 @@ const files = ['compose.yaml', 'deploy/compose/compose.yaml']
 const secrets = secretsIn('/run/secrets', yamlOf('deploy/compose/compose.yaml').services.gateway.secrets)
 const configs: Record<string, Manifest> = {
   'compose.yaml': configOf('gateway.yaml', {}),
-  'deploy/compose/compose.yaml': configOf('deploy/compose/gateway.yaml', secrets),
+  'deploy/compose/compose.yaml': configOf('deploy/compose/config/gateway.yaml', secrets),
 }
 
 describe.each(files)('%s', file => {
@@ -50,11 +50,17 @@ describe.each(files)('%s', file => {
 
 describe('deploy/compose', () => {
   it('gives the gateway each secret that its gateway.yaml names, and no password in the environment', () => {
-    const named = [...read('deploy/compose/gateway.yaml').matchAll(/\/run\/secrets\/(\w+)/g)].map(
+    const named = [...read('deploy/compose/config/gateway.yaml').matchAll(/\/run\/secrets\/(\w+)/g)].map(
       ([path]) => path,
     )
     expect(named.sort()).toEqual(Object.keys(secrets).sort())
     expect(read('deploy/compose/compose.yaml')).not.toMatch(/PASSWORD:|SECRET:|TOKEN:/)
+  })
+
+  it('mounts the folder of gateway.yaml, so that a file that replaces another is seen, and runs beside it', () => {
+    const { gateway } = yamlOf('deploy/compose/compose.yaml').services
+    expect(gateway.volumes).toEqual(['./config:/etc/peage:ro'])
+    expect(gateway.working_dir).toBe('/etc/peage')
   })
 
   it('runs on a root file system that cannot be written to, without capabilities', () => {

@@ -1,4 +1,5 @@
 // Reloads of the real program: by SIGHUP, on every worker, and said on standard error as `check` says it.
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -84,25 +85,39 @@ describe('the program', () => {
     expect(await list('the-first-token-of-operators')).toBe(401)
   })
 
-  it('refuses a bad file on standard error, in the words of check', async () => {
+  it('refuses a bad file in the words of check, in JSON on its log and nowhere else, and /readyz tells of it', async () => {
+    const ready = async () => {
+      const { status, body } = await call(program.admin, 'GET', '/readyz')
+      return { status, configuration: body.configuration, overall: body.status }
+    }
+    const refusals = () => program.lines.filter(line => line.includes('is refused'))
+    expect(await ready()).toEqual({ status: 200, configuration: undefined, overall: 'ok' })
     await save(file, 'upstream: echo', 'upstream: eccho')
     program.child.kill('SIGHUP')
-    await expect.poll(() => errors, soon).not.toBe('')
+    await expect.poll(() => refusals().length, soon).toBeGreaterThan(0)
     const { stdout } = await runProgram(['check', '-c', file], dirname(file))
-    // Once by the signal, and where it was seen before that, once more.
-    expect(errors.split('\n').filter(line => line !== '')).toEqual(
-      errors
-        .split('\n')
-        .filter(line => line !== '')
-        .map(() => stdout.trim()),
-    )
-    expect(program.lines.filter(line => line.includes('is refused'))[0]).toContain(
-      'names no declared upstream',
-    )
+    expect(stdout).toContain('names no declared upstream')
+    expect(JSON.parse(String(refusals()[0]))).toMatchObject({ level: 50, problems: [stdout.trim()] })
+    expect(errors).toBe('')
+    expect(await ready()).toEqual({ status: 200, configuration: 'refused', overall: 'ok' })
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+
+    await save(file, 'upstream: eccho', 'upstream: echo')
+    await expect.poll(async () => (await ready()).configuration, soon).toBe(undefined)
+  })
+
+  it('says of a file that has the bytes it had that the configuration is unchanged', async () => {
+    const told = () =>
+      program.lines.filter(line => line.includes('and unchanged: the file has the same bytes as before'))
+        .length
+    const before = told()
+    program.child.kill('SIGHUP')
+    await expect.poll(told, soon).toBe(before + 1)
   })
 
   it('serves on where nobody reads its standard error any more', async () => {
+    await save(file, 'upstream: echo', 'upstream: eccho')
+    await expect.poll(() => failures(program), soon).toBe(2)
     const before = await failures(program)
     program.child.stderr?.destroy()
     for (const more of [1, 2]) {
@@ -144,6 +159,61 @@ describe('a program that has just been started', () => {
 
   it('outlives a SIGHUP that comes before it has loaded itself', async () => {
     program = await startProgram(file, hungUpAt('commands/run.js'))
+    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+  })
+
+  /** Saves another file, and asks until the log says the sentence. @returns milliseconds that the slowest answer took */
+  async function slowestWhile(text: string, sentence: string): Promise<number> {
+    program ??= await startProgram(file)
+    const { url, lines } = program
+    const told = () => lines.filter(line => line.includes(sentence)).length
+    const before = told()
+    await writeFile(`${file}.new`, text)
+    await rename(`${file}.new`, file)
+    let slowest = 0
+    while (told() === before) {
+      const begun = performance.now()
+      expect((await call(url, 'GET', '/turn-0')).status).toBe(200)
+      slowest = Math.max(slowest, performance.now() - begun)
+    }
+    return slowest
+  }
+
+  it('answers without a pause while it refuses what is too large, too deep, or wrong all over', async () => {
+    const good = await readFile(file, 'utf8')
+    const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(20_000)
+    const deep = `${good}  - ${'['.repeat(1_000_000)}`
+    const slowest = [
+      await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, 'larger than 4 MiB'),
+      await slowestWhile(deep, 'nests more than 100 levels deep'),
+      await slowestWhile(wrong, '… and '),
+      await slowestWhile(good, 'and unchanged'),
+    ]
+    // Other processes of the machine may hold up any of them; the reading took from 1 to 20 s.
+    expect(Math.max(...slowest)).toBeLessThan(700)
+  }, 120_000)
+
+  it('serves with ten thousand routes more without a pause', async () => {
+    const good = await readFile(file, 'utf8')
+    const routes = Array.from(
+      { length: 10_000 },
+      (_, i) => `  - { path: /more-${i}/:id, upstream: echo, auth: none }\n`,
+    )
+    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(700)
+    expect((await call(String(program?.url), 'GET', '/more-9999/x')).status).toBe(200)
+  }, 60_000)
+
+  it('refuses a ${file:} that became a pipe nothing writes to, and goes on', async () => {
+    const secret = join(folder, 'secret')
+    await writeFile(secret, 'an-issuer')
+    await writeFile(file, `${await readFile(file, 'utf8')}auth: { issuer: "\${file:${secret}}" }\n`)
+    program = await startProgram(file)
+    await rm(secret)
+    execFileSync('mkfifo', [secret])
+    program.child.kill('SIGHUP')
+    const refusals = () => program?.lines.filter(line => line.includes('is refused'))
+    await expect.poll(() => refusals()?.length, soon).toBe(1)
+    expect(refusals()?.[0]).toContain('(a pipe that does not end)')
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
 

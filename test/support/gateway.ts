@@ -9,6 +9,7 @@ import { openBacking } from '../../src/backing/open.ts'
 import { createConfigurationFile } from '../../src/config/configuration-file.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { formatProblem } from '../../src/config/problem.ts'
+import { readAgain } from '../../src/config/read-again.ts'
 import { createLogger } from '../../src/log.ts'
 import { startServer } from '../../src/server.ts'
 import { makeDatabase } from './embedded.ts'
@@ -75,7 +76,12 @@ auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
   )
-  const written = createConfigurationFile({ file, env: {}, toServe: true }, file)
+  const source = { file, folder, env: {} }
+  // Without a thread, which would need the compiled program; the journeys of the program have it.
+  const written = createConfigurationFile(source, async () => {
+    const { read, digest } = readAgain({ ...source, maxWaitMs: 1_000 })
+    return { ...read, digest }
+  })
   // It stands as loaded, or it would be taken at once. What its listener starts with is for the start to look at here.
   written.load()
   const loaded = loadConfig({ file, env: {} })
