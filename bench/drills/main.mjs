@@ -4,6 +4,7 @@ import { coldStart } from './cold-start.mjs'
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
+import { largeFiles } from './large-files.mjs'
 import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
 import { rotation } from './rotation.mjs'
@@ -29,6 +30,7 @@ const drills = {
   revocation,
   rotation,
   reload,
+  'large-files': largeFiles,
   'cold-start': coldStart,
   cardinality,
 }

@@ -15,9 +15,9 @@ export function startUpstream(port = 0) {
 }
 
 /**
- * @param {{ upstreams?: number, server?: string, upstream?: string }} settings YAML that is added to the sections
+ * @param {{ upstreams?: number, server?: string, upstream?: string, settings?: string }} settings YAML that is added to the sections
  */
-export async function startStage({ upstreams: count = 1, server = '', upstream = '' } = {}) {
+export async function startStage({ upstreams: count = 1, server = '', upstream = '', settings = '' } = {}) {
   const folder = temporaryFolder()
   const upstreams = await Promise.all(Array.from({ length: count }, () => startUpstream()))
   const targets = upstreams.map(({ port }) => `'http://127.0.0.1:${port}'`)
@@ -26,6 +26,7 @@ export async function startStage({ upstreams: count = 1, server = '', upstream =
     file,
     `server: { listen: '127.0.0.1:0'${server} }
 storage: { data_dir: ${JSON.stringify(join(folder.path, 'data'))} }
+${settings}
 upstreams: { service: { targets: [${targets.join(', ')}]${upstream} } }
 routes:
   - { path: /public/*, upstream: service, auth: none }
@@ -37,6 +38,7 @@ routes:
   return {
     gateway,
     upstreams,
+    file,
     async stop() {
       await Promise.all([gateway, ...upstreams].map(running => running.stop()))
       folder.remove()
