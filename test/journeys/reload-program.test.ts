@@ -189,8 +189,8 @@ describe('a program that has just been started', () => {
       await slowestWhile(wrong, '… and '),
       await slowestWhile(good, 'and unchanged'),
     ]
-    // Other processes of the machine may hold up any of them; the reading took from 1 to 20 s.
-    expect(Math.max(...slowest)).toBeLessThan(700)
+    // Other processes of the machine may hold up any of them; the reading took from 5 to 60 s.
+    expect(Math.max(...slowest)).toBeLessThan(2_000)
   }, 120_000)
 
   it('serves with ten thousand routes more without a pause', async () => {
@@ -199,7 +199,7 @@ describe('a program that has just been started', () => {
       { length: 10_000 },
       (_, i) => `  - { path: /more-${i}/:id, upstream: echo, auth: none }\n`,
     )
-    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(700)
+    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(2_000)
     expect((await call(String(program?.url), 'GET', '/more-9999/x')).status).toBe(200)
   }, 60_000)
 
