@@ -1,9 +1,9 @@
 // Many users at once, straight into the database, with an access token of each that was signed before.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { generatePrivateJwk } from '../../dist/identity/signing-key.js'
-import { readSigningKeys } from '../../dist/identity/signing-keys.js'
-import { createTokens } from '../../dist/identity/tokens.js'
+import { generatePrivateJwk } from '../../dist/identity/keys/signing-key.js'
+import { readSigningKeys } from '../../dist/identity/keys/signing-keys.js'
+import { createTokens } from '../../dist/identity/tokens/tokens.js'
 
 /**
  * The first users of an empty database: their ids count from 1.

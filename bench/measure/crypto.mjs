@@ -1,7 +1,7 @@
 // What passwords and tokens take: hashing, signing, and the verification of a token that is not known yet.
 import { createPasswords } from '../../dist/accounts/password.js'
-import { generatePrivateJwk, readPrivateJwk } from '../../dist/identity/signing-key.js'
-import { createTokens } from '../../dist/identity/tokens.js'
+import { generatePrivateJwk, readPrivateJwk } from '../../dist/identity/keys/signing-key.js'
+import { createTokens } from '../../dist/identity/tokens/tokens.js'
 import { forEach, round } from './own-stores.mjs'
 
 /** @type {import('./main.mjs').Part} */

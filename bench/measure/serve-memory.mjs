@@ -2,9 +2,9 @@
 // process, so that nothing else is in the heap. `node --expose-gc serve-memory.mjs KIND COUNT`.
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createKnownTokens } from '../../dist/identity/known-tokens.js'
-import { createKnownUsers } from '../../dist/identity/known-users.js'
-import { createSpentMemory } from '../../dist/usage/spent-users.js'
+import { createKnownTokens } from '../../dist/identity/cache/token-cache.js'
+import { createKnownUsers } from '../../dist/identity/cache/user-cache.js'
+import { createSpentMemory } from '../../dist/usage/exhausted-users.js'
 
 const feed = { isTrusted: () => true, subscribe: () => () => {} }
 

@@ -1,12 +1,12 @@
 // What accounts, sessions, keys and counted uses take in Postgres and Redis, through the gateway's own stores.
 import { createSessionStore } from '../../dist/accounts/session-store.js'
-import { createUserStore } from '../../dist/accounts/user-store.js'
-import { defineScript } from '../../dist/backing/key-value.js'
-import { openRedis } from '../../dist/backing/redis.js'
-import { createApiTokenStore } from '../../dist/identity/api-token-store.js'
-import { sha256Hex } from '../../dist/identity/digest.js'
-import { createFastCount } from '../../dist/usage/fast-count.js'
+import { createApiTokenStore } from '../../dist/identity/api-tokens/api-token-store.js'
+import { sha256Hex } from '../../dist/identity/token-hash.js'
+import { openRedis } from '../../dist/storage/redis/redis.js'
+import { defineScript } from '../../dist/storage/redis/redis-scripts.js'
+import { createFastCount } from '../../dist/usage/usage-hint.js'
 import { createUsageStore } from '../../dist/usage/usage-store.js'
+import { createUserStore } from '../../dist/users/user-store.js'
 import { forEach, round, startOwnPostgres, startOwnRedis } from './own-stores.mjs'
 
 const users = 10_000

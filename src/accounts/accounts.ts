@@ -1,11 +1,12 @@
 // Signing up and in, by the rules of spec §4 and in their order.
-import { StorageError } from '../backing/database.ts'
+
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import { StorageError } from '../storage/database.ts'
+import type { UserStore } from '../users/user-store.ts'
 import { isStorableEmail, normalizeEmail } from './email.ts'
 import { type Passwords, passwordFault } from './password.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
-import type { UserStore } from './user-store.ts'
 
 /** As the client sent them; what was not a string is empty. */
 export interface SubmittedCredentials {

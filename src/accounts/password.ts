@@ -1,8 +1,8 @@
 // Passwords: which are taken, how they are hashed, and a check that takes as long for "unknown" as for "wrong".
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
+import { createBoundedWork, type WorkBounds } from '../async/semaphore.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
-import { createBoundedWork, type WorkBounds } from './bounded-work.ts'
 
 export interface Passwords {
   /**

@@ -1,6 +1,6 @@
 // The records of refresh tokens. Which are active, and who wins a race for one, is decided by these statements.
-import type { Alongside, Database, Queryable } from '../backing/database.ts'
-import type { Plan } from './user.ts'
+import type { Alongside, Database, Queryable } from '../storage/database.ts'
+import type { Plan } from '../users/user.ts'
 
 /** Whom a token pair is for, as the record says now. */
 export interface SessionOwner {

@@ -1,11 +1,11 @@
 // Sessions: a token pair opened at login, rotated at refresh, ended at logout (spec §3, §4; CONTRACT §3).
 import type { Clock } from '../clock.ts'
-import { sha256Hex } from '../identity/digest.ts'
-import type { Tokens } from '../identity/tokens.ts'
+import { sha256Hex } from '../identity/token-hash.ts'
+import type { Tokens } from '../identity/tokens/tokens.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
-import type { PendingLogouts } from './pending-logouts.ts'
+import type { Plan } from '../users/user.ts'
+import type { PendingLogouts } from './pending-revocations.ts'
 import type { NewToken, Session, SessionStore } from './session-store.ts'
-import type { Plan } from './user.ts'
 
 /** The answer of login and refresh (spec §2). */
 export interface TokenPair {

@@ -1,5 +1,5 @@
 // The record of what operators changed, or were refused (CONTRACT §7, our addition).
-import type { Alongside, Database, Queryable } from '../backing/database.ts'
+import type { Alongside, Database, Queryable } from '../storage/database.ts'
 
 export interface Deed {
   at: Date

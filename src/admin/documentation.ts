@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
 import { pageStyle } from '../openapi/page-style.ts'
-import { admissionRefusals } from './endpoint.ts'
+import { admissionRefusals } from './api/endpoint.ts'
 
 export const documentation = {
   document: {

@@ -1,7 +1,7 @@
 // What needs no token: whether the process is up, whether it can do its work, and its metrics (CONTRACT §7).
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
-import { oneOf, record, text } from '../openapi/terms.ts'
+import { oneOf, record, text } from '../openapi/schema-builders.ts'
 
 const mark = oneOf(['ok', 'degraded', 'down'], 'How it is.')
 

@@ -1,12 +1,12 @@
 // `peage check`: says whether a configuration would be started with, and if not, everything that stands against it.
 import { Command } from 'commander'
-import { warningLinesOf } from '../config/problem.ts'
+import { warningLinesOf } from '../config/diagnostics.ts'
 import {
   type ConfigurationOption,
   configurationFile,
   orProblems,
   withConfigurationAlone,
-} from './configuration.ts'
+} from './config-option.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 

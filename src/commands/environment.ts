@@ -1,5 +1,9 @@
 // What a gateway takes from its environment besides what its file names: whether there are traces.
-import { type TracingSettings, TracingSettingsError, tracingSettings } from '../tracing/settings.ts'
+import {
+  type TracingSettings,
+  TracingSettingsError,
+  tracingSettings,
+} from '../observability/tracing/settings.ts'
 import type { Io } from './io.ts'
 
 /** @returns the settings, where traces are on, or what stands against them, a line each */

@@ -1,11 +1,11 @@
 // `peage migrate`: brings the database up to date and stops; safe when many replicas run it at once.
 import { Command } from 'commander'
 import type { Logger } from 'pino'
-import { type BackingConfig, openBacking } from '../backing/open.ts'
 import { systemClock } from '../clock.ts'
-import { createFailureLog } from '../failure-log.ts'
-import { createLogger } from '../log.ts'
-import { type ConfigurationOption, readConfiguration, withConfigurationAlone } from './configuration.ts'
+import { createLogger } from '../observability/logger.ts'
+import { createFailureLog } from '../storage/failure-log.ts'
+import { type BackingConfig, openBacking } from '../storage/open.ts'
+import { type ConfigurationOption, readConfiguration, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 

@@ -1,6 +1,6 @@
 // The command line as a function: which commands there are, and what they exit with (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
-import { packageFacts } from '../package-facts.ts'
+import { packageFacts } from '../version.ts'
 import type { Io } from './io.ts'
 
 /** By name, in the order in which they are listed. Loaded when they are run: each needs a part of the packages only. */
@@ -8,12 +8,12 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
   start: async io => (await import('./start.ts')).startCommand(io),
   check: async io => (await import('./check.ts')).checkCommand(io),
-  explain: async io => (await import('./explain.ts')).explainCommand(io),
-  test: async io => (await import('./test.ts')).testCommand(io),
+  explain: async io => (await import('./explain/command.ts')).explainCommand(io),
+  test: async io => (await import('./test/command.ts')).testCommand(io),
   migrate: async io => (await import('./migrate.ts')).migrateCommand(io),
   schema: async io => (await import('./schema.ts')).schemaCommand(io),
-  users: async io => (await import('./users.ts')).usersCommand(io),
-  keys: async io => (await import('./keys.ts')).keysCommand(io),
+  users: async io => (await import('./users/commands.ts')).usersCommand(io),
+  keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
   demo: async io => (await import('./demo.ts')).demoCommand(io),
 }
 

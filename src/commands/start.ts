@@ -1,17 +1,17 @@
 // `peage start`: runs a gateway until a signal ends it.
 import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
-import { logWarnings } from '../config/problem.ts'
-import { packageFacts } from '../package-facts.ts'
-import { startServer } from '../server.ts'
-import { openLog } from '../standard-log.ts'
-import { openTracing } from '../tracing/open.ts'
+import { logWarnings } from '../config/diagnostics.ts'
+import { openLog } from '../observability/stdout.ts'
+import { openTracing } from '../observability/tracing/open.ts'
+import { startServer } from '../server/start-server.ts'
+import { packageFacts } from '../version.ts'
 import {
   type ConfigurationOption,
   configurationFile,
   orProblems,
   withConfigurationAlone,
-} from './configuration.ts'
+} from './config-option.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 import { firstSignal } from './signal.ts'

@@ -1,6 +1,7 @@
 // Says in plain words where the database is that failed, why it did, and what to look at.
-import { StorageError } from '../backing/database.ts'
-import type { Config } from '../config/schema.ts'
+
+import type { Config } from '../config/schema/schema.ts'
+import { StorageError } from '../storage/database.ts'
 
 /**
  * @param storage what names the database @param file the configuration, as it was named

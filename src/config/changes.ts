@@ -1,7 +1,7 @@
 // What differs between two configurations, in a few words for the log: names and counts, never a value.
-import { mapSteps, type Steps } from '../steps.ts'
+import { mapSteps, type Steps } from '../async/steps.ts'
 import { isSame } from './same.ts'
-import type { Config } from './schema.ts'
+import type { Config } from './schema/schema.ts'
 
 export interface Changes {
   /** Sections in which anything differs, those below aside. */

@@ -1,6 +1,6 @@
 // The schema as editors and other programs read it: standard keywords only, and `${…}` allowed where a scalar stands.
-import { type FormatName, formats } from './formats.ts'
-import { schema } from './schema.ts'
+import { type FormatName, formats } from './formats/formats.ts'
+import { schema } from './schema/schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 

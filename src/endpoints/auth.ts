@@ -2,12 +2,12 @@
 import type { Accounts } from '../accounts/accounts.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
-import type { Limiter, Limiters } from '../backing/limiter.ts'
+import type { JsonObject } from '../http/json-body.ts'
 import { messages } from '../refusals/catalog.ts'
-import { rateLimited } from '../refusals/rate-limited.ts'
-import type { JsonObject } from '../wire/json-body.ts'
-import type { authOperations } from './auth-operations.ts'
-import type { FailureLimits } from './failure-limits.ts'
+import { rateLimited } from '../refusals/limits.ts'
+import type { Limiter, Limiters } from '../storage/rate-limiter.ts'
+import type { authOperations } from './auth.openapi.ts'
+import type { FailureLimits } from './failed-login-limiter.ts'
 
 /** What an endpoint is given: the body as an object, and what limits count the client by. */
 export interface Call {

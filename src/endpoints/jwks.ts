@@ -1,8 +1,8 @@
 // What the public keys are answered as (CONTRACT §3).
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
-import { record, text } from '../openapi/terms.ts'
-import { jwksPath } from './own-paths.ts'
+import { record, text } from '../openapi/schema-builders.ts'
+import { jwksPath } from './endpoint-table.ts'
 
 const member = Type.Optional(text('Of the key itself, by its type.'))
 

@@ -1,8 +1,9 @@
 // The upgrade path, where plan and daily-limit errors point: which plan comes next, and where it is paid (CONTRACT §5).
-import { isPlan, type Plan, plans, type User } from '../accounts/user.ts'
+
 import { Refusal } from '../refusals/refusal.ts'
-import type { GuardedEndpoint } from './guarded-endpoint.ts'
-import { upgradeOperations } from './upgrade-operations.ts'
+import { isPlan, type Plan, plans, type User } from '../users/user.ts'
+import type { GuardedEndpoint } from './endpoint.ts'
+import { upgradeOperations } from './upgrade.openapi.ts'
 
 /**
  * GET, and POST, which throws Refusal `plan_invalid` or `payment_not_configured`.

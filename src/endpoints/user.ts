@@ -1,13 +1,14 @@
 // The endpoints under /api/v1/user: a pro user's personal API token and alert webhook (spec §4, CONTRACT §5).
-import type { Plan } from '../accounts/user.ts'
+
 import type { Clock } from '../clock.ts'
-import type { ApiTokenStore } from '../identity/api-token-store.ts'
-import { hashKey, makeApiToken, type RandomBytes } from '../identity/api-tokens.ts'
+import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
+import { hashKey, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import type { GuardedEndpoint } from './guarded-endpoint.ts'
-import { userOperations } from './user-operations.ts'
+import type { GuardedEndpoint } from './endpoint.ts'
+import { userOperations } from './user.openapi.ts'
 
 interface Parts {
   apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>

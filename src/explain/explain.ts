@@ -1,12 +1,14 @@
 // What the gateway would do with a request: asked of the gate that serves, over stand-ins for stores and network.
-import type { Plan } from '../accounts/user.ts'
+
 import type { Clock } from '../clock.ts'
-import type { GuardName } from '../config/route-guards.ts'
-import type { Config } from '../config/schema.ts'
-import { createOwnPaths } from '../endpoints/own-paths.ts'
+import type { GuardName } from '../config/active-guards.ts'
+import type { Config } from '../config/schema/schema.ts'
+import { createOwnPaths } from '../endpoints/endpoint-table.ts'
 import { createGate } from '../gate/gate.ts'
-import { createTallies, type GuardDecisions } from '../metrics/tallies.ts'
+import { createTallies, type GuardDecisions } from '../observability/metrics/counters.ts'
 import type { Refusal } from '../refusals/refusal.ts'
+import type { Plan } from '../users/user.ts'
+import { serve } from './dry-run.ts'
 import {
   type FieldChanges,
   noChanges,
@@ -14,10 +16,9 @@ import {
   setBetween,
   tryingAnswer,
   tryingRequest,
-} from './field-changes.ts'
-import { type FieldList, pairsOf, requestOf } from './request.ts'
-import { serve } from './serve.ts'
-import { ownEndpoints, standIns, tokenOf } from './stand-ins.ts'
+} from './header-diff.ts'
+import { type FieldList, pairsOf, requestOf } from './stub-request.ts'
+import { ownEndpoints, standIns, tokenOf } from './stubs.ts'
 import { type Dispatched, standInUpstreams } from './upstreams.ts'
 
 export interface Question {

@@ -1,5 +1,5 @@
 // A question about a request, from what was written in a case or on the command line.
-import type { TestCase } from '../config/cases.ts'
+import type { TestCase } from '../config/test-cases.ts'
 import type { Question } from './explain.ts'
 
 /** @param written its host is made out where none is named */

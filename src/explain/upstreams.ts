@@ -1,10 +1,10 @@
 // Upstreams that nothing is sent to: what would go to one of their targets is shown to whoever asks.
 import type { Dispatcher } from 'undici'
-import type { UpstreamConfig } from '../config/schema.ts'
-import { createDurations } from '../metrics/durations.ts'
-import { createChoice } from '../upstream/choice.ts'
-import type { Target } from '../upstream/target.ts'
-import type { Upstream, Upstreams } from '../upstream/upstreams.ts'
+import type { UpstreamConfig } from '../config/schema/schema.ts'
+import { createDurations } from '../observability/metrics/histogram.ts'
+import { createChoice } from '../upstream/targets/load-balancer.ts'
+import type { Target } from '../upstream/targets/target.ts'
+import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 
 /** What a target would be sent, and who waits for its answer. */
 export interface Dispatched {

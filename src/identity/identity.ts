@@ -1,5 +1,5 @@
 // Who calls: nobody in particular, or a user and by which credential.
-import type { User } from '../accounts/user.ts'
+import type { User } from '../users/user.ts'
 
 export type Identity = Anonymous | KnownUser
 

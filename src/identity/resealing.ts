@@ -1,6 +1,7 @@
 // Seals anew, under `auth.key_secret`, what lies under `auth.key_secret_old` or unencrypted, while gateways run.
-import { isSealed, type Sealer } from './sealed.ts'
-import type { SealedColumn } from './sealed-column.ts'
+
+import type { SealedColumn } from './sealed-column-store.ts'
+import { isSealed, type Sealer } from './sealer.ts'
 
 export interface Resealed {
   readonly resealed: number

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Components, createComponents, type Json } from './components.ts'
 import { anyRequest, type DescribedAnswer, type Operation } from './operation.ts'
-import { oneOf, plan, record, text } from './terms.ts'
+import { oneOf, plan, record, text } from './schema-builders.ts'
 
 /** What belongs together, for whoever reads. */
 export interface OperationGroup {

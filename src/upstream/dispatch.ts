@@ -1,11 +1,11 @@
 // Sends one request to one target, in the span of this try.
 import type { Dispatcher } from 'undici'
-import type { TrySpan } from '../tracing/tracing.ts'
-import { RequestBody } from '../wire/request-body.ts'
-import type { Connection } from './carrier.ts'
-import { type Again, Exchange } from './exchange.ts'
+import { RequestBody } from '../http/request-body.ts'
+import type { TrySpan } from '../observability/tracing/tracing.ts'
 import type { Forwarding } from './forward.ts'
-import type { Target } from './target.ts'
+import { type Again, Exchange } from './response-relay.ts'
+import type { Connection } from './targets/connection.ts'
+import type { Target } from './targets/target.ts'
 
 /**
  * Tells the observer how it ended, or calls `again`.

@@ -1,14 +1,14 @@
 // Sends one request on and streams its answer back, with back-pressure both ways and nothing buffered whole.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import { ClientGone } from '../refusals/client-gone.ts'
-import type { UpstreamTrace } from '../tracing/tracing.ts'
-import type { AnswerRules } from './answer-fields.ts'
-import type { Connection } from './carrier.ts'
-import type { Connections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
-import type { Target } from './target.ts'
-import type { Upstream } from './upstreams.ts'
-import type { WebSocketAsked } from './web-socket.ts'
+import type { AnswerRules } from './response-headers.ts'
+import type { Connection } from './targets/connection.ts'
+import type { Connections } from './targets/connection-pool.ts'
+import type { Target } from './targets/target.ts'
+import type { Upstream } from './targets/upstreams.ts'
+import type { WebSocketAsked } from './websocket/websocket-upgrade.ts'
 
 export interface Forwarding {
   readonly request: IncomingMessage

@@ -1,6 +1,6 @@
 // Decides whether one more free use is left today: Redis hints, the record in Postgres decides (CONTRACT §4).
 import type { Clock } from '../clock.ts'
-import type { FastCount } from './fast-count.ts'
+import type { FastCount } from './usage-hint.ts'
 import type { UsageRecord, UsageStore } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 

@@ -1,5 +1,5 @@
 // The record of daily use: two columns of `users`, changed by one conditional update (CONTRACT §4, "Counting").
-import { type Database, prepared } from '../backing/database.ts'
+import { type Database, prepared } from '../storage/database.ts'
 
 export interface UsageRecord {
   daily_usage: number

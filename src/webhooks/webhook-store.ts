@@ -1,5 +1,5 @@
 // The records of webhooks: one for each user at most.
-import type { Database } from '../backing/database.ts'
+import type { Database } from '../storage/database.ts'
 
 export interface NewWebhook {
   /** As written. */

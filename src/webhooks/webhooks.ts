@@ -1,10 +1,10 @@
 // A user's webhook, as its owner's endpoints see it: one per user, replaced as a whole (CONTRACT §5).
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import { type DestinationRules, findDestination } from './destination.ts'
-import type { Secrets } from './secrets.ts'
+import { type DestinationRules, findDestination } from './sending/destination.ts'
+import { hostOf, readWebhookUrl } from './sending/webhook-url.ts'
 import { makeSecret } from './signature.ts'
-import { hostOf, readWebhookUrl } from './url.ts'
+import type { Secrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 export interface RegisteredWebhook {

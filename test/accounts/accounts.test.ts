@@ -2,7 +2,7 @@ import argon2 from 'argon2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { type Database, StorageError } from '../../src/backing/database.ts'
+import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverDatabases, embeddedDatabase } from '../support/databases.ts'
 import { openRoom, outcome, password, type Room, tally } from './setup.ts'
 

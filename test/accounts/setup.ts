@@ -1,16 +1,16 @@
 // The accounts room over a database, with a clock that tests move.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createPendingLogouts, type PendingLogouts } from '../../src/accounts/pending-logouts.ts'
+import { createPendingLogouts, type PendingLogouts } from '../../src/accounts/pending-revocations.ts'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import { createSessions, type Sessions } from '../../src/accounts/sessions.ts'
-import { createUserStore, type UserStore } from '../../src/accounts/user-store.ts'
-import type { Database } from '../../src/backing/database.ts'
 import type { Clock } from '../../src/clock.ts'
-import { createKeyStore } from '../../src/identity/key-store.ts'
-import { openSigningKeys } from '../../src/identity/signing-keys.ts'
-import { createTokens, type Tokens } from '../../src/identity/tokens.ts'
+import { createKeyStore } from '../../src/identity/keys/key-store.ts'
+import { openSigningKeys } from '../../src/identity/keys/signing-keys.ts'
+import { createTokens, type Tokens } from '../../src/identity/tokens/tokens.ts'
 import { Refusal } from '../../src/refusals/refusal.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createUserStore, type UserStore } from '../../src/users/user-store.ts'
 
 export interface MovableClock extends Clock {
   advance(milliseconds: number): void

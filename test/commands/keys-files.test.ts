@@ -2,8 +2,8 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { lockFolder } from '../../src/backing/folder-lock.ts'
-import { readPrivateJwk } from '../../src/identity/signing-key.ts'
+import { readPrivateJwk } from '../../src/identity/keys/signing-key.ts'
+import { lockFolder } from '../../src/storage/pglite/data-dir-lock.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const cwd = folder()

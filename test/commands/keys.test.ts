@@ -1,7 +1,7 @@
 // `peage keys …` on the keys in the database: what the commands say, and that they are done when they end.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openEmbedded } from '../../src/backing/pglite.ts'
+import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { postgresDatabase } from '../support/databases.ts'
 import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'

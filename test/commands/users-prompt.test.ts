@@ -2,9 +2,9 @@
 import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createUserStore } from '../../src/accounts/user-store.ts'
-import { openEmbedded } from '../../src/backing/pglite.ts'
 import type { Io } from '../../src/commands/io.ts'
+import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
+import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
 import { folder, peage } from './users-setup.ts'
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { formatProblem } from '../../src/config/problem.ts'
+import { formatProblem } from '../../src/config/diagnostics.ts'
 import { configOf, load } from './reading.ts'
 
 const sample = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')

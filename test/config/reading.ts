@@ -1,7 +1,8 @@
 // Loads a configuration from text, without a file.
+
+import { formatProblem, type Problem } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { formatProblem, type Problem } from '../../src/config/problem.ts'
-import type { Config } from '../../src/config/schema.ts'
+import type { Config } from '../../src/config/schema/schema.ts'
 
 type Env = Record<string, string | undefined>
 

@@ -1,7 +1,7 @@
 // What may be said of an upstream, and what is said of what may not (CONTRACT §2, `upstreams`).
 import { describe, expect, it } from 'vitest'
+import { formatProblem } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { formatProblem } from '../../src/config/problem.ts'
 import { first, second } from '../support/certificates.ts'
 
 const files: Record<string, string> = {

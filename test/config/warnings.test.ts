@@ -1,6 +1,6 @@
 // What `check` warns of: a gateway starts with it, though it is hardly what was meant.
 import { describe, expect, it } from 'vitest'
-import { linesOf, warningLinesOf } from '../../src/config/problem.ts'
+import { linesOf, warningLinesOf } from '../../src/config/diagnostics.ts'
 import { load } from './reading.ts'
 
 function warningsIn(text: string): string[] {

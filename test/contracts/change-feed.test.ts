@@ -1,11 +1,11 @@
 // CONTRACT §8: which changes are notified, and that they are heard, over both databases.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type ChangeFeed, createChangeFeed } from '../../src/backing/change-feed.ts'
-import type { Database } from '../../src/backing/database.ts'
-import type { EmbeddedDatabase } from '../../src/backing/pglite.ts'
-import { postgresListener } from '../../src/backing/postgres-listener.ts'
-import { createApiTokenStore } from '../../src/identity/api-token-store.ts'
-import { createKeyStore } from '../../src/identity/key-store.ts'
+import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
+import { createKeyStore } from '../../src/identity/keys/key-store.ts'
+import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
+import type { Database } from '../../src/storage/database.ts'
+import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
+import { postgresListener } from '../../src/storage/postgres/postgres-listener.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 

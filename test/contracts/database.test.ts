@@ -1,7 +1,7 @@
 // What every Database promises, over the embedded one and over Postgres.
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Database, StorageError } from '../../src/backing/database.ts'
+import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
 describeOverDatabases('database', open => {

@@ -1,12 +1,12 @@
 // Deliveries in the store, embedded and on Postgres: who gets which, for how long, and what ends them (CONTRACT §5, §7).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createUserStore } from '../../src/accounts/user-store.ts'
-import type { Database } from '../../src/backing/database.ts'
-import { createAlertStore } from '../../src/webhooks/alert-store.ts'
-import { type Claim, type Claimed, createDeliveryStore } from '../../src/webhooks/delivery-store.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createUserStore } from '../../src/users/user-store.ts'
+import { createAlertStore } from '../../src/webhooks/alerts/alert-store.ts'
+import { type Claim, type Claimed, createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
-import { type Stored, storedIn } from '../webhooks/stored.ts'
+import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const lease = 25_000

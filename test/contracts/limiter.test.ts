@@ -1,9 +1,9 @@
 // Rate limits, counted in memory and in Redis: exact under concurrency, and still there when Redis is not.
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import type { KeyValue } from '../../src/backing/key-value.ts'
-import { createLimiter, createLimiters, type Limit, type Limiter } from '../../src/backing/limiter.ts'
-import { openRedis } from '../../src/backing/redis.ts'
+import { createLimiter, createLimiters, type Limit, type Limiter } from '../../src/storage/rate-limiter.ts'
+import { openRedis } from '../../src/storage/redis/redis.ts'
+import type { KeyValue } from '../../src/storage/redis/redis-scripts.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedis, describeWithRedisBinary, emptyRedisUrl } from '../support/services.ts'
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
+import { formatProblem } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { formatProblem } from '../../src/config/problem.ts'
-import type { Config } from '../../src/config/schema.ts'
+import type { Config } from '../../src/config/schema/schema.ts'
 
 /** @param path from the repository's root */
 export function pathOf(path: string): string {

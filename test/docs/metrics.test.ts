@@ -1,6 +1,6 @@
 // docs/operations.md against the page itself: every metric of ours with its type and labels, and none that there is not.
 import { describe, expect, it } from 'vitest'
-import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createMetrics } from '../../src/observability/metrics/metrics.ts'
 import { codeRows, plain } from './read-tables.ts'
 
 /** Of a gateway on Postgres and Redis, on which everything has happened once: `[name, type, labels]`. */

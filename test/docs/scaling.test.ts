@@ -1,7 +1,7 @@
 // The statements of docs/scaling.md that partition refresh tokens, as they stand there.
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Database } from '../../src/backing/database.ts'
+import type { Database } from '../../src/storage/database.ts'
 import { day, openRoom, outcome, password, type Room } from '../accounts/setup.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 

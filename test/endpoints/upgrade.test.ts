@@ -1,9 +1,9 @@
 // The upgrade path: which plan comes next, where it is paid for, and what is no upgrade.
 import { describe, expect, it } from 'vitest'
-import type { Plan, User } from '../../src/accounts/user.ts'
-import { type GuardedReply, pathsOf } from '../../src/endpoints/guarded-endpoint.ts'
+import { type GuardedReply, pathsOf } from '../../src/endpoints/endpoint.ts'
 import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
-import { JsonObject } from '../../src/wire/json-body.ts'
+import { JsonObject } from '../../src/http/json-body.ts'
+import type { Plan, User } from '../../src/users/user.ts'
 import { bytesOf } from '../support/refusals.ts'
 
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'

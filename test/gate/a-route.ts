@@ -1,6 +1,6 @@
 // A route as a file declares it, with everything else as it is by default.
-import type { RouteConfig } from '../../src/config/schema.ts'
-import { compileRoute, type Route } from '../../src/gate/route.ts'
+import type { RouteConfig } from '../../src/config/schema/schema.ts'
+import { compileRoute, type Route } from '../../src/gate/routing/route.ts'
 
 export function routeWith(declared: Partial<RouteConfig>): Route {
   return compileRoute({

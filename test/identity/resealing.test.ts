@@ -1,12 +1,12 @@
 // What lies under the old secret is sealed anew while other processes read it and write beside it.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import type { Database } from '../../src/backing/database.ts'
-import { createKeyStore, privateJwks } from '../../src/identity/key-store.ts'
+import { createKeyStore, privateJwks } from '../../src/identity/keys/key-store.ts'
+import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { reseal } from '../../src/identity/resealing.ts'
-import { createSealer } from '../../src/identity/sealed.ts'
-import { createSealedColumn } from '../../src/identity/sealed-column.ts'
-import { generatePrivateJwk } from '../../src/identity/signing-key.ts'
-import { createSecrets, secretColumns } from '../../src/webhooks/secrets.ts'
+import { createSealedColumn } from '../../src/identity/sealed-column-store.ts'
+import { createSealer } from '../../src/identity/sealer.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
 const old = await createSealer('the secret before')

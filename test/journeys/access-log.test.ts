@@ -1,6 +1,6 @@
 // The request log: one whole JSON line a request, whatever the request holds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { thousandths } from '../../src/access-log.ts'
+import { thousandths } from '../../src/proxy/access-log.ts'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'

@@ -1,6 +1,6 @@
 // CONTRACT §7: `GET /admin/v1/routes`, routes with their guards, upstream targets and their health.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { worstOf } from '../../src/upstream/standing.ts'
+import { worstOf } from '../../src/upstream/targets/target-status.ts'
 import { call } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'

@@ -1,8 +1,8 @@
 // The description on the admin listener: read with the token, in a browser too, and of no use to another site's page.
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDocumentation } from '../../src/described.ts'
-import { packageFacts } from '../../src/package-facts.ts'
+import { createDocumentation } from '../../src/composition/api-description.ts'
+import { packageFacts } from '../../src/version.ts'
 import { call } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'

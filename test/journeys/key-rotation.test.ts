@@ -1,7 +1,7 @@
 // Keys in the database change on running replicas, without a restart and without a wrong 401.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createKeyStore } from '../../src/identity/key-store.ts'
-import { generatePrivateJwk } from '../../src/identity/signing-key.ts'
+import { createKeyStore } from '../../src/identity/keys/key-store.ts'
+import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { call, login, newUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { kidOf, startKeyLoad } from '../support/key-load.ts'

@@ -1,6 +1,6 @@
 // CONTRACT §4, "Counting" and "Storage down": what a gateway answers while its stores fail, through real requests.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { defineScript } from '../../src/backing/key-value.ts'
+import { defineScript } from '../../src/storage/redis/redis-scripts.ts'
 import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'

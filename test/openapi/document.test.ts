@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
-import { createAdminEndpoints } from '../../src/admin/endpoints.ts'
-import { createDocumentation, described } from '../../src/described.ts'
-import { packageFacts } from '../../src/package-facts.ts'
+import { createAdminEndpoints } from '../../src/admin/api/endpoints.ts'
+import { createDocumentation, described } from '../../src/composition/api-description.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
+import { packageFacts } from '../../src/version.ts'
 
 const { document, page } = createDocumentation(packageFacts().version)
 const operations = described.flatMap(group => group.operations)

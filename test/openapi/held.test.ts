@@ -1,7 +1,7 @@
 // What is described is what is served: every operation and status of the document, driven on running gateways.
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { createDocumentation } from '../../src/described.ts'
+import { createDocumentation } from '../../src/composition/api-description.ts'
 import { newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type Server, startPostgres } from '../support/servers.ts'

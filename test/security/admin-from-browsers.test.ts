@@ -1,7 +1,7 @@
 // A page in the browser of whoever runs a gateway must not be able to drive its admin listener, on loopback or not.
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isLoopback } from '../../src/admin/browser-rules.ts'
+import { isLoopback } from '../../src/admin/cross-site.ts'
 import { newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 

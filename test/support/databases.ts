@@ -3,9 +3,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { Pool } from 'pg'
 import { describe } from 'vitest'
-import type { Database } from '../../src/backing/database.ts'
-import { type EmbeddedDatabase, openEmbedded } from '../../src/backing/pglite.ts'
-import { openPostgres, type PostgresDatabase } from '../../src/backing/postgres.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { type EmbeddedDatabase, openEmbedded } from '../../src/storage/pglite/pglite.ts'
+import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
 import { describeWithPostgres, postgresUrl } from './services.ts'
 
 /** A migrated embedded database in memory, in about half a second; close it. */

@@ -5,7 +5,7 @@ import { cp, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openEmbedded } from '../../src/backing/pglite.ts'
+import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url))
 const pglite = join(dirname(createRequire(import.meta.url).resolve('@electric-sql/pglite')), '..')

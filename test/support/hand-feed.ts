@@ -1,5 +1,5 @@
 // A change feed in a test's own hand: it says what the test says, when the test says it.
-import type { ChangeFeed } from '../../src/backing/change-feed.ts'
+import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 
 export interface HandFeed extends ChangeFeed {
   /** Whether what is remembered counts. Its return is told as a gap, as the feed does. */

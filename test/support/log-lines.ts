@@ -1,6 +1,6 @@
 // A process that logs as a worker does: `node log-lines.js NAME COUNT START` writes so many lines, as fast as it can, from
 // a time on (milliseconds since the epoch).
-import { openLog } from '../../src/standard-log.ts'
+import { openLog } from '../../src/observability/stdout.ts'
 
 const [, , name = '', count = '0', start = '0'] = process.argv
 const logger = openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })

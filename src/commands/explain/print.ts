@@ -1,7 +1,7 @@
 // Shows an explanation: aligned text for people, the JSON of CONTRACT §1 for machines.
 
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
-import type { FieldChanges } from '../../explain/field-changes.ts'
+import type { FieldChanges } from '../../explain/header-diff.ts'
 
 export function explanationAsJson(explanation: Explanation): string {
   const { question, route, guards, refusal, upstream, headers } = explanation

@@ -1,7 +1,7 @@
 // Writes a new private key to a file that nobody else may read, and never over another.
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { generatePrivateJwk, type SigningAlgorithm } from '../../identity/signing-key.ts'
+import { generatePrivateJwk, type SigningAlgorithm } from '../../identity/keys/signing-key.ts'
 import type { Io } from '../io.ts'
 
 /**

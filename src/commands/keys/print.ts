@@ -1,5 +1,5 @@
 // Shows signing keys, never a private part of one: aligned text for people, JSON for machines.
-import type { KeyFacts } from '../../identity/key-administration.ts'
+import type { KeyFacts } from '../../identity/keys/key-administration.ts'
 import type { Resealed } from '../../identity/resealing.ts'
 import { createTable } from '../print.ts'
 

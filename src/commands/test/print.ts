@@ -1,6 +1,6 @@
 // Shows what became of the cases: a line for each that failed, and what none of them reached.
-import type { PlacedCase } from '../../config/cases.ts'
-import type { CaseResult, CasesReport, Miss, Unreached } from '../../explain/cases.ts'
+import type { PlacedCase } from '../../config/test-cases.ts'
+import type { CaseResult, CasesReport, Miss, Unreached } from '../../explain/run-cases.ts'
 
 export function reportAsText({ results, unreached }: CasesReport): string {
   const failed = results.filter(({ misses }) => misses.length > 0)

@@ -1,9 +1,9 @@
 // What operators do with accounts, and how it is done on the database itself.
 import { createSessionStore, type Session } from '../../accounts/session-store.ts'
-import type { Plan, User } from '../../accounts/user.ts'
-import { createUserStore } from '../../accounts/user-store.ts'
-import type { Database } from '../../backing/database.ts'
 import type { Clock } from '../../clock.ts'
+import type { Database } from '../../storage/database.ts'
+import type { Plan, User } from '../../users/user.ts'
+import { createUserStore } from '../../users/user-store.ts'
 
 /** How an operator names a user; the email is a normalised one. */
 export type UserKey = { readonly id: number } | { readonly email: string }

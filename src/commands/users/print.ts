@@ -1,6 +1,6 @@
 // Shows users and sessions: aligned text for people, JSON in the spec's field names for machines.
 import type { Session } from '../../accounts/session-store.ts'
-import type { User } from '../../accounts/user.ts'
+import type { User } from '../../users/user.ts'
 import { createTable } from '../print.ts'
 
 /** One JSON document, however long: `{"users":[…]}`, a user a line. */

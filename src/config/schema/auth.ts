@@ -1,6 +1,6 @@
 // The `auth` section: tokens, keys, hashing, and the limits of the account endpoints (spec §8, CONTRACT §3).
 import Type from 'typebox'
-import { formatted, rate, section } from './terms.ts'
+import { formatted, rate, section } from './builders.ts'
 
 const hashing = section(
   {

@@ -1,6 +1,6 @@
 // The `cors` section, of the server or of one route: which web pages of other origins may read the answers.
 import Type from 'typebox'
-import { formatted, section } from './terms.ts'
+import { formatted, section } from './builders.ts'
 
 const fieldName = Type.String({
   title: 'the name of a header field such as X-Total-Count',

@@ -1,7 +1,7 @@
 // The `routes` section: what is let through, to whom, and where it goes (CONTRACT §2, §4, §6).
 import Type from 'typebox'
+import { formatted, NAME_PATTERN, rate, section } from './builders.ts'
 import { cors } from './cors.ts'
-import { formatted, NAME_PATTERN, rate, section } from './terms.ts'
 
 const changes = (of: string) =>
   section(

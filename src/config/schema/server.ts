@@ -1,7 +1,7 @@
 // The `server` and `admin` sections: the two listeners.
 import Type from 'typebox'
+import { formatted, NAME_PATTERN, section } from './builders.ts'
 import { cors } from './cors.ts'
-import { formatted, NAME_PATTERN, section } from './terms.ts'
 
 const timeouts = section(
   {

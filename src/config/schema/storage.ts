@@ -1,7 +1,7 @@
 // The `storage` and `limits` sections: where things are kept, and how much of a day is free.
 import Type from 'typebox'
-import { formats } from '../formats.ts'
-import { formatted, section } from './terms.ts'
+import { formats } from '../formats/formats.ts'
+import { formatted, section } from './builders.ts'
 
 const redis = Type.Union(
   [

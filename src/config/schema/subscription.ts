@@ -1,5 +1,5 @@
 // The `subscription` section: where plans are paid for (CONTRACT §5).
-import { formatted, section } from './terms.ts'
+import { formatted, section } from './builders.ts'
 
 export const subscription = section(
   {

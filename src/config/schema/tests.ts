@@ -1,6 +1,6 @@
 // The `tests` section: what is expected of the rest of the file, held by `peage test` (CONTRACT §1).
 import Type from 'typebox'
-import { formatted, section } from './terms.ts'
+import { formatted, section } from './builders.ts'
 
 const caller = Type.Union(
   [

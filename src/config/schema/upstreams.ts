@@ -1,6 +1,6 @@
 // The `upstreams` section: the services behind.
 import Type from 'typebox'
-import { formatted, NAME_PATTERN, section } from './terms.ts'
+import { formatted, NAME_PATTERN, section } from './builders.ts'
 
 const timeouts = section(
   {

@@ -1,6 +1,6 @@
 // The `webhooks` section: how alerts reach the receivers that users registered (CONTRACT §5).
 import Type from 'typebox'
-import { formatted, section } from './terms.ts'
+import { formatted, section } from './builders.ts'
 
 export const webhooks = section(
   {

@@ -1,7 +1,7 @@
 // A block of YAML as `peage check` sees it: a whole gateway.yaml, or a part that is completed to one first.
 import { parse, stringify } from 'yaml'
+import { formatProblem } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'
-import { formatProblem } from '../../../src/config/problem.ts'
 import type { Block } from './blocks.ts'
 
 interface Written {

@@ -1,6 +1,6 @@
 // Whether what happened is what was explained: status, code, route by its upstream and URL, fields in and out.
 import type { Explanation } from '../../../src/explain/explain.ts'
-import type { FieldChanges } from '../../../src/explain/field-changes.ts'
+import type { FieldChanges } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
 
 export interface Happened {

@@ -1,6 +1,6 @@
 // Requests to the paths that a configuration declares, to those beside them, and to mutations of both.
 import fc from 'fast-check'
-import type { Config, RouteConfig } from '../../../src/config/schema.ts'
+import type { Config, RouteConfig } from '../../../src/config/schema/schema.ts'
 import type { Question } from '../../../src/explain/explain.ts'
 import { operations } from '../../security/fuzz/operations.ts'
 import { mutateTarget } from '../../security/fuzz/path-mutations.ts'

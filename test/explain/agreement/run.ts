@@ -1,6 +1,6 @@
 // Explains generated requests to generated configurations, and sends them to a gateway that runs on the same file.
 import fc from 'fast-check'
-import { guardsOf } from '../../../src/config/route-guards.ts'
+import { guardsOf } from '../../../src/config/active-guards.ts'
 import { createExplain, type Explain, type Question } from '../../../src/explain/explain.ts'
 import { newUser, type TestUser } from '../../support/client.ts'
 import { embedded, startGateway, type TestGateway } from '../../support/gateway.ts'

@@ -1,0 +1,31 @@
+// Request bodies of the admin API: a JSON object with known members, or a refusal that names the first unknown one.
+import type { FastifyRequest } from 'fastify'
+import type { TObject, TProperties } from 'typebox'
+import { type JsonObject, readJsonObject } from '../../http/json-body.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+
+/**
+ * A misspelt member must not look like a change that was made.
+ * @param schema of the operation's body
+ * @throws Refusal 400 `request_invalid`, 413 `body_too_large`
+ */
+export async function readBody(
+  { raw, headers }: FastifyRequest,
+  schema: TObject<TProperties>,
+): Promise<JsonObject> {
+  const body = await readJsonObject(raw, {
+    time: 10_000,
+    hasBody: headers['content-length'] !== '0',
+    contentLength: Number(headers['content-length'] ?? 0),
+    sendContinue: undefined,
+  })
+  if (body === undefined) throw new Refusal('request_invalid')
+  const unknown = body.names().find(name => !Object.hasOwn(schema.properties, name))
+  if (unknown !== undefined) throw invalidField(unknown)
+  return body
+}
+
+/** @param name of the body's member that is at fault; it stands in the answer */
+export function invalidField(name: string): Refusal {
+  return new Refusal('request_invalid', { body: { field: name } })
+}

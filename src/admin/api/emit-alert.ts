@@ -1,0 +1,77 @@
+// Alerts that downstream services emit to users' webhooks (CONTRACT §7).
+import Type from 'typebox'
+import { allOf, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import type { Alerts } from '../../webhooks/alerts/alerts.ts'
+import { invalidField } from './bodies.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+
+/** Characters that receivers can be expected to keep. */
+const longestType = 255
+
+export const emitAlert = {
+  method: 'POST',
+  path: '/admin/v1/alerts',
+  id: 'emitAlert',
+  summary: 'Sends an alert to the webhook of a user, or of every active user of plan pro',
+  description:
+    'The deliveries are stored when the answer comes, and sent behind it. Stands in the audit, without its data.',
+  caller: 'operator',
+  body: terms.record({
+    type: terms.text('What happened, such as `course.done`; no control characters.', {
+      minLength: 1,
+      maxLength: longestType,
+    }),
+    data: Type.Optional(Type.Unknown({ description: 'Any JSON; `{}` where it is left out.' })),
+    user_id: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Left out: every active user of plan pro.',
+      }),
+    ),
+  }),
+  answers: {
+    202: {
+      description: 'Queued.',
+      body: terms.record({
+        deliveries: terms.count('How many; 0 for a user without webhook, inactive or not pro.'),
+      }),
+    },
+  },
+  refusals: allOf(operatorRefusals, {
+    400: ['request_invalid'],
+    404: ['user_not_found'],
+    413: ['body_too_large'],
+  }),
+} as const satisfies Operation
+
+export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
+  return {
+    operation: emitAlert,
+    async answer({ body, audited }) {
+      const type = readType(body.string('type'))
+      const userId = readUserId(body.value('user_id'))
+      const data = body.value('data') ?? {}
+      // What it says is between the service and its users.
+      const queued = await alerts.emit({ type, data, userId }, audited({ userId, changes: { type } }))
+      if (queued === 'user_unknown') throw new Refusal('user_not_found', { status: 404 })
+      return { deliveries: queued }
+    },
+  }
+}
+
+function readType(type: string): string {
+  if (type === '' || type.length > longestType || /[\p{Cc}]/u.test(type) || !type.isWellFormed()) {
+    throw invalidField('type')
+  }
+  return type
+}
+
+/** Absent is everybody. `null` and the like are a caller's mistake, which must not become an alert to everybody. */
+function readUserId(value: unknown): number | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField('user_id')
+  return value
+}

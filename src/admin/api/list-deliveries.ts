@@ -1,0 +1,72 @@
+// The log of deliveries, for operators (CONTRACT §7).
+import Type from 'typebox'
+import { allOf, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
+import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { readPage, single } from './query-params.ts'
+
+const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
+
+const status = terms.oneOf(statuses, 'How far it is.')
+
+const delivery = terms.record(
+  {
+    id: terms.id('The delivery’s id.'),
+    user_id: terms.id('Whose webhook it is for.'),
+    type: terms.nullable(terms.text('The alert’s; `null` once that is deleted.')),
+    status,
+    attempts: terms.count('Made so far.'),
+    response_status: terms.nullable(Type.Integer({ description: 'The receiver’s answer to the last one.' })),
+    error: terms.nullable(terms.text('What went wrong with the last one, where there was no answer.')),
+    created_at: terms.instant('When the alert was emitted.'),
+    next_attempt_at: terms.nullable(terms.instant('While it is pending.')),
+    finished_at: terms.nullable(terms.instant('When it ended.')),
+    webhook_id: terms.text('`webhook-id`, as the receiver is sent it.'),
+  },
+  { title: 'Delivery', description: 'An alert on its way to one user.' },
+)
+
+export const listDeliveries = {
+  method: 'GET',
+  path: '/admin/v1/deliveries',
+  id: 'listDeliveries',
+  summary: 'Lists deliveries of alerts, the newest first',
+  caller: 'operator',
+  query: terms.record({
+    user_id: Type.Optional(terms.id('Only this user’s.')),
+    status: Type.Optional(status),
+    cursor: terms.cursor,
+  }),
+  answers: {
+    200: {
+      description: 'At most 100 deliveries.',
+      body: terms.record({ deliveries: Type.Array(delivery), next_cursor: terms.nextCursor }),
+    },
+  },
+  refusals: allOf(operatorRefusals, { 400: ['request_invalid'] }),
+} as const satisfies Operation
+
+export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): AdminEndpoint {
+  return {
+    operation: listDeliveries,
+    async answer({ query }) {
+      const status = readStatus(single(query.status))
+      const [page, next_cursor] = await readPage(query, span => deliveries.list({ ...span, status }))
+      return { deliveries: page.map(shown), next_cursor }
+    },
+  }
+}
+
+/** With the id that the receiver is told, by which its log and this one can be brought together. */
+function shown({ alert_id, ...rest }: Delivery): object {
+  return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
+}
+
+function readStatus(text: string | undefined): DeliveryStatus | undefined {
+  const known = statuses.find(name => name === text)
+  if (text !== undefined && known === undefined) throw new Refusal('request_invalid')
+  return known
+}

@@ -1,0 +1,39 @@
+// Query parameters of the admin API: what cannot be read is refused, and not taken for absent.
+import { parseSubject } from '../../identity/tokens/tokens.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+
+/** As Fastify gives it. */
+export type Parameter = string | string[] | undefined
+
+/** A parameter given twice is one too many to choose from. @throws Refusal `request_invalid` */
+export function single(value: Parameter): string | undefined {
+  if (value !== undefined && typeof value !== 'string') throw new Refusal('request_invalid')
+  return value
+}
+
+/** An id that a row may have. @throws Refusal `request_invalid` */
+export function readId(value: Parameter): number | undefined {
+  const text = single(value)
+  if (text === undefined) return undefined
+  const id = parseSubject(text)
+  if (id === undefined) throw new Refusal('request_invalid')
+  return id
+}
+
+/** Rows on a page. */
+export const pageSize = 100
+
+/**
+ * A page of what is listed from the newest on, and the `cursor` of the next.
+ * @param list asked for one more than fits: it tells whether there are more
+ * @throws Refusal `request_invalid`; what `list` throws
+ */
+export async function readPage<Row extends { id: number }>(
+  { user_id, cursor }: Readonly<Record<string, Parameter>>,
+  list: (span: { userId: number | undefined; before: number | undefined; limit: number }) => Promise<Row[]>,
+): Promise<[Row[], string | null]> {
+  const found = await list({ userId: readId(user_id), before: readId(cursor), limit: pageSize + 1 })
+  const page = found.slice(0, pageSize)
+  const last = found.length > pageSize ? page.at(-1) : undefined
+  return [page, last === undefined ? null : String(last.id)]
+}

@@ -1,0 +1,91 @@
+// What operators ask about accounts, and are answered (CONTRACT §7).
+import Type from 'typebox'
+import { allOf, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { operatorRefusals } from './endpoint.ts'
+
+const { record } = terms
+
+const params = record({ id: terms.id('The user’s id.') })
+const unknownUser = { 404: ['user_not_found'] } as const
+const session = record(
+  {
+    id: terms.id('Of the refresh token.'),
+    created_at: terms.instant('When it was opened, or last refreshed.'),
+    expires_at: terms.instant('When it ends if it is not refreshed.'),
+  },
+  { title: 'Session', description: 'A refresh token that is active.' },
+)
+
+export const userOperations = {
+  list: {
+    method: 'GET',
+    path: '/admin/v1/users',
+    id: 'listUsers',
+    summary: 'Lists users in the order of their ids, inactive ones too',
+    caller: 'operator',
+    query: record({
+      email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
+      plan: Type.Optional(terms.plan),
+      cursor: terms.cursor,
+    }),
+    answers: {
+      200: {
+        description: 'At most 100 users.',
+        body: record({ users: Type.Array(terms.user), next_cursor: terms.nextCursor }),
+      },
+    },
+    refusals: allOf(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
+  },
+  show: {
+    method: 'GET',
+    path: '/admin/v1/users/:id',
+    id: 'showUser',
+    summary: 'Shows one user',
+    caller: 'operator',
+    params,
+    answers: { 200: { description: 'The user.', body: terms.user } },
+    refusals: allOf(operatorRefusals, unknownUser),
+  },
+  change: {
+    method: 'PATCH',
+    path: '/admin/v1/users/:id',
+    id: 'changeUser',
+    summary: 'Changes a user’s plan, or lets a user in or keeps one out',
+    description: 'In force from the user’s next request on. What is not named stays. Stands in the audit.',
+    caller: 'operator',
+    params,
+    body: record({
+      plan: Type.Optional(terms.plan),
+      is_active: Type.Optional(
+        Type.Unsafe<0 | 1 | boolean>({ enum: [0, 1, false, true], description: '`0` keeps the user out.' }),
+      ),
+    }),
+    answers: { 200: { description: 'The user, as changed.', body: terms.user } },
+    refusals: allOf(operatorRefusals, unknownUser, {
+      400: ['request_invalid', 'plan_invalid'],
+      413: ['body_too_large'],
+    }),
+  },
+  sessions: {
+    method: 'GET',
+    path: '/admin/v1/users/:id/sessions',
+    id: 'listSessions',
+    summary: 'Lists a user’s active sessions, the oldest first',
+    caller: 'operator',
+    params,
+    answers: { 200: { description: 'All of them.', body: record({ sessions: Type.Array(session) }) } },
+    refusals: allOf(operatorRefusals, unknownUser),
+  },
+  endSessions: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/sessions',
+    id: 'endSessions',
+    summary: 'Ends all sessions of a user',
+    description: 'Access tokens that are out stay good until they expire. Stands in the audit.',
+    caller: 'operator',
+    params,
+    answers: { 200: { description: 'They are ended.', body: terms.message } },
+    refusals: allOf(operatorRefusals, unknownUser),
+  },
+} as const satisfies Record<string, Operation>

@@ -1,0 +1,66 @@
+// `peage explain`: says what the gateway would do with a request, without a network or a store (CONTRACT §1).
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { systemClock } from '../../clock.ts'
+import { type FormatName, formats } from '../../config/formats/formats.ts'
+import { FormatError } from '../../config/formats/units.ts'
+import { createExplain, type Question } from '../../explain/explain.ts'
+import { questionOf } from '../../explain/question.ts'
+import { plans } from '../../users/user.ts'
+import { type ConfigurationOption, readConfiguration, withConfiguration } from '../config-option.ts'
+import type { Io } from '../io.ts'
+import { explanationAsJson, explanationAsText } from './print.ts'
+
+interface Options extends ConfigurationOption {
+  readonly as: Question['as']
+  readonly usedToday: number
+  readonly host?: string
+  readonly json?: true
+}
+
+export function explainCommand(io: Io): Command {
+  const explain = new Command('explain')
+    .description('say what becomes of a request: its route, guards, upstream and header fields')
+    .argument('<method>', 'such as GET')
+    .argument('<path>', 'such as /api/v1/courses/1, or a whole URL')
+    .addOption(new Option('--as <who>', 'who calls').choices(['anonymous', ...plans]).default('anonymous'))
+    .addOption(
+      new Option('--used-today <n>', 'uses of the day that are spent').argParser(readCount).default(0),
+    )
+    .option('--host <host>', 'the host that is asked for (default: localhost)', text => readAs('host', text))
+    .option('--json', 'print JSON')
+  return withConfiguration(explain).action(
+    async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
+      // Methods tell letter cases apart (RFC 9110 §9.1); none is in lower case, and this was typed.
+      const request = readRequest(explain, method.toUpperCase(), path)
+      const config = readConfiguration(io, file, io.stderr)
+      const who = as === 'anonymous' ? as : { plan: as, used_today: usedToday }
+      const question = questionOf({ request, as: who, ...(host === undefined ? {} : { host }) })
+      const explanation = await createExplain(config, systemClock)(question)
+      io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))
+      if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
+    },
+  )
+}
+
+function readRequest(command: Command, method: string, path: string) {
+  try {
+    return formats.request.parse(`${method} ${path}`)
+  } catch (error) {
+    if (error instanceof FormatError) command.error(`error: the request ${error.message}`, { exitCode: 2 })
+    throw error
+  }
+}
+
+function readAs<Name extends FormatName>(format: Name, text: string) {
+  try {
+    return formats[format].parse(text) as ReturnType<(typeof formats)[Name]['parse']>
+  } catch (error) {
+    if (error instanceof FormatError) throw new InvalidArgumentError(`It ${error.message}.`)
+    throw error
+  }
+}
+
+function readCount(text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number such as 1.')
+}

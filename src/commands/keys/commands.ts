@@ -1,0 +1,130 @@
+// `peage keys …`: signing keys in the hands of operators (CONTRACT §1).
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Argument, Command, Option } from 'commander'
+import { type SigningAlgorithm, signingAlgorithms } from '../../identity/keys/signing-key.ts'
+import { type ConfigurationOption, withConfiguration } from '../config-option.ts'
+import type { Io } from '../io.ts'
+import { print } from '../print.ts'
+import { changedMeanwhile, noSuchKey, objectionTo, signsAlready, unreadableAmong } from './errors.ts'
+import { writeKeyFile } from './file.ts'
+import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print.ts'
+import { administerKeys, listKeys, resealAll } from './with-keys.ts'
+
+export function keysCommand(io: Io): Command {
+  const keys = new Command('keys').description(
+    'administer signing keys; KID is a name that `keys list` shows',
+  )
+  for (const command of [generate(io), list(io), rotate(io), retire(io), reseal(io)]) {
+    keys.addCommand(withConfiguration(command).option('--json', 'print JSON'))
+  }
+  return keys
+}
+
+interface Options extends ConfigurationOption {
+  readonly json?: true
+}
+
+interface MakingOptions extends Options {
+  readonly alg?: SigningAlgorithm
+}
+
+/** What a key is made for where nobody says. */
+const usual: SigningAlgorithm = 'ES256'
+
+function algOption(): Option {
+  return new Option('--alg <alg>', `what the new key signs with (default: "${usual}")`).choices(
+    signingAlgorithms,
+  )
+}
+
+function generate(io: Io): Command {
+  return new Command('generate')
+    .description('make a key that is published and verifies; `keys rotate KID` lets it sign')
+    .addOption(algOption())
+    .option('--out <file>', 'write a private JWK for auth.keys instead, mode 0600; needs no configuration')
+    .action(async ({ config, json, alg = usual, out }: MakingOptions & { out?: string }) => {
+      if (out !== undefined) {
+        const kid = await writeKeyFile(io, out, alg)
+        return say(
+          io,
+          json,
+          { kid, alg, file: out },
+          `key ${kid} (${alg}) is in ${out}: name it in auth.keys`,
+        )
+      }
+      await administerKeys(io, config, async keys => {
+        const kid = await keys.generate(alg)
+        const next = `peage keys rotate ${kid} lets it sign`
+        await say(io, json, { kid, alg }, `key ${kid} (${alg}) is published and verifies; ${next}`)
+      })
+    })
+}
+
+function list(io: Io): Command {
+  return new Command('list')
+    .description('show the keys, and which of them signs')
+    .action(async ({ config, json }: Options) => {
+      const keys = await listKeys(io, config)
+      await print(io.stdout, [json ? keysAsJson(keys) : keysAsTable(keys)])
+    })
+}
+
+function rotate(io: Io): Command {
+  return new Command('rotate')
+    .description('let a new key sign, or the one that is named, when every replica knows it')
+    .addArgument(new Argument('[kid]', 'a key that `keys generate` made, or one to go back to'))
+    .addOption(algOption())
+    .action((kid: string | undefined, { config, json, alg }: MakingOptions, command: Command) => {
+      if (kid !== undefined && alg !== undefined) {
+        command.error('error: --alg is for a new key, and KID is one that there is', { exitCode: 2 })
+      }
+      return administerKeys(io, config, async keys => {
+        const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? usual } : { kid })
+        if (rotation === 'unknown') throw noSuchKey(kid)
+        if (rotation === 'signs') throw signsAlready(kid)
+        // Who comes after this command, in a script say, finds it done.
+        if (rotation.wait > 0) {
+          io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.wait / 1000)} s\n`)
+          await sleep(rotation.wait + margin)
+        }
+        await say(io, json, { kid: rotation.kid }, `key ${rotation.kid} signs`)
+      })
+    })
+}
+
+/** Milliseconds: how much later a replica may find that it is time. */
+const margin = 250
+
+function retire(io: Io): Command {
+  return new Command('retire')
+    .description('delete a key that does not sign any more: no token that it signed is good from then on')
+    .addArgument(new Argument('<kid>'))
+    .option('--force', 'also where tokens that it signed may still be in use')
+    .action((kid: string, { config, json, force }: Options & { force?: true }) =>
+      administerKeys(io, config, async keys => {
+        const retirement = await keys.retire(kid, { force: force === true })
+        if (retirement.outcome === 'unknown') throw noSuchKey(kid)
+        if (retirement.outcome === 'changed') throw changedMeanwhile(kid)
+        if (retirement.outcome !== 'retired') throw objectionTo(kid, retirement)
+        await say(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
+      }),
+    )
+}
+
+function reseal(io: Io): Command {
+  return new Command('reseal')
+    .description(
+      'encrypt under auth.key_secret what auth.key_secret_old encrypted, or what is not encrypted: keys and webhook secrets',
+    )
+    .action(({ config, json }: Options) =>
+      resealAll(io, config, async (keys, webhooks) => {
+        await print(io.stdout, [(json ? resealedAsJson : resealedAsText)(keys, webhooks)])
+        const unreadable = unreadableAmong(keys, webhooks)
+        if (unreadable !== undefined) throw unreadable
+      }),
+    )
+}
+
+function say(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
+  return print(io.stdout, [`${json ? JSON.stringify(facts) : sentence}\n`])
+}

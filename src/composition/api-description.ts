@@ -1,0 +1,66 @@
+// Everything that the gateway answers itself, as it is described to clients and operators.
+
+import { emitAlert } from '../admin/api/emit-alert.ts'
+import { listAudit } from '../admin/api/list-audit.ts'
+import { listDeliveries } from '../admin/api/list-deliveries.ts'
+import { listRoutes } from '../admin/api/list-routes.ts'
+import { userOperations as accountOperations } from '../admin/api/users.openapi.ts'
+import { type Documentation, documentation } from '../admin/documentation.ts'
+import { probes } from '../admin/probes.ts'
+import { authOperations } from '../endpoints/auth.openapi.ts'
+import { showKeys } from '../endpoints/jwks.ts'
+import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
+import { userOperations } from '../endpoints/user.openapi.ts'
+import { describeOperations, type OperationGroup } from '../openapi/document.ts'
+import { renderPage } from '../openapi/page.ts'
+
+export const described: readonly OperationGroup[] = [
+  {
+    name: 'Accounts and sessions',
+    description: 'Signing up, in and out.',
+    listener: 'clients',
+    operations: Object.values(authOperations),
+  },
+  {
+    name: 'API keys and webhooks',
+    description: 'For users of plan pro.',
+    listener: 'clients',
+    operations: Object.values(userOperations),
+  },
+  {
+    name: 'Subscription',
+    description: 'The way to a higher plan.',
+    listener: 'clients',
+    operations: Object.values(upgradeOperations),
+  },
+  {
+    name: 'Keys',
+    description: 'For services that verify tokens themselves.',
+    listener: 'clients',
+    operations: [showKeys],
+  },
+  {
+    name: 'Administration',
+    description: 'For operators, on the admin listener. Requests of web pages are refused.',
+    listener: 'operators',
+    operations: [listRoutes, ...Object.values(accountOperations), emitAlert, listDeliveries, listAudit],
+  },
+  {
+    name: 'Health and metrics',
+    description: 'For probes and Prometheus, on the admin listener.',
+    listener: 'operators',
+    operations: Object.values(probes),
+  },
+  {
+    name: 'Documentation',
+    description: 'On the admin listener.',
+    listener: 'operators',
+    operations: Object.values(documentation),
+  },
+]
+
+/** @param version of the program */
+export function createDocumentation(version: string): Documentation {
+  const document = describeOperations(version, described)
+  return { document: `${JSON.stringify(document, null, 2)}\n`, page: renderPage(document) }
+}

@@ -1,0 +1,51 @@
+// What every process of a gateway stands on: the configuration, its stores, a clock, a log, and what is counted.
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema/schema.ts'
+import { openSealer, type Sealer } from '../identity/sealer.ts'
+import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'
+import type { Tracing } from '../observability/tracing/tracing.ts'
+import { createFailureLog, type FailureLog } from '../storage/failure-log.ts'
+import { type Backing, openBacking } from '../storage/open.ts'
+import { packageFacts } from '../version.ts'
+
+export interface Opened {
+  /** What is started with. */
+  readonly config: Config
+  readonly backing: Backing
+  /** Nothing where `auth.key_secret` is not set. */
+  readonly sealer: Sealer | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Of this process: what the log says of stores that fail. */
+  readonly failureLog: FailureLog
+  /** For as long as the process runs. */
+  readonly metrics: Metrics
+  /** For as long as the process runs; nothing where there are no traces. */
+  readonly tracing: Tracing | undefined
+}
+
+interface Parts {
+  config: Config
+  clock: Clock
+  logger: Logger
+  tracing?: Tracing | undefined
+  /** How the stores are opened; whoever passes another may look into them. */
+  open?: typeof openBacking | undefined
+}
+
+/** @throws FolderInUse, StorageError as `openBacking` */
+export async function openStores({
+  config,
+  clock,
+  logger,
+  tracing,
+  open = openBacking,
+}: Parts): Promise<Opened> {
+  const { storage, auth } = config
+  const failureLog = createFailureLog({ logger, clock })
+  const sealer = await openSealer(auth)
+  const backing = await open({ storage }, { logger, failureLog, clock, spans: tracing?.stores })
+  const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
+  return { config, backing, sealer, clock, logger, failureLog, metrics, tracing }
+}

@@ -1,0 +1,139 @@
+// All that one configuration makes of a gateway: who is read under it is served by it to the end.
+import { randomBytes } from 'node:crypto'
+import { createAccounts } from '../accounts/accounts.ts'
+import { createPasswords } from '../accounts/password.ts'
+import { createSessions } from '../accounts/sessions.ts'
+import { inSlices } from '../async/steps.ts'
+import type { Config } from '../config/schema/schema.ts'
+import { createAuthEndpoints } from '../endpoints/auth.ts'
+import { createOwnPaths, type OwnEndpoints } from '../endpoints/endpoint-table.ts'
+import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
+import { createUserEndpoints } from '../endpoints/user.ts'
+import { type Gate, gateSteps } from '../gate/gate.ts'
+import { type Certificates, openCertificates } from '../http/tls-certificate.ts'
+import { createAccessLog, type LogRequest } from '../proxy/access-log.ts'
+import type { TargetStanding } from '../upstream/targets/target-status.ts'
+import { createUpstreams } from '../upstream/targets/upstreams.ts'
+import { openWebhooks } from '../webhooks/open-webhooks.ts'
+import { openAsked } from './guard-dependencies.ts'
+import type { Lasting } from './process-services.ts'
+import type { Holding } from './resources.ts'
+
+export interface InForce {
+  readonly config: Config
+  readonly gate: Gate
+  readonly own: OwnEndpoints
+  /** Nothing where no lines are written. */
+  readonly logRequest: LogRequest | undefined
+  /** Nothing for plain HTTP. */
+  readonly certificates: Certificates | undefined
+  jwks(): object
+  /** How the targets of all upstreams stand. */
+  standing(): TargetStanding[]
+  /** A request was read under it. */
+  begin(): void
+  /** To be called once for each that has begun, when it is over. */
+  end(): void
+  /** It is in force no more, or never will be: what nobody else needs is closed when its last request is over. */
+  retire(): void
+}
+
+interface Parts {
+  lasting: Lasting
+  /** Released when it is retired, or cannot be made. */
+  holding: Holding
+  /** Resolves when changes are in force for all clients. */
+  inForce(): Promise<void>
+}
+
+/**
+ * @throws KeyError where the signing keys cannot be read
+ * @throws CertificateError, CertificateAuthorityError where TLS cannot be spoken with what its files hold
+ */
+export async function openInForce(config: Config, parts: Parts): Promise<InForce> {
+  try {
+    return await open(config, parts)
+  } catch (error) {
+    await parts.holding.release()
+    throw error
+  }
+}
+
+async function open(config: Config, { lasting, holding, inForce }: Parts): Promise<InForce> {
+  const { auth, server } = config
+  const { clock, logger, users, apiTokens, pendingLogouts, openStreams, metrics } = lasting
+  const { keep } = holding
+  const { tls } = server
+  const certificates =
+    tls &&
+    keep(`certificates ${JSON.stringify(tls)}`, () => {
+      const part = openCertificates(tls, { clock, logger })
+      return { part, rest: part.stop, close: part.stop }
+    })
+  const { asked, keys, tokens, limiters } = await openAsked(config, lasting, keep)
+  const sessions = createSessions({
+    store: lasting.sessionStore,
+    tokens,
+    pendingLogouts,
+    clock,
+    reuse: auth.refresh_reuse,
+  })
+  const passwords = await keep(`passwords ${JSON.stringify(auth.hashing)}`, () => ({
+    part: createPasswords(auth.hashing),
+  }))
+  const accounts = createAccounts({ users, passwords, sessions })
+  const upstreams = createUpstreams(config.upstreams, metrics.upstream, keep)
+  const own: OwnEndpoints = {
+    auth: createAuthEndpoints({ accounts, sessions, limiters, failures: lasting.failures }),
+    user: createUserEndpoints({
+      apiTokens,
+      webhooks: openWebhooks(config.webhooks, lasting),
+      randomBytes,
+      clock,
+      inForce,
+    }),
+    upgrade: createUpgradeEndpoints(config.subscription.upgrade_url),
+  }
+  const gate = await inSlices(
+    gateSteps({
+      config,
+      findOwn: createOwnPaths(own).find,
+      asked,
+      upstreams,
+      openStreams,
+      decisions: metrics.tallies.guards,
+      clock,
+      onUntrustedForwarder: lasting.onUntrustedForwarder,
+      newRequestId: lasting.newRequestId,
+    }),
+  )
+  let requests = 0
+  let isRetired = false
+  const releaseIfOver = () => {
+    if (!isRetired || requests > 0) return
+    holding
+      .release()
+      .catch(error => logger.warn({ err: error }, 'what was configured before could not be closed'))
+  }
+  return {
+    config,
+    gate,
+    own,
+    logRequest: createAccessLog(logger, server.log),
+    certificates,
+    jwks: keys.jwks,
+    standing: upstreams.standing,
+    begin() {
+      requests += 1
+    },
+    end() {
+      requests -= 1
+      releaseIfOver()
+    },
+    retire() {
+      isRetired = true
+      holding.rest()
+      releaseIfOver()
+    },
+  }
+}

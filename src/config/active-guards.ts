@@ -1,0 +1,21 @@
+// Which guards have something to decide on a declared route; the others let everything through.
+import type { RouteConfig } from './schema/schema.ts'
+
+export type GuardName = keyof typeof decides
+
+/** In the order in which they decide (CONTRACT §4). */
+export const decides = {
+  authenticate: ({ auth }) => auth !== 'none',
+  rate_limit: ({ rate_limit }) => Boolean(rate_limit),
+  plan: ({ plans }) => plans !== undefined,
+  max_body: ({ max_body }) => max_body !== undefined,
+  target: () => true,
+  free_daily: ({ free_daily }) => free_daily,
+} as const satisfies Record<string, (route: RouteConfig) => boolean>
+
+export const guardNames = Object.keys(decides) as GuardName[]
+
+/** In order. */
+export function guardsOf(route: RouteConfig): GuardName[] {
+  return guardNames.filter(name => decides[name](route))
+}

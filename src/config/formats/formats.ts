@@ -1,0 +1,170 @@
+// Every kind of text that the schema knows: what it is called, how it is read, and its rough shape for editors.
+import { METHODS } from 'node:http'
+import { nearest } from '../did-you-mean.ts'
+import * as addresses from './addresses.ts'
+import { parseOrigin } from './origin.ts'
+import { PathPatternError, parsePathPattern } from './path-pattern.ts'
+import { FormatError, parseDuration, parseLifetime, parsePercent, parseRate, parseSize } from './units.ts'
+import { parseUpgradeUrl } from './upgrade-url.ts'
+
+interface Format {
+  /** Completes "must be …", and is the title that editors show. */
+  readonly noun: string
+  /** For editors only, in the committed JSON Schema; `parse` decides. */
+  readonly pattern: string
+  /** @throws FormatError */
+  readonly parse: (text: string) => unknown
+}
+
+export const formats = {
+  duration: {
+    noun: 'a duration such as 250ms, 30s, 15m or 2h',
+    pattern: '^[0-9]+(ms|s|m|h|d)$',
+    parse: parseDuration,
+  },
+  lifetime: { noun: 'a duration such as 15m or 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseLifetime },
+  percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },
+  size: { noun: 'a size such as 64KiB or 10MiB', pattern: '^[0-9]+(B|KiB|MiB|GiB)$', parse: parseSize },
+  rate: {
+    noun: 'a rate such as 300/1m, or 0 to switch it off',
+    pattern: '^(0|[0-9]+/[0-9]+(ms|s|m|h|d))$',
+    parse: parseRate,
+  },
+  listen: {
+    noun: 'HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080',
+    pattern: '^(\\[[0-9A-Fa-f:.]+\\]|[^:]+):[0-9]+$',
+    parse: addresses.parseListen,
+  },
+  network: {
+    noun: 'an IP address or a CIDR, such as 10.0.0.0/8',
+    pattern: '^[0-9A-Fa-f:.]+(/[0-9]+)?$',
+    parse: addresses.parseNetwork,
+  },
+  host: {
+    noun: 'a host name such as api.example.com',
+    pattern: '^[\\x21-\\x7e]+$',
+    parse: addresses.parseHost,
+  },
+  origin: {
+    noun: 'an origin such as https://app.example.com, or * for every origin',
+    pattern: '^(\\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#@\\s]+)$',
+    parse: parseOrigin,
+  },
+  target: {
+    noun: 'an address such as http://127.0.0.1:9000',
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$',
+    parse: addresses.parseTarget,
+  },
+  postgres: {
+    noun: 'a postgres:// address, or empty for the embedded database',
+    pattern: '^$|^postgres(ql)?://',
+    parse: addresses.parsePostgres,
+  },
+  redis: {
+    noun: 'a redis:// or rediss:// address, or empty for none',
+    pattern: '^$|^rediss?://',
+    parse: addresses.parseRedis,
+  },
+  redis_node: { noun: 'HOST:PORT or a redis:// address', pattern: '^\\S+$', parse: addresses.parseRedisNode },
+  upgrade_url: {
+    noun: 'an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none',
+    pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+([/?#]|$)',
+    parse: parseUpgradeUrl,
+  },
+  token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
+  secret: {
+    noun: 'a secret of at least 16 characters, or empty for none',
+    pattern: '^$|^[\\s\\S]{16,}$',
+    parse: parseSecret,
+  },
+  method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
+  request: {
+    noun: 'a method and a path such as GET /api/v1/courses/1',
+    pattern: '^[A-Z-]+ +\\S+$',
+    parse: parseRequest,
+  },
+  path: { noun: 'a path such as /api/v1/courses/*', pattern: '^/', parse: parsePath },
+  rewrite: { noun: 'a path such as /v2/races/*', pattern: '^/', parse: parseRewrite },
+  request_path: { noun: 'a path such as /health', pattern: '^/', parse: parseRequestPath },
+} as const satisfies Record<string, Format>
+
+export type FormatName = keyof typeof formats
+
+/** What is wrong with a text, or nothing. */
+export function faultOf(format: FormatName, text: string): string | undefined {
+  try {
+    formats[format].parse(text)
+    return undefined
+  } catch (error) {
+    if (error instanceof FormatError) return error.message
+    throw error
+  }
+}
+
+/** An operator's bearer token, as a header field can carry it, or empty for none. */
+function parseToken(text: string): string {
+  if (text === '') return text
+  if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new FormatError('must be printable ASCII without spaces')
+  return text
+}
+
+/**
+ * What a key is derived from. Who has a copy of the database tries as many as they can pay for; the derivation slows
+ * that down, and it takes as much as an operator's token to be beyond them. Length is all that can be told of strength.
+ */
+function parseSecret(text: string): string {
+  if (text !== '' && text.length < 16) {
+    throw new FormatError('is shorter than 16 characters; take a long random one (openssl rand -base64 32)')
+  }
+  return text
+}
+
+/** CONNECT asks for a tunnel, not for a path. */
+function parseMethod(text: string): string {
+  const known = METHODS.filter(method => method !== 'CONNECT')
+  if (known.includes(text)) return text
+  if (text === 'CONNECT') throw new FormatError('must not be CONNECT: tunnels are not forwarded')
+  if (known.includes(text.toUpperCase()))
+    throw new FormatError(`must be in upper case: ${text.toUpperCase()}`)
+  const near = nearest(text, known)
+  throw new FormatError(
+    `must be an HTTP method such as GET${near === undefined ? '' : `; did you mean ${near}?`}`,
+  )
+}
+
+/** What HTTP can carry in a request line; that the gateway refuses some of it may be what is asked about. */
+function parseRequest(text: string): { method: string; path: string } {
+  const [, method, path] = /^([^ ]+) +([^ ]+)$/.exec(text) ?? []
+  if (method === undefined || path === undefined)
+    throw new FormatError('must be a method and a path such as GET /api/v1/courses/1')
+  parseMethod(method)
+  if (!/^(\/|https?:\/\/[^/?#])/i.test(path)) throw new FormatError('must have a path that begins with /')
+  if (!/^[\x21-\x7e]+$/.test(path))
+    throw new FormatError('must have everything outside ASCII percent-encoded')
+  return { method, path }
+}
+
+function parsePath(text: string): string {
+  try {
+    parsePathPattern(text)
+    return text
+  } catch (error) {
+    if (error instanceof PathPatternError) throw new FormatError(error.message)
+    throw error
+  }
+}
+
+/** Path and query of a request of ours, as they are sent. */
+function parseRequestPath(text: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) {
+    throw new FormatError('must be a path such as /health, in ASCII and percent-encoded, without a fragment')
+  }
+  return text
+}
+
+/** Sent to the upstream as it stands, but for `:param` and `*`. */
+function parseRewrite(text: string): string {
+  if (/[^\x21-\x7e]/.test(text)) throw new FormatError('must have everything outside ASCII percent-encoded')
+  return parsePath(text)
+}

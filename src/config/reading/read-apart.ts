@@ -1,0 +1,91 @@
+// Reads the configuration beside what is served: in a thread with a heap of its own, which ends when it has long been idle.
+import { Worker } from 'node:worker_threads'
+import { inSlices } from '../../async/steps.ts'
+import { type Problems, problemsOf } from '../diagnostics.ts'
+import type { Loaded } from '../load.ts'
+import type { Config } from '../schema/schema.ts'
+import { type PackedConfig, unpackSteps } from './packed-config.ts'
+import type { FileSource } from './read-again.ts'
+
+/** What a reload takes, or why there is nothing to take. */
+export type Reread = { readonly digest: string | undefined } & (
+  | Problems
+  | ({ readonly config: Config } & Beside)
+)
+
+/** What else there is to say of it. */
+type Beside = Pick<Loaded, 'lines' | 'warnings'>
+
+/** @throws Error where the thread fails */
+export type ReadApart = () => Promise<Reread>
+
+export type ThreadAnswer =
+  | ({ readonly packed: PackedConfig; readonly digest: string } & Beside)
+  | { readonly problems: Problems; readonly digest: string }
+  | { readonly fault: string }
+
+/** Of what is read in it, all together; what the process serves with is not in it. */
+const maxHeapMiB = 768
+/** Milliseconds for which it waits for the next reload: to start it takes longer than to read a short file. */
+const idleMs = 5_000
+/** Milliseconds in which a pipe has to end: at a start it may take its time. */
+const maxWaitMs = 5_000
+
+export function createReadApart(source: FileSource): ReadApart {
+  let thread: Worker | undefined
+  let idle: NodeJS.Timeout | undefined
+
+  function start(): Worker {
+    const started = new Worker(new URL('./load-thread.js', import.meta.url), {
+      workerData: { ...source, maxWaitMs } satisfies FileSource,
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
+    })
+    // It holds up no exit.
+    started.unref()
+    started.once('exit', () => {
+      if (thread === started) thread = undefined
+    })
+    return started
+  }
+
+  function end(): void {
+    void thread?.terminate()
+    thread = undefined
+  }
+
+  return async () => {
+    clearTimeout(idle)
+    thread ??= start()
+    try {
+      const answer = await ask(thread)
+      if ('fault' in answer) throw new Error(answer.fault)
+      if ('problems' in answer) return { ...answer.problems, digest: answer.digest }
+      const { packed, ...beside } = answer
+      return { config: await inSlices(unpackSteps(packed)), ...beside }
+    } catch (error) {
+      end()
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_WORKER_OUT_OF_MEMORY') throw error
+      const message = `takes more than ${maxHeapMiB} MiB of memory to read`
+      return { ...problemsOf(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
+    } finally {
+      idle = setTimeout(end, idleMs).unref()
+    }
+  }
+}
+
+/** @throws Error where it ends instead */
+function ask(thread: Worker): Promise<ThreadAnswer> {
+  return new Promise((resolve, reject) => {
+    const settle = (act: () => void) => {
+      thread.off('message', onAnswer).off('error', onError).off('exit', onExit)
+      act()
+    }
+    const onAnswer = (answer: ThreadAnswer) => settle(() => resolve(answer))
+    const onError = (error: Error) => settle(() => reject(error))
+    const onExit = () => onError(new Error('the thread that reads the configuration has ended'))
+    thread.on('message', onAnswer).on('error', onError).on('exit', onExit)
+    thread.postMessage('read')
+  })
+}

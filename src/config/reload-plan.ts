@@ -1,0 +1,42 @@
+// What of a configuration stays as it was at the start, whatever a reload brings: where it listens and what it keeps things in.
+import { isSame } from './same.ts'
+import type { Config } from './schema/schema.ts'
+
+export interface Kept {
+  /** What a reload brings, with all that cannot be reloaded as it was. */
+  readonly config: Config
+  /** JSON Pointers of what would have changed. */
+  readonly left: readonly string[]
+}
+
+/** @param now what the gateway runs on @param next what the file says */
+export function keepFixed(now: Config, next: Config): Kept {
+  const { server, storage, auth, admin } = now
+  const hasTls = (config: Config) => config.server.tls !== undefined
+  const left = [
+    ...changed('/server', server, next.server, ['listen', 'workers']),
+    ...(hasTls(now) === hasTls(next) ? [] : ['/server/tls']),
+    ...changed('/storage', storage, next.storage, Object.keys(storage) as (keyof typeof storage)[]),
+    ...changed('/auth', auth, next.auth, ['key_secret', 'key_secret_old']),
+  ]
+  if ((admin === undefined) !== (next.admin === undefined)) left.push('/admin')
+  else if (admin && next.admin) left.push(...changed('/admin', admin, next.admin, ['listen']))
+  const { tls: ours, listen, workers } = server
+  const { tls: theirs, ...rest } = next.server
+  const tls = ours && (theirs ?? ours)
+  const { admin: _, ...others } = next
+  return {
+    config: {
+      ...others,
+      server: { ...rest, listen, workers, ...(tls === undefined ? {} : { tls }) },
+      storage,
+      auth: { ...next.auth, key_secret: auth.key_secret, key_secret_old: auth.key_secret_old },
+      ...(admin === undefined ? {} : { admin: { ...(next.admin ?? admin), listen: admin.listen } }),
+    },
+    left,
+  }
+}
+
+function changed<T extends object>(section: string, now: T, next: T, keys: readonly (keyof T & string)[]) {
+  return keys.filter(key => !isSame(now[key], next[key])).map(key => `${section}/${key}`)
+}

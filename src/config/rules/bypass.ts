@@ -1,0 +1,167 @@
+// Routes that lead other hosts around the guards of a route that is limited to some hosts (CONTRACT §2).
+
+import { type Fault, mostProblems } from '../diagnostics.ts'
+import { covers, isMoreSpecific, overlap, ownedPatterns, type PathPattern } from '../formats/path-pattern.ts'
+import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
+import type { DeclaredRoute } from './route-declaration.ts'
+import type { SameService } from './shared-targets.ts'
+
+/**
+ * A guarded route has a back door where all of this is so:
+ * - it is limited to some hosts, and the other route (the door) is limited to none;
+ * - both lead to the same service;
+ * - the door lets some caller in whom the guarded route refuses, or does not count a use that the guarded one counts;
+ * - there is a path, and a method that both have, which one of its hosts sends to the guarded route and every host
+ *   that no route names sends to the door.
+ *
+ * So it is none where the door's path is the more specific one (it then takes the path from the guarded route's own
+ * hosts too, which were never guarded there), and none where third routes take every such path from either of the two.
+ */
+export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+  const table = createTable(routes)
+  return table.placed
+    .filter(({ hosts, route }) => hosts.length > 0 && route.guardsKnown)
+    .flatMap(guarded =>
+      firstOf(table.lessSpecific(guarded.pattern), door => isBackDoor(door, guarded)).map(
+        ({ route: { label } }) =>
+          guarded.route.fault(
+            'path',
+            `is open to other hosts through ${label}, which leads to the same upstream under weaker guards; give that one hosts or these guards`,
+          ),
+      ),
+    )
+
+  function isBackDoor(door: PlacedRoute, guarded: PlacedRoute): boolean {
+    const [one, other] = [door.route.keys.upstream, guarded.route.keys.upstream]
+    if (one === undefined || other === undefined || !asksForLess(door.route, guarded.route)) return false
+    return isSame(one, other) && shareMethod(door.route, guarded.route) && table.isOpen(door, guarded)
+  }
+}
+
+/** As many as are told: of some files each of thousands of routes is the door of thousands. */
+function firstOf<T>(all: readonly T[], isOne: (one: T) => boolean): T[] {
+  const found: T[] = []
+  for (const one of all) {
+    if (found.length === mostProblems) break
+    if (isOne(one)) found.push(one)
+  }
+  return found
+}
+
+interface PlacedRoute extends Placed {
+  readonly route: DeclaredRoute
+  readonly index: number
+}
+
+interface Table {
+  /** Routes of which path and hosts are known, in their order. */
+  readonly placed: readonly PlacedRoute[]
+  /** Routes for every host whose path matches some of the same paths, and is not the more specific one. */
+  lessSpecific(pattern: PathPattern): PlacedRoute[]
+  /** Whether a path is sent to the one by hosts that no route names, and to the other by one of its own. */
+  isOpen(door: PlacedRoute, guarded: PlacedRoute): boolean
+}
+
+function createTable(routes: readonly DeclaredRoute[]): Table {
+  const all = new PathTree<PlacedRoute>()
+  const doors = new PathTree<PlacedRoute>()
+  const leaves = new Map<PlacedRoute, Leaf<PlacedRoute>>()
+  const lengths = new Set<number>()
+  for (const [index, route] of routes.entries()) {
+    const { pattern, hosts } = route
+    if (pattern === undefined || hosts === undefined) continue
+    const placed = { route, pattern, hosts, index }
+    leaves.set(placed, all.insert(placed))
+    if (hosts.length === 0 && route.guardsKnown) doors.insert(placed)
+    // One longer than a path without `/*`, and it does not match any more.
+    lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
+  }
+  const sorted = [...lengths].sort((a, b) => a - b)
+  const comes = (route: PlacedRoute, host: string, path: readonly string[]) =>
+    all.find(host, path) === leaves.get(route)?.fitting(host)
+  return {
+    placed: [...leaves.keys()],
+    lessSpecific: pattern => lessSpecific(doors, pattern).sort((a, b) => a.index - b.index),
+    isOpen: (door, guarded) =>
+      sorted.some(length => {
+        const path = pathOfBoth(door.pattern, guarded.pattern, length)
+        if (path === undefined || isOwned(path) || !comes(door, unnamed, path)) return false
+        return guarded.hosts.some(host => comes(guarded, host, path))
+      }),
+  }
+}
+
+/** No route names this host, and none has this segment. */
+const unnamed = ''
+const unheardOf = '\0'
+
+/**
+ * The path of a length that both match and as few other routes as can be: where neither names a segment, it has one
+ * that no route names. What takes it from either of the two takes every other path of the length that both match, too.
+ */
+function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
+  const fits = ({ segments, wildcard }: PathPattern) =>
+    wildcard ? segments.length <= length : segments.length === length
+  if (!fits(a) || !fits(b)) return undefined
+  return Array.from({ length }, (_, index) => literalAt(a, index) ?? literalAt(b, index) ?? unheardOf)
+}
+
+function literalAt({ segments }: PathPattern, index: number): string | undefined {
+  const segment = segments[index]
+  return segment?.kind === 'literal' ? segment.value : undefined
+}
+
+/** The gateway's own paths come before every route. */
+function isOwned(path: readonly string[]): boolean {
+  const segments = path.map(value => ({ kind: 'literal', value }) as const)
+  return ownedPatterns.some(owned => covers(owned, { segments, wildcard: false }))
+}
+
+function lessSpecific(doors: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
+  const found: PlacedRoute[] = []
+  /** Behind: at an earlier segment the tree's path has a parameter where the pattern has a literal. */
+  const waiting = [{ node: doors, depth: 0, isBehind: false }]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { node, depth, isBehind } = next
+    for (const leaf of [node.exact, node.wildcard]) {
+      const [first] = leaf?.anyHost ?? []
+      if (!leaf || !first || !overlap(first.pattern, pattern)) continue
+      if (!isMoreSpecific(first.pattern, pattern)) found.push(...leaf.anyHost)
+    }
+    const segment = pattern.segments[depth]
+    // What follows is more specific, or does not match.
+    if (segment === undefined && !(pattern.wildcard && isBehind)) continue
+    const wait = (child: PathTree<PlacedRoute> | undefined, behind: boolean) => {
+      if (child) waiting.push({ node: child, depth: depth + 1, isBehind: behind })
+    }
+    if (segment?.kind === 'literal') wait(node.literals.get(segment.value), isBehind)
+    else if (isBehind) for (const child of node.literals.values()) wait(child, true)
+    wait(node.param, isBehind || segment?.kind === 'literal')
+  }
+  return found
+}
+
+type Guards = DeclaredRoute['keys']
+
+function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRoute): boolean {
+  const isCounted = !guarded.free_daily || lax.free_daily === true
+  return (
+    callers.some(caller => letsIn(lax, caller) && !letsIn(guarded, caller)) ||
+    (!isCounted && letsIn(lax, 'free'))
+  )
+}
+
+/** Without a credential, with a bad one, and the users of each plan. */
+const callers = ['anonymous', 'rejected', 'free', 'premium', 'pro'] as const
+
+function letsIn({ auth = 'required', plans }: Guards, caller: (typeof callers)[number]): boolean {
+  if (auth === 'none') return true
+  if (caller === 'rejected') return false
+  if (caller === 'anonymous') return auth === 'optional' && plans === undefined
+  return plans === undefined || plans.includes(caller)
+}
+
+function shareMethod({ methods: some }: DeclaredRoute, { methods: others }: DeclaredRoute): boolean {
+  if (some === undefined || others === undefined) return false
+  return some === 'all' || others === 'all' || some.some(method => others.includes(method))
+}

@@ -1,0 +1,143 @@
+// What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
+
+import { type Fault, mostProblems } from '../diagnostics.ts'
+import { nearest } from '../did-you-mean.ts'
+import { covers, ownedByGateway, type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
+import type { WrittenRoute } from '../schema/schema.ts'
+import type { Shape } from '../validate.ts'
+import type { Sheet } from '../yaml/yaml-source.ts'
+import { checkOperators } from './admin-rules.ts'
+import { checkBackDoors } from './bypass.ts'
+import { checkCors } from './cors-rules.ts'
+import { type DeclaredUpstream, declaredUpstreams, soundTargets } from './declared-upstreams.ts'
+import { checkFields } from './header-rules.ts'
+import { checkKeySecrets } from './key-secret-rules.ts'
+import { checkListeners } from './listener-rules.ts'
+import { checkOpenPaths } from './route-conflicts.ts'
+import { type DeclaredRoute, declaredRoutes } from './route-declaration.ts'
+import { checkRivals } from './route-rivals.ts'
+import { type SameService, sharedTargets } from './shared-targets.ts'
+import { checkTlsIsUsed } from './upstream-tls.ts'
+import { checkWorkers } from './worker-rules.ts'
+
+/** @param shape what is known to be wrong already: nothing is concluded from it */
+export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
+  const upstreams = declaredUpstreams(sheet)
+  const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
+  const routes = declaredRoutes(sheet, shape)
+  const isSame = sameService(upstreams ?? [], shape)
+  return [
+    ...routes.flatMap(route => [
+      ...checkUpstream(route),
+      ...checkOwner(route),
+      ...checkGuards(route),
+      ...checkRewriting(route),
+      ...checkWebSocket(route),
+      ...checkFields(route),
+    ]),
+    ...checkRivals(routes),
+    ...checkBackDoors(routes, isSame),
+    ...checkOpenPaths(routes, isSame),
+    ...checkCors(sheet, shape),
+    ...checkTlsIsUsed(sheet, shape),
+    ...checkWorkers(sheet, shape),
+    ...checkOperators(sheet, shape),
+    ...checkKeySecrets(sheet, shape),
+    ...checkListeners(sheet, shape),
+  ]
+}
+
+/** By the targets that are sound; of the others nothing is known but their names. */
+function sameService(upstreams: readonly DeclaredUpstream[], shape: Shape): SameService {
+  return sharedTargets(
+    new Map(
+      upstreams.map(upstream => [upstream.name, soundTargets(upstream, shape).map(({ origin }) => origin)]),
+    ),
+  )
+}
+
+/** @param names of what is declared; nothing where that cannot be told */
+function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Fault[] {
+  const declared = new Set(names)
+  /** By what is named: to look for the right name among many takes its time, and only so many faults are printed. */
+  const hints = new Map<string, string>()
+  return route => {
+    const { upstream } = route.keys
+    if (upstream === undefined || names === undefined || declared.has(upstream)) return []
+    if (names.length === 0) return [route.fault('upstream', 'names no upstream: none is declared')]
+    const hint = hints.get(upstream) ?? (hints.size < mostProblems ? hintFor(upstream, names) : '')
+    if (hint !== '') hints.set(upstream, hint)
+    return [route.fault('upstream', `names no declared upstream${hint}`)]
+  }
+}
+
+function hintFor(upstream: string, names: readonly string[]): string {
+  const near = nearest(upstream, names)
+  if (near !== undefined) return `; did you mean ${near}?`
+  const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : ''
+  return `; declared are ${names.slice(0, mostNames).join(', ')}${more}`
+}
+
+/** Of those that there are to choose from. */
+const mostNames = 50
+
+function checkOwner(route: DeclaredRoute): Fault[] {
+  if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []
+  return [route.fault('path', 'belongs to the gateway itself and cannot be declared')]
+}
+
+/** Without authentication there is no user whose plan, use or email could be known. */
+function checkGuards(route: DeclaredRoute): Fault[] {
+  const { auth, plans, free_daily, forward_email, identity_assertion } = route.keys
+  if (auth !== 'none') return []
+  const without: (keyof WrittenRoute)[] = []
+  if (plans !== undefined) without.push('plans')
+  if (free_daily) without.push('free_daily')
+  if (forward_email) without.push('forward_email')
+  if (identity_assertion) without.push('identity_assertion')
+  return without.map(key => route.fault(key, 'needs a user: make auth required or optional, or leave it out'))
+}
+
+/** RFC 6455 §4.1: the handshake is a GET. */
+function checkWebSocket(route: DeclaredRoute): Fault[] {
+  const { websocket, methods } = route.keys
+  if (!websocket || methods === undefined || methods.includes('GET')) return []
+  return [route.fault('websocket', 'needs GET among the methods: the handshake is one')]
+}
+
+function checkRewriting(route: DeclaredRoute): Fault[] {
+  const { strip_prefix, rewrite } = route.keys
+  const faults: Fault[] = []
+  if (strip_prefix !== undefined && rewrite !== undefined) {
+    faults.push(route.fault('rewrite', 'cannot stand beside strip_prefix; keep one of them'))
+  }
+  if (route.pattern === undefined) return faults
+  if (strip_prefix !== undefined && !isLiteralPrefix(parsePathPattern(strip_prefix), route.pattern)) {
+    faults.push(route.fault('strip_prefix', 'must be the first literal segments of the path'))
+  }
+  if (rewrite !== undefined) {
+    const sent = parsePathPattern(rewrite)
+    if (sent.wildcard && !route.pattern.wildcard) {
+      faults.push(route.fault('rewrite', 'ends in /*, which the path does not'))
+    }
+    const known = paramsOf(route.pattern)
+    for (const name of paramsOf(sent).filter(name => !known.includes(name))) {
+      faults.push(route.fault('rewrite', `has :${name}, which the path has not${choice(known)}`))
+    }
+  }
+  return faults
+}
+
+function isLiteralPrefix(prefix: PathPattern, path: PathPattern): boolean {
+  const literal = prefix.segments.every(segment => segment.kind === 'literal')
+  const head = { segments: path.segments.slice(0, prefix.segments.length), wildcard: false }
+  return literal && !prefix.wildcard && covers(prefix, head)
+}
+
+function paramsOf({ segments }: PathPattern): string[] {
+  return segments.flatMap(segment => (segment.kind === 'param' ? [segment.name] : []))
+}
+
+function choice(names: readonly string[]): string {
+  return names.length === 0 ? '' : ` (it has ${names.map(name => `:${name}`).join(', ')})`
+}

@@ -1,0 +1,40 @@
+// The `upstreams` of a sheet that may have any shape: what is no section of sections is the shape's to report.
+import { parseTarget } from '../formats/addresses.ts'
+import { pointTo } from '../pointer.ts'
+import type { Shape } from '../validate.ts'
+import type { Sheet } from '../yaml/yaml-source.ts'
+
+export interface DeclaredUpstream {
+  readonly name: string
+  readonly pointer: string
+  /** Its keys, of any shape themselves; none where it is no section. */
+  readonly keys: Readonly<Record<string, unknown>>
+}
+
+/** Nothing where `upstreams` is no section. */
+export function declaredUpstreams(sheet: Sheet): DeclaredUpstream[] | undefined {
+  const { upstreams } = sheet.value as { upstreams?: unknown }
+  if (!isSection(upstreams)) return undefined
+  return Object.entries(upstreams).map(([name, keys]) => ({
+    name,
+    pointer: pointTo('/upstreams', name),
+    keys: isSection(keys) ? keys : {},
+  }))
+}
+
+/** An upstream's targets that are as they should be, whatever the others are. */
+export function soundTargets(
+  { pointer, keys: { targets } }: DeclaredUpstream,
+  shape: Shape,
+): { pointer: string; origin: string }[] {
+  if (!Array.isArray(targets)) return []
+  return targets.flatMap((target: unknown, index) => {
+    const at = pointTo(pointTo(pointer, 'targets'), index)
+    return typeof target === 'string' && shape.sound(at) ? [{ pointer: at, origin: parseTarget(target) }] : []
+  })
+}
+
+/** A mapping of keys, whatever they are. */
+export function isSection(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

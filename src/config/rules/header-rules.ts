@@ -1,0 +1,80 @@
+// What `routes[].headers` may set and remove: nothing that the gateway says itself, and nothing that frames a message.
+
+import type { Fault } from '../diagnostics.ts'
+import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
+import { isSection } from './declared-upstreams.ts'
+import type { DeclaredRoute } from './route-declaration.ts'
+
+type Direction = 'request' | 'response'
+
+/** Of the fields that are sound, whatever the others are. */
+export function checkFields(route: DeclaredRoute): Fault[] {
+  const { headers } = route.written
+  if (!isSection(headers)) return []
+  return (['request', 'response'] as const).flatMap(direction => {
+    const changes = headers[direction]
+    if (!isSection(changes)) return []
+    return [
+      ...(isSection(changes.set) ? checkSet(route, direction, changes.set) : []),
+      ...(Array.isArray(changes.remove) ? checkRemove(route, direction, changes.remove) : []),
+    ]
+  })
+}
+
+function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string, unknown>): Fault[] {
+  const taken = new Set<string>()
+  return Object.entries(set).flatMap(([name, value]) => {
+    const steps = ['headers', direction, 'set', name]
+    const canonical = canonicalName(name)
+    const wrong = [
+      faultOfName(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
+      typeof value === 'string' && route.sound(steps)
+        ? ((isHost(direction, name) ? faultOfHost(value) : undefined) ?? faultOfValue(value))
+        : undefined,
+    ]
+    taken.add(canonical)
+    return wrong.flatMap(message => (message === undefined ? [] : [route.faultWithin(steps, message)]))
+  })
+}
+
+function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonly unknown[]): Fault[] {
+  return remove.flatMap((name, index) => {
+    const steps = ['headers', direction, 'remove', index]
+    if (typeof name !== 'string' || !route.sound(steps)) return []
+    const wrong = faultOfName(direction, name) ?? (isHost(direction, name) ? notRemoved : undefined)
+    return wrong === undefined ? [] : [route.faultWithin(steps, wrong)]
+  })
+}
+
+function faultOfName(direction: Direction, name: string): string | undefined {
+  if (!token.test(name)) return 'is no header name: letters and digits, with -, _ or . between them'
+  const canonical = canonicalName(name)
+  if (direction === 'request' && identityNames.has(canonical)) {
+    return 'says who calls, which only the gateway may'
+  }
+  if (isHopByHop(canonical) || framing.has(canonical)) {
+    return 'frames the message or belongs to one connection: only the gateway sets and removes it'
+  }
+  return said.has(canonical) ? 'is the gateway’s own to set' : undefined
+}
+
+function faultOfHost(value: string): string | undefined {
+  return host.test(value) ? undefined : 'must be a host name, with a port where it needs one'
+}
+
+function faultOfValue(value: string): string | undefined {
+  if (visible.test(value)) return undefined
+  return 'must be printable ASCII without white space around it: header values hold no control characters'
+}
+
+const isHost = (direction: Direction, name: string) =>
+  direction === 'request' && canonicalName(name) === 'host'
+
+const notRemoved = 'is in every request (RFC 9112 §3.2): set another value instead'
+
+// Some servers read `X_A` as `X-A`: what ops write has one reading (RFC 9110 §5.1 allows far more).
+const token = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
+const visible = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
+const host = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+const framing = new Set(['connection', 'content-length'])
+const said = new Set(['via', 'x-request-id'])

@@ -1,0 +1,86 @@
+// Routes that cannot be told apart: by name in logs and metrics, or by any request. Found by look-up: routes may be many.
+
+import type { Fault } from '../diagnostics.ts'
+import type { PathPattern } from '../formats/path-pattern.ts'
+import type { DeclaredRoute } from './route-declaration.ts'
+
+export function checkRivals(routes: readonly DeclaredRoute[]): Fault[] {
+  const names = new Map<string, DeclaredRoute>()
+  const paths = new Map<string, Map<string, Claims>>()
+  return routes.flatMap((route, index) => {
+    const faults: Fault[] = []
+    const { name } = route.keys
+    const namesake = name === undefined ? undefined : names.get(name)
+    if (namesake) faults.push(route.fault('name', `is the name of ${namesake.label} too; names are unique`))
+    else if (name !== undefined) names.set(name, route)
+    const rival = routes[claim(paths, route, index)]
+    if (rival) {
+      faults.push(
+        route.fault(
+          'path',
+          `matches the same requests as ${rival.label}; tell them apart by path, hosts or methods`,
+        ),
+      )
+    }
+    return faults
+  })
+}
+
+/** Of one path and host: which route, by its index, was the first to declare a method. */
+interface Claims {
+  /** A route that declares any, or all. */
+  any: number
+  /** A route that is there for all. */
+  all: number
+  readonly byMethod: Map<string, number>
+}
+
+/**
+ * Claims the requests that the route matches. A route with hosts comes before one without, so those two are no rivals
+ * (CONTRACT §2).
+ * @returns the index of the first route that has a claim to one of them; infinity where there is none
+ */
+function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {
+  const { pattern, hosts, methods } = route
+  let first = Number.POSITIVE_INFINITY
+  if (pattern === undefined || hosts === undefined || methods === undefined) return first
+  const ofPath = entry(paths, shapeOf(pattern), () => new Map<string, Claims>())
+  for (const host of hosts.length === 0 ? [''] : hosts) {
+    const none = { any: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY }
+    const claims = entry(ofPath, host, () => ({ ...none, byMethod: new Map<string, number>() }))
+    if (methods === 'all') {
+      first = Math.min(first, other(claims.any, index))
+      claims.all = Math.min(claims.all, index)
+    } else {
+      first = Math.min(first, other(claims.all, index))
+      for (const method of methods) {
+        first = Math.min(
+          first,
+          other(
+            entry(claims.byMethod, method, () => index),
+            index,
+          ),
+        )
+      }
+    }
+    claims.any = Math.min(claims.any, index)
+  }
+  return first
+}
+
+/** A route that names a host or a method twice is no rival of itself. */
+const other = (holder: number, index: number) => (holder === index ? Number.POSITIVE_INFINITY : holder)
+
+/** Equal where two paths match the same requests: the names of parameters do not count. No literal has a slash in it. */
+function shapeOf({ segments, wildcard }: PathPattern): string {
+  const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
+  return `${parts.join('/')}${wildcard ? '/*' : ''}`
+}
+
+function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}

@@ -1,0 +1,44 @@
+// What gateway.yaml may say: the one source of the types, of the JSON Schema, and of validation (CONTRACT §2).
+// A key with a default is required here: defaults are filled in before anything is checked.
+import type { StaticDecode, StaticEncode } from 'typebox'
+import Type from 'typebox'
+import { auth } from './auth.ts'
+import { section } from './builders.ts'
+import { type route, routes } from './routes.ts'
+import { admin, server } from './server.ts'
+import { limits, storage } from './storage.ts'
+import { subscription } from './subscription.ts'
+import { tests } from './tests.ts'
+import { type upstream, upstreams } from './upstreams.ts'
+import { webhooks } from './webhooks.ts'
+
+export const schema = section(
+  {
+    server,
+    admin: Type.Optional(admin),
+    storage,
+    auth,
+    limits,
+    subscription,
+    webhooks,
+    upstreams,
+    routes,
+    tests,
+  },
+  { description: 'What the Péage gateway is to do.' },
+)
+
+export type Decoded = StaticDecode<typeof schema>
+/** A route as it was written, defaults filled in, before its texts are read. */
+export type WrittenRoute = StaticEncode<typeof route>
+
+/** A declared route. Durations are milliseconds, sizes bytes, hosts in lower case without port and final dot. */
+export type RouteConfig = StaticDecode<typeof route> & { name: string }
+export type UpstreamConfig = StaticDecode<typeof upstream>
+
+/** The whole configuration, every default applied. */
+export type Config = Omit<Decoded, 'routes'> & {
+  server: { workers: number }
+  auth: { hashing: { concurrency: number } }
+  routes: RouteConfig[]
+}

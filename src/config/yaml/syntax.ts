@@ -1,0 +1,70 @@
+// Says in one sentence what keeps a text from being YAML.
+import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError, type YAMLWarning } from 'yaml'
+import type { Fault } from '../diagnostics.ts'
+
+/** These spoil one value; of anything else the parser recovers by guessing, and its further errors are echoes. */
+const LOCAL = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
+
+/** The first error after which nothing that follows can be relied upon, and those that stay where they are, in order. */
+export function syntaxFaults(text: string, document: Document): { fatal: Fault | undefined; local: Fault[] } {
+  const all: (YAMLParseError | YAMLWarning)[] = [...document.errors, ...document.warnings]
+  const fatal = all.find(error => !LOCAL.has(error.code))
+  const local = all.map(error => faultOf(text, error)).sort((a, b) => a.offset - b.offset)
+  return { fatal: fatal && faultOf(text, fatal), local }
+}
+
+/** Deeper than any configuration; what composes the tokens below recurses, and would exhaust the stack. */
+export const DEEPEST = 100
+
+/** @throws Unreadable where the text nests too deep */
+export function parseText(text: string): Document {
+  // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
+  const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
+  let first: Document | undefined
+  for (const document of composer.compose(tokensOf(text), true, text.length)) {
+    first ??= document
+    if (document === first) continue
+    const [from, to] = document.range
+    first.errors.push(new YAMLParseError([from, to], 'MULTIPLE_DOCS', ''))
+    break
+  }
+  return first as Document
+}
+
+/** Nothing of the text can be relied upon, and nothing more is said of it. */
+export class Unreadable extends Error {
+  readonly fault: Fault
+
+  constructor(offset: number, message: string) {
+    super(message)
+    this.fault = { offset, path: '', message }
+  }
+}
+
+/** Ends where the text nests too deep: a million brackets would take a gigabyte. */
+function* tokensOf(text: string): Generator<CST.Token, void> {
+  const parser = new Parser()
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme)
+    // Below the document stands its value, at level 0.
+    if (parser.stack.length > DEEPEST + 2) {
+      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${DEEPEST} levels deep`)
+    }
+  }
+  yield* parser.end()
+}
+
+function faultOf(text: string, error: YAMLParseError | YAMLWarning): Fault {
+  return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
+}
+
+/** The parser's sentence without what it quotes from the file, which may be a secret. */
+function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
+  if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
+  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
+  if (code === 'BAD_DQ_ESCAPE')
+    return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
+  const [sentence = ''] = message.split(/[:\n]/, 1)
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1)
+}

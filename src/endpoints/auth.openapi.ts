@@ -1,0 +1,85 @@
+// What the four endpoints under /api/v1/auth take and answer (spec §4).
+import Type from 'typebox'
+import { allOf, type Operation, type Refusals } from '../openapi/operation.ts'
+import * as terms from '../openapi/schema-builders.ts'
+import { authPrefix } from './endpoint-table.ts'
+
+const { record, text } = terms
+
+/** Members that are not named are not looked at. */
+const open = { additionalProperties: true }
+
+const credentials = record({ email: text('An email.'), password: text('A password.') }, open)
+
+const tokenPair = record(
+  {
+    access_token: text('A JWT for `Authorization: Bearer`; good for 15 minutes unless configured otherwise.'),
+    refresh_token: text('A JWT that is exchanged once; good for 30 days unless configured otherwise.'),
+    token_type: terms.oneOf(['Bearer'], 'Always `Bearer`.'),
+    plan: terms.plan,
+  },
+  { title: 'TokenPair', description: 'What a session is held with.' },
+)
+
+/** All of them read their body first, and none looks at who calls; but two credentials are refused on every path. */
+const always: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
+const limited: Refusals = { 429: ['rate_limited'], 503: ['service_unavailable'] }
+
+export const authOperations = {
+  register: {
+    method: 'POST',
+    path: `${authPrefix}/register`,
+    id: 'register',
+    summary: 'Creates an account on plan free',
+    description: 'The email is stripped and lower-cased; the password has 8 to 1,024 characters.',
+    caller: 'anybody',
+    body: credentials,
+    answers: {
+      201: {
+        description: 'Created.',
+        body: record({ message: text('A French sentence.'), user_id: terms.id('The new user’s id.') }),
+      },
+    },
+    refusals: allOf(always, limited, {
+      400: ['email_invalid', 'password_too_short', 'password_too_long'],
+      409: ['email_taken'],
+      500: ['internal'],
+    }),
+  },
+  login: {
+    method: 'POST',
+    path: `${authPrefix}/login`,
+    id: 'login',
+    summary: 'Opens a session',
+    caller: 'anybody',
+    body: credentials,
+    answers: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
+    refusals: allOf(always, limited, { 400: ['credentials_missing'], 401: ['credentials_invalid'] }),
+  },
+  refresh: {
+    method: 'POST',
+    path: `${authPrefix}/refresh`,
+    id: 'refresh',
+    summary: 'Exchanges a refresh token for new tokens, once',
+    caller: 'anybody',
+    body: record({ refresh_token: text('The one that was given last.') }, open),
+    answers: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
+    refusals: allOf(always, limited, {
+      400: ['refresh_token_missing'],
+      401: ['refresh_token_invalid', 'refresh_token_inactive', 'user_not_found'],
+    }),
+  },
+  logout: {
+    method: 'POST',
+    path: `${authPrefix}/logout`,
+    id: 'logout',
+    summary: 'Ends a session',
+    description: 'The access token stays good until it expires.',
+    caller: 'anybody',
+    body: record({ refresh_token: Type.Optional(text('The session’s.')) }, open),
+    answers: {
+      200: { description: 'Always, whether or not there was such a session.', body: terms.message },
+    },
+    refusals: always,
+  },
+} as const satisfies Record<string, Operation>

@@ -1,0 +1,55 @@
+// The free daily guard (spec §8): one counted use per UTC day for plan `free`, on routes that ask for it.
+
+import type { Clock } from '../../clock.ts'
+import type { Identity } from '../../identity/identity.ts'
+import { createDailyLimitReached } from '../../refusals/daily-limit.ts'
+import type { Refusal } from '../../refusals/refusal.ts'
+import type { DailyCounter } from '../../usage/daily-counter.ts'
+import type { SpentUsers } from '../../usage/exhausted-users.ts'
+import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'
+import type { User } from '../../users/user.ts'
+import type { Route } from '../routing/route.ts'
+import type { Admitted } from './require-plan.ts'
+
+declare const counted: unique symbol
+
+/** An identity whose use, where it is one, stands in the record. */
+export type Counted = Identity & { readonly [counted]: true }
+
+/**
+ * A refusal that is known at once is returned: to throw it costs as much as all the guards, and who is refused may
+ * ask as often as he likes. @throws Refusal in the promise
+ */
+export type CountDailyUse = (
+  admitted: Admitted,
+  route: Pick<Route, 'free_daily'>,
+) => Counted | Refusal | Promise<Counted>
+
+interface Parts {
+  counter: Pick<DailyCounter, 'use'>
+  spent: SpentUsers
+  /** `limits.free_daily`, uses a day. */
+  limit: number
+  clock: Clock
+}
+
+/** At once for whom nothing is counted, and for whom the day is known to be spent. */
+export function createCountDailyUse({ counter, spent, limit, clock }: Parts): CountDailyUse {
+  const reached = createDailyLimitReached(limit)
+  const refusal = () => reached(secondsToMidnight(clock.now()))
+
+  async function count(user: User, identity: Counted): Promise<Counted> {
+    const refused = spent.asking()
+    const use = await counter.use(user.id)
+    if (use.counted) return identity
+    if (use.reason === 'spent') refused(user.id, use.day)
+    throw refusal()
+  }
+
+  return (admitted, route) => {
+    const identity = admitted as Identity as Counted
+    if (!route.free_daily || identity.kind !== 'user' || identity.user.plan !== 'free') return identity
+    if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
+    return count(identity.user, identity)
+  }
+}

@@ -1,0 +1,127 @@
+// What a request target means: the path rules of CONTRACT §6, applied before anything is matched.
+import { needsOf } from './path-ambiguity.ts'
+
+/** A request target that passed the path rules. */
+export interface Target {
+  /** The authority of an absolute-form target (RFC 9112 §3.2.2), which then names the host. */
+  readonly authority: string | undefined
+  /** What an upstream is sent: the client's path with duplicate slashes merged, escapes and letter case kept. */
+  readonly path: string
+  /** The same with its duplicate slashes, where it has some. */
+  readonly written: string | undefined
+  /** From the `?` on, or empty. */
+  readonly query: string
+  /** The path's segments as the client wrote them. */
+  readonly raw: readonly string[]
+  /** The segments that are matched: decoded once, ASCII letters folded. */
+  readonly segments: readonly string[]
+  /** What of it only a route that allows it may have (`uncertain`, as bits); 0 for nearly every path. */
+  readonly needs: number
+}
+
+/**
+ * Reads a request target; `undefined` where the path rules refuse it on every route (400 `Chemin invalide`). One
+ * with `needs` is refused too, but on a route that allows them.
+ */
+export function readTarget(target: string): Target | undefined {
+  let authority: string | undefined
+  let rest = target
+  if (rest.charCodeAt(0) !== 0x2f) {
+    const absolute = absoluteForm.exec(rest)
+    if (absolute === null) return undefined
+    authority = absolute[1] as string
+    rest = absolute[2] as string
+    if (rest.charCodeAt(0) !== 0x2f) rest = `/${rest}`
+  }
+  const mark = rest.indexOf('?')
+  const path = mark === -1 ? rest : rest.slice(0, mark)
+  const query = mark === -1 ? '' : rest.slice(mark)
+  if (query !== '' && forbiddenInQuery.test(query)) return undefined
+  const read = readPath(path)
+  if (read === undefined) return undefined
+  // One by one: to spread them takes longer than all the rest.
+  const { written, raw, segments, needs } = read
+  return { authority, path: read.path, written, query, raw, segments, needs }
+}
+
+/**
+ * The Host value's rules: a name, an IPv4 or a bracketed IPv6 address, and a port. Upstreams that are less strict
+ * take `a@b` or `a/../b` for something else, so it is refused rather than forwarded (RFC 9110 §7.2).
+ */
+export function isHost(value: string): boolean {
+  return hostSyntax.test(value)
+}
+
+/** A host as routes compare it: lower case, without port and final dot. */
+export function comparableHost(value: string): string {
+  return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
+}
+
+// The authority ends where the path or the query begins: what follows an `@` would be another one (RFC 9110 §4.2.4).
+const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
+const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
+// A raw `#` is no part of a target (RFC 9112 §3.2): some servers cut there, others do not.
+const forbiddenInQuery = /[^!"$-~\x80-\xff]/
+// Whatever needs a closer look: escapes, odd characters, empty segments, and segments that end in a dot.
+const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
+const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
+
+type Path = Omit<Target, 'authority' | 'query'>
+
+/** Most paths are asked for again and again; a hostile client may invent some for ever, and they must not stay. */
+const remembered = new Map<string, Path>()
+const mostRemembered = 2_000
+const longestRemembered = 200
+
+function readPath(path: string): Path | undefined {
+  const known = remembered.get(path)
+  if (known !== undefined) return known
+  const read = parsePath(path)
+  if (read === undefined || path.length > longestRemembered) return read
+  if (remembered.size >= mostRemembered) remembered.clear()
+  remembered.set(path, read)
+  return read
+}
+
+function parsePath(path: string): Path | undefined {
+  if (!needsDecoding.test(path)) {
+    const raw = splitPath(path)
+    const folded = path.toLowerCase()
+    const segments = folded === path ? raw : splitPath(folded)
+    return { path, written: undefined, raw, segments, needs: 0 }
+  }
+  if (forbiddenRaw.test(path)) return undefined
+  const merged = path.replace(/\/{2,}/g, '/')
+  const raw = splitPath(merged)
+  const segments: string[] = []
+  let needs = 0
+  for (const segment of raw) {
+    const decoded = decodeOnce(segment)
+    const needed = decoded === undefined ? undefined : needsOf(decoded)
+    if (decoded === undefined || needed === undefined) return undefined
+    needs |= needed
+    segments.push(foldAscii(decoded))
+  }
+  const written = merged === path ? undefined : path
+  return { path: merged, written, raw, segments, needs }
+}
+
+/** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */
+function splitPath(path: string): string[] {
+  const end = path.endsWith('/') ? path.length - 1 : path.length
+  return end < 1 ? [] : path.slice(1, end).split('/')
+}
+
+/** `decodeURIComponent` refuses what is broken, overlong or not UTF-8. */
+function decodeOnce(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}
+
+/** ASCII letters only (CONTRACT §6): `toLowerCase()` would fold the Kelvin sign into `k` too. */
+function foldAscii(text: string): string {
+  return text.replace(/[A-Z]/g, letter => letter.toLowerCase())
+}

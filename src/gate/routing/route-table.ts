@@ -1,0 +1,42 @@
+// Which route a request belongs to: segment by segment from the left, then the host, then the method (CONTRACT §2).
+
+import { atOnce, mapSteps, type Steps } from '../../async/steps.ts'
+import { PathTree } from '../../config/formats/path-tree.ts'
+import type { Route } from './route.ts'
+
+export type Match =
+  | { readonly kind: 'route'; readonly route: Route }
+  /** The most specific routes for path and host do not declare the method; nothing wider is asked. `route` is one of them. */
+  | { readonly kind: 'method'; readonly allow: string; readonly route: Route }
+  | { readonly kind: 'none'; readonly route?: undefined }
+
+export interface RouteTable {
+  /**
+   * @param host lower case, without port and final dot
+   * @param segments decoded once and folded, as `readTarget` gives them
+   */
+  match(method: string, host: string, segments: readonly string[]): Match
+}
+
+export function createRouteTable(routes: readonly Route[]): RouteTable {
+  return atOnce(routeTableSteps(routes))
+}
+
+export function* routeTableSteps(routes: readonly Route[]): Steps<RouteTable> {
+  const tree = new PathTree<Route>()
+  yield* mapSteps(routes, route => tree.insert(route))
+  return {
+    match(method, host, segments) {
+      const candidates = tree.find(host, segments)
+      if (candidates === undefined) return { kind: 'none' }
+      for (const route of candidates) {
+        if (route.allowed === undefined || route.allowed.has(method)) return { kind: 'route', route }
+      }
+      return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as Route }
+    },
+  }
+}
+
+function allowOf(routes: readonly Route[]): string {
+  return [...new Set(routes.flatMap(route => [...(route.allowed ?? [])]))].sort().join(', ')
+}

@@ -1,0 +1,68 @@
+// Personal API tokens as they are made and as they arrive: to the hash that is stored and looked up.
+import { crc32 } from 'node:zlib'
+import { sha256Hex } from '../token-hash.ts'
+
+/** That many random bytes, as `node:crypto` gives them. */
+export type RandomBytes = (size: number) => Uint8Array
+
+/**
+ * A new key: `peage_`, 30 random base62 characters (178 bits), then the CRC-32 of those 30 characters, as ASCII and
+ * without the prefix, as 6 base62 digits, zero-padded, the most significant first (CONTRACT §5). The digits are
+ * `0-9A-Za-z` in this order.
+ */
+export function makeApiToken(randomBytes: RandomBytes): string {
+  const random = randomBase62(30, randomBytes)
+  return `peage_${random}${base62(crc32(Buffer.from(random, 'ascii')), 6)}`
+}
+
+/**
+ * The hash of an `X-API-Key` value: of the bytes received, stripped of white space (CONTRACT §5).
+ * @param headerValue as Node gives it, each byte a character
+ */
+export function hashKey(headerValue: string): string {
+  return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
+}
+
+/**
+ * Without ASCII white space at its ends; not `trim()`, to which 0xA0 is a space, as that may be a byte of a UTF-8
+ * character. And no expression: 15 KB of spaces within a value kept one busy for 150 ms.
+ */
+export function stripSpace(value: string): string {
+  let start = 0
+  let end = value.length
+  while (start < end && isSpace(value.charCodeAt(start))) start += 1
+  while (end > start && isSpace(value.charCodeAt(end - 1))) end -= 1
+  return value.slice(start, end)
+}
+
+/** Nothing but ASCII white space. */
+export function isBlank(value: string): boolean {
+  for (let at = 0; at < value.length; at += 1) if (!isSpace(value.charCodeAt(at))) return false
+  return true
+}
+
+/** Tab, line feed, vertical tab, form feed, carriage return, space. */
+function isSpace(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** Bytes from the last whole multiple of 62 on are drawn again: a remainder of them would favour `0` to `7`. */
+function randomBase62(length: number, randomBytes: RandomBytes): string {
+  const fair = 256 - (256 % digits.length)
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length - text.length))
+      if (byte < fair) text += digits[byte % digits.length]
+  }
+  return text
+}
+
+function base62(number: number, width: number): string {
+  let text = ''
+  for (let rest = number; rest > 0; rest = Math.floor(rest / digits.length)) {
+    text = digits[rest % digits.length] + text
+  }
+  return text.padStart(width, '0')
+}

@@ -1,0 +1,69 @@
+// One signing key: from a private JWK, checked, to what signs, what verifies and what may be published.
+import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
+import { type PrivateJwk, readJwk } from '../../config/formats/private-jwk.ts'
+
+export type SigningAlgorithm = PrivateJwk['alg']
+export const signingAlgorithms: readonly SigningAlgorithm[] = ['ES256', 'EdDSA', 'RS256']
+
+export interface SigningKey {
+  readonly kid: string
+  /** The only algorithm that this key signs and verifies with (RFC 8725 §3.1). */
+  readonly alg: SigningAlgorithm
+  readonly privateKey: CryptoKey
+  readonly publicKey: CryptoKey
+  readonly publicJwk: PublicJwk
+}
+
+export type PublicJwk = Readonly<Record<'kty' | 'kid' | 'alg' | 'use', string>> &
+  Readonly<Partial<Record<'crv' | 'x' | 'y' | 'n' | 'e', string>>>
+
+/** A key that cannot be used. The message is a clause for the operator, with nothing of the key in it. */
+export class KeyError extends Error {
+  override readonly name = 'KeyError'
+}
+
+/**
+ * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 bits or more (CONTRACT §3).
+ * @param text the JWK as JSON
+ * @param kid the name it is kept under; else the JWK's own `kid`, else its RFC 7638 thumbprint
+ * @throws KeyError
+ */
+export async function readPrivateJwk(text: string, kid?: string): Promise<SigningKey> {
+  const read = readJwk(text, kid)
+  if ('fault' in read) throw new KeyError(read.fault)
+  const { alg, publicMembers, privateMembers } = read
+  const [privateKey, publicKey] = await Promise.all([
+    importKey({ ...publicMembers, ...privateMembers }, alg),
+    importKey(publicMembers, alg),
+  ])
+  const publicJwk = { ...publicMembers, kid: read.kid, alg, use: 'sig' } as PublicJwk
+  return { kid: read.kid, alg, privateKey, publicKey, publicJwk }
+}
+
+async function importKey(jwk: object, alg: SigningAlgorithm): Promise<CryptoKey> {
+  try {
+    return (await importJWK(jwk as JWK, alg)) as CryptoKey
+  } catch {
+    throw new KeyError('cannot be read as a private key: a member is missing or wrong')
+  }
+}
+
+/** Names what a KeyError is about, before what it says. */
+export async function withSubject(subject: string, reading: Promise<SigningKey>): Promise<SigningKey> {
+  try {
+    return await reading
+  } catch (error) {
+    throw error instanceof KeyError ? new KeyError(`${subject} ${error.message}`) : error
+  }
+}
+
+/** Makes a key; the text is its private JWK, with its `kid`. */
+export async function generatePrivateJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
+  for (;;) {
+    const { privateKey } = await generateKeyPair(alg, { extractable: true })
+    const jwk = await exportJWK(privateKey)
+    const kid = await calculateJwkThumbprint(jwk)
+    // On a command line it would be taken for an option.
+    if (!kid.startsWith('-')) return { kid, text: JSON.stringify({ ...jwk, kid, alg, use: 'sig' }) }
+  }
+}

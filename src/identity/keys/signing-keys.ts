@@ -1,0 +1,112 @@
+// The keys that sign and verify: read from files, or made once and shared by all replicas through the database.
+import type { Clock } from '../../clock.ts'
+import type { Sealer } from '../sealer.ts'
+import { readKeyFiles } from './key-files.ts'
+import { type KeyRing, ringOfFiles, ringOfStored } from './key-ring.ts'
+import type { KeyStore } from './key-store.ts'
+import { KeyError, type SigningKey } from './signing-key.ts'
+import { readStoredKeys } from './stored-keys.ts'
+
+export interface SigningKeys extends KeyRing {
+  /**
+   * A key by its name. An unknown name makes a replica read the stored keys again, at most once a second.
+   * @throws StorageError where they cannot be read: the token may be a good one
+   */
+  find(kid: string): Promise<SigningKey | undefined>
+  /**
+   * Reads the stored keys again now. Files are not read again: a reload of the configuration makes a new set.
+   * @throws StorageError
+   * @throws KeyError
+   */
+  reload(): Promise<void>
+}
+
+/**
+ * The keys of `auth.keys`: the first signs, all verify.
+ * @throws KeyError with a sentence that names the file
+ */
+export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
+  const ring = ringOfFiles(await readKeyFiles(files))
+  return { ...ring, find: async kid => ring.known(kid), reload: async () => {} }
+}
+
+interface StoredKeysParts {
+  store: KeyStore
+  /** Where `auth.key_secret` is set; keys that are stored plain are sealed at once. */
+  sealer: Sealer | undefined
+  clock: Clock
+  /** Told where keys in the store have become unreadable; those in memory stay. */
+  onError: (error: KeyError) => void
+}
+
+/**
+ * The keys kept in the database, the first of them made here where there is none.
+ * @throws StorageError
+ * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or another one
+ */
+export async function openSigningKeys({
+  store,
+  sealer,
+  clock,
+  onError,
+}: StoredKeysParts): Promise<SigningKeys> {
+  const read = async () => ringOfStored(await readStoredKeys(store, sealer), clock)
+  let ring = await read()
+  let reading: Promise<void> | undefined
+  let last: { at: number; failure?: unknown } | undefined
+
+  // Of two readings that overlap, the one that began later has seen more, whichever ends first.
+  let begun = 0
+  let applied = 0
+  async function reload(): Promise<void> {
+    begun += 1
+    const turn = begun
+    const found = await read()
+    if (turn > applied) {
+      applied = turn
+      ring = found
+    }
+  }
+
+  async function readAgain(): Promise<void> {
+    try {
+      await reload().catch((error: unknown) => {
+        if (!(error instanceof KeyError)) throw error
+        onError(error)
+      })
+      last = { at: clock.now() }
+    } catch (failure) {
+      last = { at: clock.now(), failure }
+      throw failure
+    }
+  }
+
+  // Made-up names must not become a query each. Within the second the last answer stands, a failure too: while
+  // the store is away nobody can say that a token is bad.
+  async function refresh(): Promise<void> {
+    const age = last === undefined ? Number.POSITIVE_INFINITY : clock.now() - last.at
+    if (reading === undefined && age >= 0 && age < shortestInterval) {
+      if (last?.failure !== undefined) throw last.failure
+      return
+    }
+    reading ??= readAgain().finally(() => {
+      reading = undefined
+    })
+    await reading
+  }
+
+  return {
+    current: () => ring.current(),
+    forAssertions: () => ring.forAssertions(),
+    known: kid => ring.known(kid),
+    jwks: () => ring.jwks(),
+    async find(kid) {
+      if (ring.known(kid) === undefined) await refresh()
+      return ring.known(kid)
+    },
+    reload,
+  }
+}
+
+/** Milliseconds between two readings of the store for unknown names (CONTRACT §3). */
+const shortestInterval = 1000

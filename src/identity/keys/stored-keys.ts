@@ -1,0 +1,64 @@
+// The keys in the database, opened: the first of them made where there is none, and plain ones sealed.
+
+import { isSealed, type Sealer } from '../sealer.ts'
+import type { KeyStore, StoredKey } from './key-store.ts'
+import { generatePrivateJwk, KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'
+
+export interface OpenedKey {
+  readonly row: StoredKey
+  readonly key: SigningKey
+}
+
+/**
+ * All of them, the latest to sign first; one at least signs now. Plain ones are sealed at once where there is a sealer.
+ * @throws StorageError
+ * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or another one
+ */
+export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<OpenedKey[]> {
+  let rows = await store.all()
+  if (!rows.some(signsNow)) {
+    const { kid, text } = await generatePrivateJwk('ES256')
+    await store.addFirst(kid, sealer?.seal(text, kid) ?? text)
+    // Read back: another replica's may have come first, and then ours was not stored.
+    rows = await store.all()
+  }
+  const opened = await openStoredKeys(rows, sealer)
+  if (sealer !== undefined) for (const { row } of opened) await sealRow(row, store, sealer)
+  return opened
+}
+
+/** @throws KeyError as `readStoredKeys` */
+export function openStoredKeys(rows: readonly StoredKey[], sealer: Sealer | undefined): Promise<OpenedKey[]> {
+  return Promise.all(
+    rows.map(async row => {
+      const text = isSealed(row.private_jwk) ? unseal(row, sealer) : row.private_jwk
+      const key = await withSubject(`the stored signing key ${row.kid}`, readPrivateJwk(text, row.kid))
+      return { row, key }
+    }),
+  )
+}
+
+function signsNow({ signs_from, read_at }: StoredKey): boolean {
+  return signs_from !== null && signs_from <= read_at
+}
+
+async function sealRow(
+  { kid, private_jwk: text }: StoredKey,
+  store: KeyStore,
+  sealer: Sealer,
+): Promise<void> {
+  if (!isSealed(text)) await store.replaceText(kid, text, sealer.seal(text, kid))
+}
+
+function unseal({ kid, private_jwk: stored }: StoredKey, sealer: Sealer | undefined): string {
+  if (sealer === undefined) {
+    throw new KeyError(`auth.key_secret is not set, and the stored signing key ${kid} is encrypted under one`)
+  }
+  const plain = sealer.open(stored, kid)
+  if (plain === undefined) {
+    throw new KeyError(
+      `auth.key_secret is not the secret that the stored signing key ${kid} is encrypted under; if it was changed, auth.key_secret_old must be the one before`,
+    )
+  }
+  return plain
+}

@@ -1,0 +1,195 @@
+// Access and refresh tokens: how they, and assertions, are made, and the one way in which one is found good (CONTRACT §3).
+import { randomBytes } from 'node:crypto'
+import { jwtVerify, SignJWT } from 'jose'
+import type { Clock } from '../../clock.ts'
+import type { Plan } from '../../users/user.ts'
+import { assertionTtl } from '../keys/key-schedule.ts'
+import type { SigningKey } from '../keys/signing-key.ts'
+import type { SigningKeys } from '../keys/signing-keys.ts'
+
+/** What a good token says. Everything else about its user is in the record. */
+export interface VerifiedToken {
+  userId: number
+  /** The key that signed it: when that is gone, so is the token. */
+  kid: string
+  /** Milliseconds since the epoch from which on it is no longer good. */
+  expiresAt: number
+}
+
+export interface Tokens {
+  issueAccess(user: { id: number; email: string; plan: Plan }): Promise<string>
+  /** `expiresAt` is for the record: now and the lifetime, to the millisecond. */
+  issueRefresh(userId: number): Promise<{ token: string; expiresAt: Date }>
+  /** For an upstream to check, named as the audience; no access or refresh token, by its `typ` (CONTRACT §3, §6). */
+  issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
+  /** @throws StorageError where the token's key is unknown here and the stored keys cannot be read */
+  verifyAccess(token: string): Promise<VerifiedToken | 'invalid'>
+  /** @throws StorageError as `verifyAccess` */
+  verifyRefresh(token: string): Promise<VerifiedToken | 'invalid'>
+  /** The same by the keys in memory alone: `undecided` where the token's key is not among them. */
+  recognizeRefresh(token: string): Promise<VerifiedToken | 'invalid' | 'undecided'>
+}
+
+interface Parts {
+  keys: SigningKeys
+  clock: Clock
+  issuer: string
+  audience: string
+  /** Milliseconds, as is the other; tokens count in seconds, so a part of one is a whole one. */
+  accessTokenTtl: number
+  refreshTokenTtl: number
+}
+
+export function createTokens({
+  keys,
+  clock,
+  issuer,
+  audience,
+  accessTokenTtl,
+  refreshTokenTtl,
+}: Parts): Tokens {
+  function issue(
+    typ: TokenType | 'JWT',
+    userId: number,
+    now: number,
+    ttl: number,
+    claims: Record<string, unknown>,
+  ) {
+    const { kid, alg, privateKey } = typ === 'JWT' ? keys.forAssertions() : keys.current()
+    const issuedAt = Math.floor(now / 1000)
+    return new SignJWT({
+      iss: issuer,
+      aud: audience,
+      sub: String(userId),
+      ...claims,
+      iat: issuedAt,
+      exp: issuedAt + Math.ceil(ttl / 1000),
+      jti: randomBytes(16).toString('base64url'),
+    })
+      .setProtectedHeader({ alg, typ, kid })
+      .sign(privateKey)
+  }
+
+  async function verify({ token, claims }: Decoded, key: SigningKey) {
+    const userId = parseSubject(claims.sub)
+    // One audience: jose would also take a list that names ours among others.
+    if (userId === undefined || typeof claims.aud !== 'string') return 'invalid'
+    try {
+      const { payload } = await jwtVerify(token, key.publicKey, {
+        algorithms: [key.alg],
+        issuer,
+        audience,
+        requiredClaims: ['exp'],
+        currentDate: new Date(clock.now()),
+      })
+      return { userId, kid: key.kid, expiresAt: Number(payload.exp) * 1000 }
+    } catch {
+      return 'invalid'
+    }
+  }
+
+  async function verifyWith(find: SigningKeys['find'], typ: TokenType, token: string) {
+    const decoded = decode(token, typ)
+    if (decoded === undefined) return 'invalid'
+    const key = await find(decoded.kid)
+    if (key === undefined) return 'unknown_key'
+    return decoded.alg === key.alg ? verify(decoded, key) : 'invalid'
+  }
+
+  async function verifyStored(typ: TokenType, token: string): Promise<VerifiedToken | 'invalid'> {
+    const verified = await verifyWith(keys.find, typ, token)
+    return verified === 'unknown_key' ? 'invalid' : verified
+  }
+
+  return {
+    issueAccess: ({ id, email, plan }) => issue('at+jwt', id, clock.now(), accessTokenTtl, { plan, email }),
+
+    issueAssertion: ({ id, plan }, upstream) =>
+      issue('JWT', id, clock.now(), assertionTtl, { aud: upstream, plan }),
+
+    async issueRefresh(userId) {
+      const now = clock.now()
+      const token = await issue('rt+jwt', userId, now, refreshTokenTtl, {})
+      return { token, expiresAt: new Date(now + refreshTokenTtl) }
+    },
+
+    verifyAccess: token => verifyStored('at+jwt', token),
+    verifyRefresh: token => verifyStored('rt+jwt', token),
+
+    async recognizeRefresh(token) {
+      const verified = await verifyWith(async kid => keys.known(kid), 'rt+jwt', token)
+      return verified === 'unknown_key' ? 'undecided' : verified
+    },
+  }
+}
+
+/** Whether it looks like a token of this gateway, good or not: such a one must not leak to an upstream (CONTRACT §6). */
+export function isOwnTokenType(token: string): boolean {
+  const [header = ''] = token.split('.', 1)
+  // Too short for any header with a `typ` of ours: a field full of commas must not cost thousands of parses.
+  if (header.length < shortestHeader) return false
+  const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
+  return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
+}
+
+/**
+ * A user id from a `sub` claim: a decimal integer without sign, leading zero or white space, 1 to 2^53 − 1
+ * (CONTRACT §3). `Number()` alone would take `1e3`, `0x1` and ` 1`.
+ */
+export function parseSubject(sub: unknown): number | undefined {
+  if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return undefined
+  const id = Number(sub)
+  return Number.isSafeInteger(id) ? id : undefined
+}
+
+type TokenType = 'at+jwt' | 'rt+jwt'
+
+interface Decoded {
+  token: string
+  kid: string
+  alg: string
+  claims: Record<string, unknown>
+}
+
+/**
+ * Takes a token apart, only in the one form that an issuer writes. What could be read in two ways is refused:
+ * other base64 for the same bytes, a member twice, and header members that name a key or change how the token
+ * is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ */
+function decode(token: string, typ: TokenType): Decoded | undefined {
+  if (token.length > maxLength) return undefined
+  const parts = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(token)?.slice(1)
+  if (parts === undefined) return undefined
+  const [header, payload, signature] = parts.map(part => Buffer.from(part, 'base64url'))
+  if (header === undefined || payload === undefined || signature === undefined) return undefined
+  if ([header, payload, signature].some((bytes, i) => bytes.toString('base64url') !== parts[i]))
+    return undefined
+  const { alg, kid, typ: presented, ...rest } = parseCompact(header) ?? {}
+  const claims = parseCompact(payload)
+  if (typeof alg !== 'string' || typeof kid !== 'string' || presented !== typ) return undefined
+  if (Object.keys(rest).length > 0 || claims === undefined) return undefined
+  return { token, kid, alg, claims }
+}
+
+/** `{"typ":"at+jwt"}` in base64url. */
+const shortestHeader = 22
+
+/** 4 KiB (CONTRACT §3); what passes is ASCII, a byte a character. */
+const maxLength = 4096
+
+/** An object from JSON as `JSON.stringify` writes it: so no member stands twice, and no byte is not UTF-8. */
+function parseCompact(bytes: Buffer): Record<string, unknown> | undefined {
+  const object = parseObject(bytes.toString())
+  return object !== undefined && bytes.equals(Buffer.from(JSON.stringify(object))) ? object : undefined
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined
+  } catch {
+    return undefined
+  }
+}

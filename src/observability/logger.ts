@@ -1,0 +1,61 @@
+// The log: one JSON line an event on standard output, readable where that is a terminal.
+import { type Logger, pino, stdSerializers } from 'pino'
+import pretty from 'pino-pretty'
+import type { Config } from '../config/schema/schema.ts'
+
+export interface Output {
+  isTTY?: boolean
+  write(text: string): unknown
+}
+
+/** @param output standard output */
+export function createLogger({ level }: Config['server']['log'], output: Output): Logger {
+  const destination = output.isTTY
+    ? pretty({ colorize: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
+    : output
+  return pino(
+    { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: faultOf } },
+    destination,
+  )
+}
+
+/**
+ * Writes lines of level `info` where the logger writes its own.
+ * @returns takes the members of a JSON object as text, without the braces, and adds level and time
+ */
+export function lineWriter(logger: Logger): (members: string) => void {
+  const { [pino.symbols.streamSym]: stream } = logger as unknown as Record<symbol, Output>
+  if (stream === undefined) throw new Error('a logger that writes nowhere')
+  return members => stream.write(`{"level":30,"time":"${now()}",${members}}\n`)
+}
+
+let latest = 0
+let text = ''
+let second = 0
+let untilSecond = ''
+
+/** The time, RFC 3339, in UTC; most lines are of the same second as the one before, and many of the same millisecond. */
+function now(): string {
+  const at = Date.now()
+  if (at === latest) return text
+  const past = at - second
+  if (past < 0 || past >= 1000) {
+    second = at - (at % 1000)
+    untilSecond = new Date(second).toISOString().slice(0, 20)
+  }
+  latest = at
+  text = `${untilSecond}${String(at - second).padStart(3, '0')}Z`
+  return text
+}
+
+/**
+ * What is said of a fault: its kind, sentence, code and stack. Drivers hang more on their errors (the row that
+ * violated a constraint, the command with its arguments), and that may be a secret.
+ */
+function faultOf(error: unknown): object {
+  if (!(error instanceof Error)) return { type: typeof error }
+  const { type, message, stack } = stdSerializers.err(error)
+  const { code } = error as { code?: unknown }
+  const cause = error.cause instanceof Error ? faultOf(error.cause) : undefined
+  return { type, message, ...(typeof code === 'string' ? { code } : {}), stack, ...(cause ? { cause } : {}) }
+}

@@ -1,0 +1,93 @@
+// Requests as they end: how many by route, method and status, and how long they took.
+import { STATUS_CODES } from 'node:http'
+import { counter, type Family, type Sample } from './families.ts'
+import { createDurations, type Durations, histogram, observe } from './histogram.ts'
+import { usualMethods } from './methods.ts'
+
+export interface RequestCounts {
+  count(request: EndedRequest): void
+  readonly families: readonly Family[]
+}
+
+interface EndedRequest {
+  /** A declared route's name or an endpoint's path, nothing where the request came to neither. */
+  readonly route: string | undefined
+  /** As it was sent. */
+  readonly method: string
+  /** Nothing where the client left before anything was answered. */
+  readonly status: number | undefined
+  /** Milliseconds from its arrival to the end of its answer. */
+  readonly duration: number
+}
+
+interface Row {
+  /** By method, then by status or the class of those that nobody knows. */
+  readonly answers: Map<string, Map<number | string, { count: number }>>
+  readonly durations: Durations
+}
+
+/** The route of requests that came to none; one that is declared under this name shares its series. */
+const noRoute = 'none'
+
+/** The status of requests that were left before they were answered: nginx's, so that all of them are numbers. */
+const clientGone = 499
+
+/** Its connection is no answer's to end: what an open WebSocket took would drown what its route's requests take. */
+const switching = 101
+
+export function createRequestCounts(): RequestCounts {
+  const rows = new Map<string, Row>()
+  const durations = new Map<string, Durations>()
+
+  function addRow(route: string): Row {
+    const row = { answers: new Map(), durations: createDurations() }
+    rows.set(route, row)
+    durations.set(route, row.durations)
+    return row
+  }
+
+  return {
+    count({ route = noRoute, method, status = clientGone, duration }) {
+      const row = rows.get(route) ?? addRow(route)
+      const cell = row.answers.get(method)?.get(status) ?? cellOf(row, method, status)
+      cell.count += 1
+      if (status !== switching) observe(row.durations, duration)
+    },
+    families: [
+      counter('http_requests_total', 'Requests that have ended, by route, method and status.', () =>
+        [...rows].flatMap(([route, row]) => samplesOf(route, row)),
+      ),
+      histogram(
+        'http_request_duration_seconds',
+        'Time from a request’s arrival to the end of its answer, WebSockets aside.',
+        'route',
+        durations,
+      ),
+    ],
+  }
+}
+
+/** The first of its kind, or one of a method or a status that has no cell of its own. */
+function cellOf({ answers }: Row, sent: string, status: number): { count: number } {
+  const method = usualMethods.has(sent) ? sent : 'other'
+  const statuses = answers.get(method) ?? new Map<number | string, { count: number }>()
+  answers.set(method, statuses)
+  const shown = isKnown(status) ? status : `${Math.floor(status / 100)}xx`
+  const cell = statuses.get(shown) ?? { count: 0 }
+  statuses.set(shown, cell)
+  return cell
+}
+
+/** An upstream may invent 900, or let its clients do so: those outside the registry are one of each class. */
+function isKnown(status: number): boolean {
+  return status === clientGone || status in STATUS_CODES
+}
+
+function samplesOf(route: string, { answers }: Row): Sample[] {
+  return [...answers].flatMap(([method, statuses]) =>
+    [...statuses].map(([status, { count }]) => ({
+      labels: { route, method, status: String(status) },
+      value: count,
+    })),
+  )
+}

@@ -1,0 +1,140 @@
+// The spans of one request: its own, its guards', its tries at an upstream (OpenTelemetry's conventions for HTTP).
+import type { AsyncLocalStorage } from 'node:async_hooks'
+import type { IncomingMessage } from 'node:http'
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import type { Arrival } from '../../gate/parsing/request-head.ts'
+import { errorType } from './error-type.ts'
+import { methodFields, nameOf, receivedFields, templateOf } from './span-fields.ts'
+import { readParent, writeParent } from './traceparent.ts'
+import type { EndedRequest, GuardNo, RequestTrace, Tracing, UpstreamTrace } from './tracing.ts'
+import { recordedUpstream } from './upstream-spans.ts'
+
+/** Guards that may ask a store, or that the answer names; the others compare two numbers. */
+const guardsWithSpans: ReadonlySet<string> = new Set(['authenticate', 'rate_limit', 'plan', 'free_daily'])
+
+export function createBegin(tracer: Tracer, asking: AsyncLocalStorage<RecordedRequest>): Tracing['begin'] {
+  return (request, arrival) => {
+    const { traceparent, tracestate } = request.headers
+    const parent = readParent(traceparent, tracestate)
+    const around = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
+    const span = startRequest(tracer, around, request, arrival)
+    const isContinued = parent !== undefined
+    return span.isRecording()
+      ? new RecordedRequest(tracer, asking, span, isContinued)
+      : unrecorded(span, isContinued)
+  }
+}
+
+function startRequest(tracer: Tracer, around: Context, request: IncomingMessage, arrival: Arrival): Span {
+  const { method = '' } = request
+  const template = templateOf(arrival.door)
+  return tracer.startSpan(
+    nameOf(method, template),
+    {
+      kind: SpanKind.SERVER,
+      attributes: { ...methodFields(method), ...receivedFields(request, arrival, template) },
+    },
+    around,
+  )
+}
+
+export class RecordedRequest implements RequestTrace {
+  readonly traceId: string
+  readonly spanId: string
+  readonly isContinued: boolean
+  /** Of what a store is asked now; nothing where that is not this request's doing. */
+  parent: Context | undefined
+  readonly #tracer: Tracer
+  readonly #asking: AsyncLocalStorage<RecordedRequest>
+  readonly #span: Span
+  readonly #context: Context
+  #guard: Span | undefined
+
+  constructor(tracer: Tracer, asking: AsyncLocalStorage<RecordedRequest>, span: Span, isContinued: boolean) {
+    const { traceId, spanId } = span.spanContext()
+    this.traceId = traceId
+    this.spanId = spanId
+    this.isContinued = isContinued
+    this.#tracer = tracer
+    this.#asking = asking
+    this.#span = span
+    this.#context = trace.setSpan(ROOT_CONTEXT, span)
+    this.parent = this.#context
+  }
+
+  run(work: () => void): void {
+    this.#asking.run(this, work)
+  }
+
+  onGuard(name: string | undefined): void {
+    this.#endGuard('pass')
+    if (name === undefined || !guardsWithSpans.has(name)) return
+    const attributes = { 'peage.guard': name }
+    this.#guard = this.#tracer.startSpan(
+      `guard ${name}`,
+      { kind: SpanKind.INTERNAL, attributes },
+      this.#context,
+    )
+    this.parent = trace.setSpan(this.#context, this.#guard)
+  }
+
+  onGuardNo(decision: GuardNo, thrown: unknown): void {
+    if (decision === 'error') {
+      this.#guard?.setAttribute('error.type', errorType(thrown)).setStatus({ code: SpanStatusCode.ERROR })
+    }
+    this.#endGuard(decision)
+  }
+
+  #endGuard(decision: GuardNo | 'pass'): void {
+    this.parent = this.#context
+    this.#guard?.setAttribute('peage.guard.decision', decision).end()
+    this.#guard = undefined
+  }
+
+  forwardTo(upstream: string, isTold: boolean): UpstreamTrace {
+    this.parent = undefined
+    return recordedUpstream({ tracer: this.#tracer, context: this.#context, upstream, isTold })
+  }
+
+  end({ status, decision, outcome }: EndedRequest): void {
+    this.#endGuard('client_gone')
+    this.parent = undefined
+    const span = this.#span
+    span.setAttribute('peage.decision', decision)
+    if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
+    if (status !== undefined) span.setAttribute('http.response.status_code', status)
+    // A 4xx is the client's error, not ours; half an answer is one whatever its status.
+    const failed = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
+    if (failed !== undefined) {
+      span.setAttribute('error.type', failed).setStatus({ code: SpanStatusCode.ERROR })
+    }
+    span.end()
+  }
+}
+
+/** Not sampled: nothing is noted, and the upstream is told that nothing is. */
+function unrecorded(span: Span, isContinued: boolean): RequestTrace {
+  const context = span.spanContext()
+  const traceparent = writeParent(context)
+  const nothing = () => {}
+  return {
+    traceId: context.traceId,
+    spanId: context.spanId,
+    isContinued,
+    run: work => work(),
+    onGuard: nothing,
+    onGuardNo: nothing,
+    forwardTo: (_upstream, isTold) => ({
+      begin: () => ({ traceparent: isTold ? traceparent : undefined, onStatus: nothing, end: nothing }),
+    }),
+    end: nothing,
+  }
+}

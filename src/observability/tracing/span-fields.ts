@@ -1,0 +1,49 @@
+// What spans say of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that could be a secret.
+import type { IncomingMessage } from 'node:http'
+import type { Attributes } from '@opentelemetry/api'
+import type { Arrival, Door } from '../../gate/parsing/request-head.ts'
+import { usualMethods } from '../metrics/methods.ts'
+import { loggablePath } from '../redact-path.ts'
+
+/** @param template where there is one */
+export function nameOf(method: string, template: string | undefined): string {
+  const verb = usualMethods.has(method) ? method : 'HTTP'
+  return template === undefined ? verb : `${verb} ${template}`
+}
+
+export function methodFields(method: string): Attributes {
+  return usualMethods.has(method)
+    ? { 'http.request.method': method }
+    : { 'http.request.method': '_OTHER', 'http.request.method_original': method }
+}
+
+/** The declared path, or the own endpoint's: what a client wrote is none. */
+export function templateOf(door: Door): string | undefined {
+  if (door.kind === 'own') return door.path
+  return door.kind === 'preflight' ? undefined : door.route?.path
+}
+
+export function receivedFields(
+  request: IncomingMessage,
+  { requestId, client, host, door }: Arrival,
+  template: string | undefined,
+): Attributes {
+  const [, name, port] = authority.exec(host) ?? []
+  return {
+    'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
+    'url.path': loggablePath(request.url ?? ''),
+    'client.address': client,
+    'network.protocol.version': request.httpVersion,
+    'peage.request_id': requestId,
+    ...(template === undefined ? {} : { 'http.route': template }),
+    ...(door.kind === 'route' ? { 'peage.route': door.route.name } : {}),
+    ...(name ? { 'server.address': name } : {}),
+    ...(port ? { 'server.port': Number(port) } : {}),
+  }
+}
+
+/**
+ * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: for a number that OTLP has no
+ * room for, or for very many bytes, a collector refuses the spans of everybody in the batch.
+ */
+const authority = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/

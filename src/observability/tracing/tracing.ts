@@ -1,0 +1,77 @@
+// What the rest of the program knows of traces. Where there are none it is handed nothing, and none of this is loaded.
+import type { IncomingMessage } from 'node:http'
+import type { Arrival } from '../../gate/parsing/request-head.ts'
+
+/** The spans of a process. */
+export interface Tracing {
+  /** Begins the span of a request that has arrived; a good `traceparent` of its own is the parent. */
+  begin(request: IncomingMessage, arrival: Arrival): RequestTrace
+  /** What the stores are asked on a request's behalf. */
+  readonly stores: StoreSpans
+  /** Sends what is still to be sent. @param time milliseconds; what is not taken by then is dropped */
+  close(time: number): Promise<void>
+}
+
+/** One request's. */
+export interface RequestTrace {
+  /** 32 and 16 lower-case hexadecimal digits (W3C Trace Context). */
+  readonly traceId: string
+  readonly spanId: string
+  /** The client's `traceparent` was good: its `tracestate` is of this trace, and goes on. */
+  readonly isContinued: boolean
+  /** What the stores are asked while `work` goes on, and by what it starts, is its doing. */
+  run(work: () => void): void
+  /** A guard decides from now on, or none does; the one before has let it through. */
+  onGuard(name: string | undefined): void
+  /** The guard that decides has not let it through. */
+  onGuardNo(decision: GuardNo, thrown: unknown): void
+  /**
+   * It leaves the gateway: what the stores are asked from now on is not its doing.
+   * @param isTold whether the upstream receives `traceparent`
+   */
+  forwardTo(upstream: string, isTold: boolean): UpstreamTrace
+  end(ended: EndedRequest): void
+}
+
+/** `error`: a store failed. */
+export type GuardNo = 'refuse' | 'error' | 'client_gone'
+
+export interface EndedRequest {
+  /** Nothing where the client left before anything was answered. */
+  readonly status: number | undefined
+  /** As the access log has them. */
+  readonly decision: string
+  readonly outcome: string | undefined
+}
+
+/** What is sent to an upstream for one request. */
+export interface UpstreamTrace {
+  begin(sent: SentRequest): TrySpan
+}
+
+export interface SentRequest {
+  readonly method: string
+  /** `scheme://host:port`. */
+  readonly origin: string
+  /** Path and query; the query is not told. */
+  readonly path: string
+  /** How often it was sent before. */
+  readonly resent: number
+}
+
+/** One try. */
+export interface TrySpan {
+  /** The field's value; nothing where the upstream is not told. */
+  readonly traceparent: string | undefined
+  onStatus(status: number): void
+  /** @param how an outcome, or the error that ended it */
+  end(how: string | Error): void
+}
+
+/** Around what a store is asked; the promise is the one that `ask` gives. */
+export interface StoreSpans {
+  /** @param text without values: they stand in parameters */
+  statement<T>(text: string, ask: () => Promise<T>): Promise<T>
+  /** @param name of the script */
+  script<T>(name: string, ask: () => Promise<T>): Promise<T>
+}

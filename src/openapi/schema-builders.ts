@@ -1,0 +1,64 @@
+// The few terms that descriptions are written in, and what several of them speak of.
+import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox'
+import { plans } from '../users/user.ts'
+
+/** With these members and no others. @param options a `title` makes it a component of its own */
+export function record<Properties extends TProperties>(properties: Properties, options: TSchemaOptions = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options })
+}
+
+export function nullable<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()])
+}
+
+/** One of these texts. */
+export function oneOf<const Values extends string[]>(values: readonly [...Values], description?: string) {
+  return Type.Unsafe<Values[number]>({
+    type: 'string',
+    enum: values,
+    ...(description === undefined ? {} : { description }),
+  })
+}
+
+export const text = (description: string, options: TSchemaOptions = {}) =>
+  Type.String({ description, ...options })
+
+export const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** Of a row: what JSON holds exactly. */
+export const id = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
+
+/** As it comes from the store, which writes it as ISO 8601 in UTC. */
+export const instant = (description: string) =>
+  Type.Unsafe<Date>({ type: 'string', format: 'date-time', description })
+
+const flag = Type.Unsafe<0 | 1>({ type: 'integer', enum: [0, 1] })
+
+export const plan = oneOf(plans, 'The plan.')
+
+export const user = record(
+  {
+    id: id('The user’s id.'),
+    email: text('Stripped and in lower case.'),
+    plan,
+    is_active: flag,
+    daily_usage: count('Uses counted on `last_usage_date`.'),
+    last_usage_date: nullable(
+      Type.String({ format: 'date', description: 'The UTC day of the last counted use.' }),
+    ),
+    created_at: instant('When the account was created.'),
+  },
+  { title: 'User', description: 'A user record, without the hash of the password.' },
+)
+
+export const message = record(
+  { message: text('A French sentence.') },
+  { title: 'Message', description: 'It is done.' },
+)
+
+/** Which page is asked for; the first without it. */
+export const cursor = Type.Optional(text('`next_cursor` of the page before.'))
+
+/** Of a page after this one. */
+export const nextCursor = nullable(text('The `cursor` of the next page; `null` on the last.'))

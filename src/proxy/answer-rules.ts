@@ -1,0 +1,38 @@
+// What is changed in an upstream's answer: the route's own rules, then what every answer to the request carries.
+
+import { replacedFields } from '../gate/routing/cors.ts'
+import type { Route } from '../gate/routing/route.ts'
+import type { AnswerRules } from '../upstream/response-headers.ts'
+
+/**
+ * @param fields of CORS and of the rate limit; `undefined` for none
+ * @param isCors whether CORS is among them: what the upstream or the route's rules say of it is dropped then
+ */
+export function answerRulesFor(
+  route: Route,
+  fields: Readonly<Record<string, string>> | undefined,
+  isCors: boolean,
+): AnswerRules | undefined {
+  if (fields === undefined) return route.answerRules
+  const { set, remove } = isCors ? withoutCors(route) : (route.answerRules ?? noRules)
+  // Behind the upstream's own lines of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
+  return { set: [...set, ...Object.entries(fields).flat()], remove }
+}
+
+const noRules: AnswerRules = { set: [], remove: new Set() }
+
+const known = new WeakMap<Route, AnswerRules>()
+
+/** Once a route: they are the same for every request. */
+function withoutCors(route: Route): AnswerRules {
+  let rules = known.get(route)
+  if (rules === undefined) {
+    const { set, remove } = route.answerRules ?? noRules
+    const kept = set.flatMap((name, index) =>
+      index % 2 === 0 && !replacedFields.has(name.toLowerCase()) ? [name, set[index + 1] as string] : [],
+    )
+    rules = { set: kept, remove: new Set([...remove, ...replacedFields]) }
+    known.set(route, rules)
+  }
+  return rules
+}

@@ -1,0 +1,140 @@
+// The embedded database: PGlite on a folder (or in memory, for tests), behind the Database interface.
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PGlite, types } from '@electric-sql/pglite'
+import type { Database, Prepared, Queryable } from '../database.ts'
+import { storageError } from '../driver-error.ts'
+import { type MigrationLog, runMigrations } from '../migrate.ts'
+import type { Listen } from '../notifications.ts'
+import { lockFolder } from './data-dir-lock.ts'
+
+export interface EmbeddedOptions {
+  /** The data folder; the database lives in `postgres/` below it. Absent or `memory://`: kept in memory. */
+  dir?: string | undefined
+  /** A dumped data folder to start from, in memory only. */
+  snapshot?: Blob | undefined
+}
+
+export interface EmbeddedDatabase extends Database {
+  readonly kind: 'embedded'
+  /** Applies what is new in `migrations/`; returns the names applied. To be run before anything else queries. */
+  migrate(log?: MigrationLog): Promise<string[]>
+  readonly listen: Listen
+  /** The whole database as a tar, for `snapshot`. */
+  dump(): Promise<Blob>
+}
+
+/**
+ * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time.
+ * What was answered survives a kill of the process (PGlite writes before it answers: `relaxedDurability`
+ * stays false), not a loss of power (it does not fsync).
+ * @throws FolderInUse where another process has the folder
+ */
+export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
+  if (dir === undefined || dir === 'memory://') {
+    return embeddedDatabase(
+      await open(snapshot === undefined ? {} : { loadDataDir: snapshot }),
+      async () => {},
+    )
+  }
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const lock = await lockFolder(dir)
+  try {
+    return embeddedDatabase(await openFolder(dir), () => lock.release())
+  } catch (error) {
+    await lock.release()
+    throw storageError(error)
+  }
+}
+
+/** A first start that is killed half-way must not leave half a database behind: it is made aside, then renamed. */
+async function openFolder(dir: string): Promise<PGlite> {
+  const folder = join(dir, 'postgres')
+  if (!existsSync(folder)) {
+    const fresh = join(dir, 'postgres.new')
+    await rm(fresh, { recursive: true, force: true })
+    await mkdir(fresh, { mode: 0o700 })
+    await (await open({ dataDir: fresh })).close()
+    await rename(fresh, folder)
+  }
+  return open({ dataDir: folder })
+}
+
+function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {
+  return PGlite.create({
+    ...options,
+    relaxedDurability: false,
+    parsers: { [types.INT8]: Number, [types.DATE]: value => value },
+  })
+}
+
+function embeddedDatabase(pglite: PGlite, released: () => Promise<void>): EmbeddedDatabase {
+  let closed: Promise<void> | undefined
+  return {
+    kind: 'embedded',
+    ...queryable(pglite),
+    async transaction(work) {
+      let thrown: { error: unknown } | undefined
+      try {
+        return await pglite.transaction(async tx => {
+          try {
+            return await work(queryable(tx))
+          } catch (error) {
+            thrown = { error }
+            throw error
+          }
+        })
+      } catch (error) {
+        throw thrown === undefined ? storageError(error) : thrown.error
+      }
+    },
+    migrate: log => runMigrations(migrationClient(pglite), log),
+    listen: listenerOf(pglite),
+    dump: () => pglite.dumpDataDir('none'),
+    close() {
+      closed ??= pglite.close().finally(released)
+      return closed
+    },
+  }
+}
+
+function queryable(runner: Pick<PGlite, 'query'>): Queryable {
+  return {
+    async query<Row extends object>(sql: string | Prepared, values: readonly unknown[] = []) {
+      try {
+        const text = typeof sql === 'string' ? sql : sql.text
+        return (await runner.query<Row>(text, [...values])).rows
+      } catch (error) {
+        throw storageError(error)
+      }
+    },
+  }
+}
+
+/** In the process nothing gets lost on the way. */
+function listenerOf(pglite: PGlite): Listen {
+  return (channels, { onNotification, onLost, onListening }) => {
+    const listening = Promise.all(
+      channels.map(channel => pglite.listen(channel, payload => onNotification(channel, payload))),
+    )
+    listening.then(onListening, onLost)
+    return {
+      reconnect() {},
+      async close() {
+        const ends = await listening.catch(() => [])
+        for (const end of ends) await end().catch(() => {})
+      },
+    }
+  }
+}
+
+/** What the migration runner takes for a client: files of many statements need `exec`. */
+function migrationClient(pglite: PGlite) {
+  return {
+    async query(sql: string, values?: unknown[]) {
+      if (values !== undefined) return pglite.query(sql, values)
+      return (await pglite.exec(sql)).at(-1) ?? { rows: [] }
+    },
+  }
+}

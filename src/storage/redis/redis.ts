@@ -1,0 +1,225 @@
+// Redis behind the KeyValue interface: one server, Sentinel or Cluster, failing fast and coming back by itself.
+import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
+import { type KeyValue, KeyValueError, type Script } from './redis-scripts.ts'
+
+/** `redis://`, `rediss://`; addresses in the lists are such URLs, or `host:port`. */
+export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
+
+export interface RedisHooks {
+  onUp?(): void
+  /** Called once per loss, with the reason. */
+  onDown?(reason: string): void
+}
+
+/** Milliseconds. A guard waits for Redis this long at most (CONTRACT §4: storage down is never a hang). */
+const DEADLINE = 150
+/** Milliseconds between two pings of a server that stopped answering. */
+const PROBE_EVERY = 500
+/** Milliseconds until the server counts as down at start, and after a loss. */
+const CONNECT_TIMEOUT = 1_000
+
+/**
+ * Connects in the background and for ever; a server that is down at start is picked up when it comes.
+ * After a command without an answer nothing is sent but a ping now and then, until that is answered: while
+ * Redis is known to be away, nobody pays the 150 ms.
+ */
+export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyValue {
+  const client = connect(address)
+  let silent = false
+  let wasUp: boolean | undefined
+  let lastError = 'not connected'
+  let probe: NodeJS.Timeout | undefined
+  const waiting = new Set<() => void>()
+  const isUp = () => client.status === 'ready' && !silent
+
+  function changed(): void {
+    if (isUp() === wasUp) return
+    wasUp = isUp()
+    if (wasUp) {
+      for (const resume of waiting) resume()
+      hooks.onUp?.()
+    } else hooks.onDown?.(lastError)
+  }
+
+  function answered<T>(reply: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        distrust()
+        reject(new KeyValueError(lastError))
+      }, DEADLINE)
+      reply.then(
+        value => {
+          clearTimeout(timer)
+          resolve(value)
+        },
+        error => {
+          clearTimeout(timer)
+          reject(error)
+        },
+      )
+    })
+  }
+
+  function distrust(): void {
+    lastError = `no answer within ${DEADLINE} ms`
+    silent = true
+    changed()
+    probe ??= setInterval(() => void ping(), PROBE_EVERY).unref()
+  }
+
+  async function ping(): Promise<boolean> {
+    try {
+      await answered(client.ping())
+    } catch {
+      return false
+    }
+    clearInterval(probe)
+    probe = undefined
+    silent = false
+    changed()
+    return true
+  }
+
+  client.on('ready', () => {
+    silent = false
+    changed()
+  })
+  client.on('close', changed)
+  // Without a listener ioredis writes to the console.
+  client.on('error', (error: Error) => {
+    lastError = error.message
+  })
+
+  return {
+    get isUp() {
+      return isUp()
+    },
+    async run(script, key, args) {
+      if (!isUp()) throw new KeyValueError(`redis is down: ${lastError}`)
+      try {
+        return await answered(evaluate(client, script, key, args))
+      } catch (error) {
+        throw error instanceof KeyValueError ? error : new KeyValueError(`redis: ${messageOf(error)}`)
+      }
+    },
+    ping,
+    async whenUp(timeout) {
+      if (isUp()) return
+      await new Promise<void>(resolve => {
+        const go = () => {
+          clearTimeout(timer)
+          waiting.delete(go)
+          resolve()
+        }
+        const timer = setTimeout(go, timeout)
+        waiting.add(go)
+      })
+    },
+    async close() {
+      clearInterval(probe)
+      client.off('close', changed)
+      client.disconnect()
+    },
+  }
+}
+
+async function evaluate(
+  client: Redis | Cluster,
+  { sha, lua }: Script,
+  key: string,
+  args: readonly unknown[],
+) {
+  const given = args.map(String)
+  try {
+    return await client.evalsha(sha, 1, key, ...given)
+  } catch (error) {
+    // The server was restarted, or is another one now: it has to be told the source again.
+    if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+    return client.eval(lua, 1, key, ...given)
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/**
+ * Nothing is queued while there is no connection, and nothing is sent twice. No `commandTimeout`: a Cluster
+ * tries a command several times, so the deadline above is over all of it.
+ */
+const failFast = {
+  connectTimeout: CONNECT_TIMEOUT,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  // A connection that is dead without a word is torn down and made anew.
+  socketTimeout: 2_000,
+} satisfies RedisOptions
+
+const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
+
+function connect(address: RedisAddress): Redis | Cluster {
+  const single = { ...failFast, enableOfflineQueue: false, retryStrategy: backoff }
+  if (typeof address === 'string') return new Redis(address, single)
+  if ('cluster' in address) return connectCluster(address.cluster.map(parse))
+  const sentinels = address.sentinels.map(parse)
+  const { username, password, tls } = access(sentinels)
+  return new Redis({
+    ...single,
+    name: address.name,
+    sentinels: sentinels.map(({ host, port }) => ({ host, port: port ?? 26_379 })),
+    sentinelRetryStrategy: backoff,
+    sentinelCommandTimeout: CONNECT_TIMEOUT,
+    // What stands in the Sentinels' addresses opens the server that they name, too.
+    ...(username === undefined ? {} : { username, sentinelUsername: username }),
+    ...(password === undefined ? {} : { password, sentinelPassword: password }),
+    ...(tls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
+  })
+}
+
+function connectCluster(nodes: Node[]): Cluster {
+  const { username, password, tls } = access(nodes)
+  const options = {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: backoff,
+    slotsRefreshTimeout: CONNECT_TIMEOUT,
+    redisOptions: {
+      ...failFast,
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      ...(tls ? { tls: {} } : {}),
+    },
+    // Certificates are for names, so names must not be resolved before TLS sees them.
+    ...(tls ? { dnsLookup: asIs } : {}),
+  }
+  return new Cluster(
+    nodes.map(({ host, port }) => ({ host, port: port ?? 6_379 })),
+    options,
+  )
+}
+
+const asIs: DNSLookupFunction = (host, callback) => callback(null, host)
+
+interface Node {
+  host: string
+  port: number | undefined
+  username: string | undefined
+  password: string | undefined
+  tls: boolean
+}
+
+function parse(address: string): Node {
+  const url = new URL(address.includes('://') ? address : `redis://${address}`)
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? undefined : Number(url.port),
+    username: url.username === '' ? undefined : decodeURIComponent(url.username),
+    password: url.password === '' ? undefined : decodeURIComponent(url.password),
+    tls: url.protocol === 'rediss:',
+  }
+}
+
+/** The credentials are those of the first address that has some; one `rediss://` makes all of them TLS. */
+function access(nodes: Node[]): Pick<Node, 'username' | 'password' | 'tls'> {
+  const named = nodes.find(({ password }) => password !== undefined)
+  return { username: named?.username, password: named?.password, tls: nodes.some(({ tls }) => tls) }
+}

@@ -1,0 +1,103 @@
+// The services behind, each with its targets.
+
+import type { Keep, Kept } from '../../composition/resources.ts'
+import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import { maxFileBytes, readLimited } from '../../config/yaml/read-file.ts'
+import type { Durations } from '../../observability/metrics/histogram.ts'
+import { type Choose, createChoice } from './load-balancer.ts'
+import { openTarget, type Target } from './target.ts'
+import type { TargetStanding } from './target-status.ts'
+
+export interface Upstream {
+  readonly targets: readonly Target[]
+  /** How often a request is sent again where that does no harm. */
+  readonly retries: number
+  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  readonly timeouts: { readonly response: number; readonly idle: number }
+  /** Whether a request may be sent to any of them. */
+  isAvailable(): boolean
+  /** From dispatch to the answer's head, or to a failure; each try. */
+  readonly durations: Durations
+  readonly choose: Choose
+}
+
+export interface Upstreams {
+  get(name: string): Upstream
+  /** How every target stands. */
+  standing(): TargetStanding[]
+}
+
+/**
+ * @param durationsOf where the answers of an upstream are timed, by its name
+ * @param keep hands on those that are configured as they were, with connections and all that is known of them
+ * @throws CertificateAuthorityError where `tls.ca` cannot be read
+ */
+export function createUpstreams(
+  configs: Readonly<Record<string, UpstreamConfig>>,
+  durationsOf: (name: string) => Durations,
+  keep: Keep,
+): Upstreams {
+  // All files are read before anything is opened that would have to be closed again.
+  const authorities = new Map(
+    Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
+  )
+  const upstreams = new Map(
+    Object.entries(configs).map(([name, config]) => {
+      const ca = authorities.get(name)
+      const make = () => open(config, ca, durationsOf(name))
+      return [name, keep(`upstream ${JSON.stringify([name, config, ca])}`, make)]
+    }),
+  )
+  return {
+    get(name) {
+      const upstream = upstreams.get(name)
+      if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
+      return upstream
+    },
+    standing: () =>
+      [...upstreams].flatMap(([upstream, { targets }]) =>
+        targets.map(({ origin, isAvailable, ejection, state }) => {
+          const isAvoided = ejection?.isOut() === true
+          return { upstream, target: origin, isHealthy: isAvailable() && !isAvoided, isAvoided, ...state() }
+        }),
+      ),
+  }
+}
+
+/** The file was there when the configuration was checked. */
+export class CertificateAuthorityError extends Error {
+  override readonly name = 'CertificateAuthorityError'
+}
+
+function readAuthority(name: string, { tls }: UpstreamConfig): string | undefined {
+  if (tls?.ca === undefined) return undefined
+  try {
+    return readLimited(tls.ca, maxFileBytes, 0)
+  } catch (error) {
+    throw new CertificateAuthorityError(`upstreams.${name}.tls.ca: cannot read the file ${tls.ca}`, {
+      cause: error,
+    })
+  }
+}
+
+function open(config: UpstreamConfig, ca: string | undefined, durations: Durations): Kept<Upstream> {
+  const isOneOfSeveral = config.targets.length > 1
+  const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral }))
+  const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
+  return {
+    part: {
+      targets,
+      retries: config.retries,
+      timeouts: config.timeouts,
+      durations,
+      isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
+      choose: createChoice(targets),
+    },
+    rest() {
+      for (const target of targets) target.rest()
+    },
+    async close() {
+      await Promise.all(targets.map(target => target.close()))
+    },
+  }
+}

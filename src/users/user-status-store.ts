@@ -1,0 +1,32 @@
+// How users stand now, read for all at once: for those whose streams were let in a while ago.
+
+import type { Database } from '../storage/database.ts'
+import type { Plan } from './user.ts'
+
+export interface Standing {
+  readonly plan: Plan
+  /** The id of the user's live API token; there is one at most. */
+  readonly keyId: number | null
+}
+
+export interface StandingStore {
+  /**
+   * One statement, whatever the number of users. Who is inactive or gone is not in the answer.
+   * @throws StorageError
+   */
+  read(userIds: readonly number[]): Promise<Map<number, Standing>>
+}
+
+export function createStandingStore(database: Database): StandingStore {
+  return {
+    async read(userIds) {
+      const rows = await database.query<{ id: number; plan: Plan; key_id: number | null }>(
+        `select u.id, u.plan, t.id as key_id
+           from users u left join api_tokens t on t.user_id = u.id and t.revoked = 0
+          where u.id = any($1::bigint[]) and u.is_active = 1`,
+        [userIds],
+      )
+      return new Map(rows.map(row => [row.id, { plan: row.plan, keyId: row.key_id }]))
+    },
+  }
+}

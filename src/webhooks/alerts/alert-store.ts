@@ -1,0 +1,84 @@
+// Alerts on their way to users: what is sent, and to whom, stored in one statement (CONTRACT §7).
+import type { Alongside, Database } from '../../storage/database.ts'
+
+export interface Alert {
+  /** A UUID. */
+  id: string
+  type: string
+  /** Exactly what is sent. */
+  body: string
+}
+
+export interface AlertStore {
+  /**
+   * Queues a delivery to every active pro user's webhook, or to that of one user.
+   * @param alongside stored with it
+   * @returns how many; `user_unknown` where there is no such user at all
+   */
+  queue(
+    alert: Alert,
+    userId: number | undefined,
+    now: Date,
+    alongside?: Alongside,
+  ): Promise<number | 'user_unknown'>
+  /** Deletes up to `limit` alerts of before `before` that no delivery can speak of any more, and says how many there were. */
+  prune(before: Date, limit: number): Promise<number>
+}
+
+/** Milliseconds: to a hundred thousand users it is a second's work. */
+const patience = 10_000
+
+/** Every method throws StorageError where the store fails. */
+export function createAlertStore(database: Database): AlertStore {
+  return {
+    queue: ({ id, type, body }, userId, now, alongside) =>
+      database.transaction(
+        async tx => {
+          const [row] = await tx.query<{ deliveries: number; is_known: boolean }>(queueing, [
+            id,
+            type,
+            body,
+            userId ?? null,
+            now,
+          ])
+          if (!row?.is_known) return 'user_unknown'
+          await alongside?.(tx)
+          return row.deliveries
+        },
+        { patience },
+      ),
+
+    // The oldest delivery that is left tells for all alerts at once. An hour, since ids rise with the age only as well
+    // as the replicas' clocks agree.
+    async prune(before, limit) {
+      const rows = await database.query(
+        `delete from alerts where id in (
+           select id from alerts
+            where created_at < $1
+              and created_at < coalesce(
+                (select created_at - interval '1 hour' from webhook_deliveries order by id limit 1), 'infinity'
+              )
+            order by created_at limit $2 for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+  }
+}
+
+const queueing = `
+  with receiving as (
+    select u.id, w.receiver from users u join webhooks w on w.user_id = u.id
+     where u.plan = 'pro' and u.is_active = 1 and ($4::bigint is null or u.id = $4)
+  ), queued as (
+    insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
+    select $1::uuid, id, receiver, $5::timestamptz, $5::timestamptz from receiving
+    returning 1
+  ), stored as (
+    insert into alerts (id, type, body, created_at)
+    select $1::uuid, $2, $3, $5::timestamptz where exists (select from receiving)
+  )
+  select (select count(*) from queued) as deliveries,
+         $4::bigint is null or exists (select from users where id = $4) as is_known`

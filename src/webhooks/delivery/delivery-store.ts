@@ -1,0 +1,132 @@
+// The deliveries: how each attempt ended, and the log of them.
+import type { Database } from '../../storage/database.ts'
+import type { Lane } from './delivery-slots.ts'
+import { type ClaimStore, createClaimStore } from './lease-store.ts'
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
+
+/** A delivery in the hands of this process, until its lease ends. */
+export interface Claimed {
+  id: number
+  alert_id: string
+  user_id: number
+  /** Which attempt this is, from 1 on; with the id it names the lease. */
+  attempts: number
+  body: string
+  url: string
+  receiver: string
+  /** As it is kept, and so is the one before where deliveries are still signed with it too. */
+  secret: string
+  secret_before: string | null
+  registration: number
+}
+
+export interface Claim {
+  /** How many at most, and how many of them to one receiver. */
+  limit: number
+  perReceiver: number
+  /** Receivers that have some under way already, and how many more each may have. */
+  busy: ReadonlyMap<string, number>
+  /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
+  slow: readonly string[]
+  lane: Lane
+  now: Date
+  /** When the lease ends. */
+  until: Date
+}
+
+/** How an attempt ended; `retryAt` where another is to follow. */
+export interface Attempted {
+  responseStatus: number | null
+  error: string | null
+  result: 'delivered' | 'failed' | { retryAt: Date }
+}
+
+/** As operators see it. */
+export interface Delivery {
+  id: number
+  alert_id: string
+  user_id: number
+  type: string | null
+  status: DeliveryStatus
+  attempts: number
+  response_status: number | null
+  error: string | null
+  created_at: Date
+  /** While it is pending. */
+  next_attempt_at: Date | null
+  finished_at: Date | null
+}
+
+export interface DeliveryFilter {
+  userId?: number | undefined
+  status?: DeliveryStatus | undefined
+  /** Only what is older than the delivery with this id. */
+  before?: number | undefined
+  limit: number
+}
+
+export interface DeliveryStore extends ClaimStore {
+  /** Changes nothing where the lease has ended and another has it, or where it was dropped. */
+  settle(claimed: Pick<Claimed, 'id' | 'attempts'>, attempted: Attempted, now: Date): Promise<void>
+  /** Gives one back that was not sent, as if it had never been taken. */
+  giveBack(claimed: Pick<Claimed, 'id' | 'attempts'>, now: Date): Promise<void>
+  /** The newest first. */
+  list(filter: DeliveryFilter): Promise<Delivery[]>
+  /** Deletes, of the oldest `limit` that have ended, those of before `before`, and says how many there were. */
+  prune(before: Date, limit: number): Promise<number>
+}
+
+/** Every method throws StorageError where the store fails. */
+export function createDeliveryStore(database: Database): DeliveryStore {
+  return {
+    ...createClaimStore(database),
+
+    async settle({ id, attempts }, { responseStatus, error, result }, now) {
+      const retryAt = typeof result === 'object' ? result.retryAt : null
+      await database.query(
+        `update webhook_deliveries
+            set status = $3, response_status = $4, error = $5, due_at = coalesce($6::timestamptz, due_at),
+                finished_at = case when $6::timestamptz is null then $7::timestamptz end
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, typeof result === 'object' ? 'pending' : result, responseStatus, error, retryAt, now],
+      )
+    },
+
+    async giveBack({ id, attempts }, now) {
+      await database.query(
+        `update webhook_deliveries set attempts = attempts - 1, due_at = $3::timestamptz
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, now],
+      )
+    },
+
+    list: ({ userId, status, before, limit }) =>
+      database.query<Delivery>(
+        `select d.id, d.alert_id, d.user_id, a.type, d.status, d.attempts, d.response_status, d.error,
+                d.created_at, case when d.status = 'pending' then d.due_at end as next_attempt_at, d.finished_at
+           from webhook_deliveries d left join alerts a on a.id = d.alert_id
+          where ($1::bigint is null or d.user_id = $1)
+            and ($2::text is null or d.status = $2)
+            and ($3::bigint is null or d.id < $3)
+          order by d.id desc
+          limit $4`,
+        [userId ?? null, status ?? null, before ?? null, limit],
+      ),
+
+    // By id, which rises with the age: an index on the age would only be one more to fill for each delivery.
+    async prune(before, limit) {
+      const rows = await database.query(
+        `delete from webhook_deliveries where id in (
+           select id from webhook_deliveries
+            where id = any(array(select id from webhook_deliveries where status <> 'pending' order by id limit $2))
+              and created_at < $1
+              for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+  }
+}

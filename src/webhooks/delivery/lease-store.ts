@@ -1,0 +1,129 @@
+// How due deliveries are found and taken in one statement, which takes as long with a hundred thousand waiting as with ten.
+import type { Queryable } from '../../storage/database.ts'
+import type { Claim, Claimed } from './delivery-store.ts'
+
+export interface ClaimStore {
+  /**
+   * Takes due deliveries, the longest due first, and drops those of whoever is not pro, active, or without webhook by
+   * now. Of several callers each gets others.
+   * @throws StorageError
+   */
+  claim(claim: Claim): Promise<Claimed[]>
+}
+
+/** Deliveries that are looked at from the longest due on, and receivers that are looked at where these are not enough. */
+const headSize = 64
+const walkSize = 500
+
+export function createClaimStore(database: Queryable): ClaimStore {
+  /** The receiver behind which the next walk begins: each one's turn comes, however many there are. */
+  let walkedTo = ''
+  return {
+    async claim({ limit, perReceiver, busy, slow, lane, now, until }) {
+      const full = [...busy].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
+      const rows = await database.query<
+        (Claimed | { id: null }) & { walked: number; walked_to: string | null }
+      >(claiming, [
+        now,
+        until,
+        limit,
+        perReceiver,
+        [...busy.keys()],
+        [...busy.values()],
+        // The usual lane passes these over; the slow one has no others.
+        lane === 'slow' ? slow.filter(receiver => !full.includes(receiver)) : [...slow, ...full],
+        lane === 'slow',
+        walkedTo,
+        headSize,
+        walkSize,
+      ])
+      const [first] = rows
+      if (lane === 'usual') walkedTo = first?.walked === walkSize ? (first.walked_to ?? '') : ''
+      return rows.filter(row => row.id !== null).map(({ walked: _, walked_to: __, ...claimed }) => claimed)
+    },
+  }
+}
+
+// `head` and `walk` step from row to row and from receiver to receiver by themselves: a plan for «the first 64 in this
+// order» reads and sorts the whole backlog wherever statistics are from before it. The walk is only for when the head is
+// full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query. A secret
+// before that an older registration left, of which a replica of the release before knew nothing, signs nothing.
+const claiming = `
+  with recursive head as (
+    (select id, due_at, receiver, 1 as step
+       from webhook_deliveries
+      where not $8::boolean and status = 'pending' and due_at <= $1::timestamptz
+      order by due_at, id limit 1)
+    union all
+    select next.*, head.step + 1
+      from head cross join lateral (
+        select id, due_at, receiver
+          from webhook_deliveries
+         where status = 'pending' and due_at <= $1::timestamptz and (due_at, id) > (head.due_at, head.id)
+         order by due_at, id limit 1
+      ) next
+     where head.step < $10::integer
+  ), ahead as (
+    select receiver, min(due_at) as due_at from head where receiver <> all($7::text[]) group by receiver
+  ), walk as (
+    (select receiver, due_at, 1 as step
+       from webhook_deliveries
+      where (select count(*) from head) = $10::integer and (select count(*) from ahead) < $3::integer
+        and status = 'pending' and receiver > $9
+      order by receiver, due_at, id limit 1)
+    union all
+    select next.*, walk.step + 1
+      from walk cross join lateral (
+        select receiver, due_at
+          from webhook_deliveries
+         where status = 'pending' and receiver > walk.receiver
+         order by receiver, due_at, id limit 1
+      ) next
+     where walk.step < $11::integer
+  ), heads_of_slow as (
+    select slow.receiver, next.due_at
+      from unnest(case when $8::boolean then $7::text[] end) as slow (receiver) cross join lateral (
+        select due_at from webhook_deliveries d
+         where d.receiver = slow.receiver and status = 'pending'
+         order by due_at, id limit 1
+      ) next
+  ), found as (
+    select receiver, due_at from ahead
+    union all select receiver, due_at from walk where receiver <> all($7::text[])
+    union all select receiver, due_at from heads_of_slow
+  ), open as (
+    select receiver from found
+     where due_at <= $1::timestamptz
+     group by receiver order by min(due_at) limit $3::integer
+  ), due as (
+    select next.*
+      from open left join unnest($5::text[], $6::integer[]) as busy (receiver, free) using (receiver)
+           cross join lateral (
+        select id, alert_id, user_id, due_at
+          from webhook_deliveries
+         where receiver = open.receiver and status = 'pending' and due_at <= $1::timestamptz
+         order by due_at, id limit coalesce(busy.free, $4::integer)
+           for update skip locked
+      ) next
+  ), judged as (
+    select due.*, w.receiver, w.url, w.secret, w.registration,
+           case when w.secret_before_until > $1::timestamptz
+                 and w.secret_before_until = w.created_at + interval '24 hours' then w.secret_before end as secret_before,
+           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted
+      from due left join users u on u.id = due.user_id left join webhooks w on w.user_id = due.user_id
+  ), dropped as (
+    update webhook_deliveries d set status = 'dropped', finished_at = $1::timestamptz
+      from judged where d.id = judged.id and not judged.is_wanted
+  ), chosen as (
+    select * from judged where is_wanted order by due_at, id limit $3::integer
+  ), claimed as (
+    update webhook_deliveries d
+       set attempts = d.attempts + 1, due_at = $2::timestamptz
+      from chosen c join alerts a on a.id = c.alert_id
+     where d.id = c.id
+    returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.secret_before,
+              c.registration
+  )
+  select walked.*, claimed.*
+    from (select count(*)::integer as walked, (array_agg(receiver order by step desc))[1] as walked_to from walk) walked
+         left join claimed on true`

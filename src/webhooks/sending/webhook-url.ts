@@ -1,0 +1,58 @@
+// Which addresses users may have alerts sent to: the raw string first, then the parsed URL (CONTRACT §5).
+import { isIP } from 'node:net'
+import { domainToASCII, domainToUnicode } from 'node:url'
+import { isPublic } from './public-address.ts'
+
+/** In characters, as Postgres counts them: code points. */
+const longest = 2_048
+
+/** WHATWG parsing mends `https:x`, `https:\\x`, `https:///x` and `h%6fst`; what was written must need no mending. */
+const written = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
+
+/** Stripped or percent-encoded by the parser, so what is stored would not be what is called. */
+const mended = /[\s\p{Cc}\\]/u
+
+/**
+ * A webhook's address, which is stored and returned as written: the result is for looking and connecting alone.
+ * Does not look names up: see `findDestination`.
+ * @param options.allowPrivate `webhooks.allow_private_networks`: lifts the rules on addresses and `localhost`
+ */
+export function readWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
+  if (typeof raw !== 'string' || !isShort(raw) || mended.test(raw) || !raw.isWellFormed()) return 'invalid'
+  const authority = written.exec(raw)?.[1]
+  if (authority === undefined || endsInDot(authority) || !URL.canParse(raw)) return 'invalid'
+  const url = new URL(raw)
+  const isAllowed = isHost(url.hostname) && (options.allowPrivate || isOutside(url))
+  return isAllowed && url.port !== '0' ? url : 'invalid'
+}
+
+/** The host without the brackets of IPv6: a name in lower case and punycode, or an address. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+function isShort(raw: string): boolean {
+  return raw.length <= longest || (raw.length <= 2 * longest && [...raw].length <= longest)
+}
+
+/** Read before parsing: `8.8.8.8.` loses its dot there. IDNA has three more dots than ASCII. */
+function endsInDot(authority: string): boolean {
+  return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
+}
+
+/** The lengths of RFC 1035 §2.3.4, which the parser leaves to the resolver, and punycode that it lets pass. */
+function isHost(hostname: string): boolean {
+  if (hostname.startsWith('[')) return true
+  return hostname.length <= 253 && hostname.split('.').every(isLabel)
+}
+
+function isLabel(label: string): boolean {
+  if (label.length < 1 || label.length > 63) return false
+  return !label.startsWith('xn--') || domainToASCII(domainToUnicode(label)) === label
+}
+
+/** RFC 6761 §6.3 keeps `localhost` and every name under it for loopback. */
+function isOutside(url: URL): boolean {
+  const host = hostOf(url)
+  return isIP(host) === 0 ? !/(?:^|\.)localhost$/.test(host) : isPublic(host)
+}

@@ -1,0 +1,202 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { createPendingLogouts } from '../../src/accounts/pending-revocations.ts'
+import { createSessionStore } from '../../src/accounts/session-store.ts'
+import { sha256Hex } from '../../src/identity/token-hash.ts'
+import { type Database, StorageError } from '../../src/storage/database.ts'
+import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
+import { embeddedDatabase } from '../support/databases.ts'
+import { type Server, startPostgres } from '../support/servers.ts'
+import { describeWithPostgresBinary } from '../support/services.ts'
+import { openRoom, outcome, password, type Room } from './setup.ts'
+
+/** A database that can be cut off and put back. */
+function cuttable(database: Database) {
+  const state = { cut: false, statements: 0 }
+  const cuttableDatabase: Database = {
+    ...database,
+    async query(sql, values) {
+      state.statements += 1
+      if (state.cut) throw new StorageError('cut off', undefined, undefined)
+      return database.query(sql, values)
+    },
+  }
+  return { database: cuttableDatabase, state }
+}
+
+describe('logouts while the store is away', () => {
+  let embedded: Database
+  let database: Database
+  let state: { cut: boolean; statements: number }
+  let room: Room
+  let count = 0
+
+  beforeAll(async () => {
+    embedded = await embeddedDatabase()
+    const cut = cuttable(embedded)
+    database = cut.database
+    state = cut.state
+    room = await openRoom(database)
+  })
+  afterAll(() => embedded.close())
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    state.cut = false
+  })
+  afterEach(async () => {
+    state.cut = false
+    await room.pendingLogouts.flush()
+    vi.useRealTimers()
+  })
+
+  async function newToken(): Promise<string> {
+    count += 1
+    const email = `logout${count}@example.com`
+    await room.register(email)
+    return (await room.accounts.login({ email, password })).refresh_token
+  }
+  const isRevoked = async (token: string) =>
+    (
+      await embedded.query('select 1 from refresh_tokens where token_hash = $1 and revoked = 1', [
+        sha256Hex(token),
+      ])
+    ).length === 1
+
+  it('are kept, and stored when it is back, without anybody asking', async () => {
+    const token = await newToken()
+    state.cut = true
+    await room.sessions.logout(token)
+    expect(room.pendingLogouts.count).toBe(1)
+    await vi.advanceTimersByTimeAsync(500)
+    expect(room.pendingLogouts.count).toBe(1)
+    state.cut = false
+    await vi.advanceTimersByTimeAsync(1000)
+    await room.pendingLogouts.flush()
+    expect(room.pendingLogouts.count).toBe(0)
+    expect(await isRevoked(token)).toBe(true)
+  })
+
+  it('are tried again after 50 ms at first, and later once a second', async () => {
+    const token = await newToken()
+    state.cut = true
+    await room.sessions.logout(token)
+    const triesDuring = async (milliseconds: number) => {
+      const before = state.statements
+      await vi.advanceTimersByTimeAsync(milliseconds)
+      return state.statements - before
+    }
+    expect(await triesDuring(49)).toBe(0)
+    expect(await triesDuring(1)).toBe(1)
+    await triesDuring(10_000)
+    expect(await triesDuring(10_000)).toBe(10)
+  })
+
+  it('hold up every refresh until they are stored, and then the token is dead', async () => {
+    const [token, other] = [await newToken(), await newToken()]
+    state.cut = true
+    await room.sessions.logout(token)
+    expect(await outcome(room.sessions.refresh(other))).toBe('service_unavailable')
+    state.cut = false
+    expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
+    expect(room.pendingLogouts.count).toBe(0)
+    expect(await outcome(room.sessions.refresh(other))).toBe('ok')
+  })
+
+  it('do not change what a refresh without a good token is told', async () => {
+    const token = await newToken()
+    state.cut = true
+    await room.sessions.logout(token)
+    expect(await outcome(room.sessions.refresh(''))).toBe('refresh_token_missing')
+    expect(await outcome(room.sessions.refresh('x'))).toBe('refresh_token_invalid')
+  })
+
+  it('are kept for tokens of ours alone', async () => {
+    const token = await newToken()
+    state.cut = true
+    const [header, payload] = token.split('.')
+    await room.sessions.logout('x')
+    await room.sessions.logout(`${header}.${payload}.${Buffer.alloc(64, 1).toString('base64url')}`)
+    expect(room.pendingLogouts.count).toBe(0)
+  })
+
+  it('are kept for tokens whose key is not in memory: another replica may have made it', async () => {
+    const header = Buffer.from(JSON.stringify({ alg: 'ES256', typ: 'rt+jwt', kid: 'elsewhere' }))
+    const token = await newToken()
+    state.cut = true
+    const before = state.statements
+    await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
+    expect(room.pendingLogouts.count).toBe(1)
+    // And the store, which is away, was not asked for the key.
+    expect(state.statements - before).toBe(1)
+  })
+
+  it('that are not certain are kept up to 100,000; certain ones always', () => {
+    const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
+    const pending = createPendingLogouts({ store, onError: () => {} })
+    for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
+    expect(pending.count).toBe(100_000)
+    pending.add('certain', true)
+    expect(pending.count).toBe(100_001)
+    pending.close()
+  })
+
+  it('by the thousand are all stored by one flush, also those that come during it', async () => {
+    const pending = createPendingLogouts({ store: createSessionStore(database), onError: () => {} })
+    const token = await newToken()
+    for (let i = 0; i < 2500; i += 1) pending.add(sha256Hex(String(i)), true)
+    const flushed = [pending.flush(), pending.flush()]
+    pending.add(sha256Hex(token), true)
+    await Promise.all(flushed)
+    expect(pending.count).toBe(0)
+    expect(await isRevoked(token)).toBe(true)
+    pending.close()
+  })
+
+  it('are no longer tried after close', async () => {
+    const pending = createPendingLogouts({ store: createSessionStore(database), onError: () => {} })
+    state.cut = true
+    pending.add(sha256Hex('x'), true)
+    pending.close()
+    const before = state.statements
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(state.statements).toBe(before)
+  })
+})
+
+describeWithPostgresBinary('logouts while Postgres is stopped', () => {
+  let server: Server
+  let database: PostgresDatabase
+  let room: Room
+
+  beforeAll(async () => {
+    server = await startPostgres(inject('postgresBin'))
+    database = openPostgres({ url: server.url, pool: 5, onError: () => {} })
+    await database.migrate()
+    room = await openRoom(database)
+  })
+  afterAll(async () => {
+    room?.pendingLogouts.close()
+    await database?.close()
+    await server?.stop()
+  })
+
+  it.each(['killed', 'frozen'])('are answered, and stored when it is back from being %s', async how => {
+    const email = `${how}@example.com`
+    await room.register(email)
+    const [token, other] = [
+      await room.accounts.login({ email, password }),
+      await room.accounts.login({ email, password }),
+    ]
+    if (how === 'killed') await server.kill()
+    else server.pause()
+    const begun = performance.now()
+    await room.sessions.logout(token.refresh_token)
+    expect(performance.now() - begun).toBeLessThan(2000)
+    expect(room.pendingLogouts.count).toBe(1)
+    expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('service_unavailable')
+    if (how === 'killed') await server.restart()
+    else server.resume()
+    await vi.waitFor(() => expect(room.pendingLogouts.count).toBe(0), { timeout: 10_000 })
+    expect(await outcome(room.sessions.refresh(token.refresh_token))).toBe('refresh_token_inactive')
+    expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
+  })
+})

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createBoundedWork } from '../../src/async/semaphore.ts'
+import { outcome, tally } from '../accounts/setup.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A task that ends when told. */
+function heldTask() {
+  let end = () => {}
+  const promise = new Promise<void>(resolve => {
+    end = resolve
+  })
+  const task = vi.fn(() => promise)
+  return { task, end }
+}
+
+describe('bounded work', () => {
+  it('never has more in flight than it may, and serves those who wait in their order', async () => {
+    const work = createBoundedWork({ concurrency: 2, queue: 10, wait: 1000 })
+    const tasks = Array.from({ length: 6 }, heldTask)
+    const runs = tasks.map(({ task }) => work.run(task))
+    const started = () => tasks.map(({ task }) => task.mock.calls.length)
+    expect(started()).toEqual([1, 1, 0, 0, 0, 0])
+    for (const [i, { end }] of tasks.entries()) {
+      end()
+      await runs[i]
+      expect(started()).toEqual(tasks.map((_, j) => (j <= i + 2 ? 1 : 0)))
+    }
+  })
+
+  it('refuses at once past its queue, with 503 and Retry-After: 1', async () => {
+    const work = createBoundedWork({ concurrency: 1, queue: 1, wait: 1000 })
+    const [first, second] = [heldTask(), heldTask()]
+    const runs = [work.run(first.task), work.run(second.task)]
+    await expect(work.run(async () => {})).rejects.toMatchObject({
+      code: 'service_unavailable',
+      status: 503,
+      answer: { fields: expect.arrayContaining(['retry-after', '1']) },
+    })
+    first.end()
+    second.end()
+    await Promise.all(runs)
+  })
+
+  it('lets nobody wait longer than it may, and gives the place to who comes after', async () => {
+    const work = createBoundedWork({ concurrency: 1, queue: 2, wait: 1000 })
+    const first = heldTask()
+    const late = vi.fn(async () => {})
+    const runs = [work.run(first.task), outcome(work.run(late)), outcome(work.run(late))]
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(tally(await Promise.all(runs.slice(1) as Promise<string>[]))).toEqual({ service_unavailable: 2 })
+    expect(late).not.toHaveBeenCalled()
+    const next = work.run(async () => 'served')
+    first.end()
+    expect(await next).toBe('served')
+  })
+
+  it('gives its place back when a task fails', async () => {
+    const work = createBoundedWork({ concurrency: 1, queue: 0, wait: 0 })
+    await expect(work.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(await work.run(async () => 'served')).toBe('served')
+  })
+})

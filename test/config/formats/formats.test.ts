@@ -1,0 +1,220 @@
+// Durations, sizes, rates and addresses as ops write them.
+import { describe, expect, it } from 'vitest'
+import {
+  parseHost,
+  parseListen,
+  parseNetwork,
+  parsePostgres,
+  parseRedis,
+  parseRedisNode,
+  parseTarget,
+} from '../../../src/config/formats/addresses.ts'
+import {
+  FormatError,
+  parseDuration,
+  parseLifetime,
+  parseRate,
+  parseSize,
+} from '../../../src/config/formats/units.ts'
+
+function table<T>(title: string, parse: (text: string) => T, right: [string, T][], wrong: string[]): void {
+  describe(title, () => {
+    it.each(right)('%j is %j', (text, value) => expect(parse(text)).toEqual(value))
+    it.each(wrong)('%j is refused', text => expect(() => parse(text)).toThrow(FormatError))
+  })
+}
+
+const NO_DURATIONS = [
+  '',
+  '0s',
+  '0',
+  '10',
+  '1.5s',
+  '-1s',
+  '1 s',
+  '1S',
+  '1w',
+  's',
+  '1m30s',
+  '99999999999999999d',
+  '１s',
+]
+
+table(
+  'a duration, in milliseconds',
+  parseDuration,
+  [
+    ['250ms', 250],
+    ['30s', 30_000],
+    ['15m', 900_000],
+    ['2h', 7_200_000],
+    ['24d', 2_073_600_000],
+  ],
+  [...NO_DURATIONS, '25d'],
+)
+
+table(
+  'a lifetime, in milliseconds',
+  parseLifetime,
+  [
+    ['1s', 1_000],
+    ['2000ms', 2_000],
+    ['30d', 2_592_000_000],
+  ],
+  [...NO_DURATIONS, '500ms', '1500ms', '3651d'],
+)
+
+table(
+  'a size, in bytes',
+  parseSize,
+  [
+    ['1B', 1],
+    ['64KiB', 65_536],
+    ['10MiB', 10_485_760],
+    ['2GiB', 2_147_483_648],
+  ],
+  ['', '10', '10MB', '10 MiB', '0B', '1.5MiB', '10mib', '99999999999999999GiB'],
+)
+
+table(
+  'a rate',
+  parseRate,
+  [
+    ['300/1m', { limit: 300, window: 60_000 }],
+    ['1/250ms', { limit: 1, window: 250 }],
+    ['0', null],
+  ],
+  ['', '300', '300/m', '0/1m', '300/0s', '/1m', '-1/1m', '300/1m/1m', '9999999999/1m'],
+)
+
+table(
+  'where to listen',
+  parseListen,
+  [
+    ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
+    ['localhost:0', { host: 'localhost', port: 0 }],
+    ['[::1]:65535', { host: '::1', port: 65_535 }],
+    ['[::]:80', { host: '::', port: 80 }],
+  ],
+  [
+    '',
+    '8080',
+    ':8080',
+    '127.0.0.1',
+    '::1:8080',
+    '[127.0.0.1]:80',
+    'a b:80',
+    'h:65536',
+    'h:-1',
+    '300.0.0.1:80',
+    'h:80:90',
+  ],
+)
+
+table(
+  'a network',
+  parseNetwork,
+  [
+    ['10.0.0.0/8', '10.0.0.0/8'],
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8::/32', '2001:db8::/32'],
+    ['::1', '::1'],
+  ],
+  [
+    '',
+    '10',
+    '127.1',
+    '010.0.0.1',
+    '0x7f.0.0.1',
+    '10.0.0.0/33',
+    '::/129',
+    '10.0.0.0/',
+    '10.0.0.0/8/8',
+    'fe80::1%eth0',
+    'h',
+  ],
+)
+
+table(
+  'a host',
+  parseHost,
+  [
+    ['API.Example.com', 'api.example.com'],
+    ['api.example.com.', 'api.example.com'],
+    ['api.example.com:8443', 'api.example.com'],
+    ['api.example.com.:8443', 'api.example.com'],
+    ['192.0.2.1', '192.0.2.1'],
+    ['[::1]:80', '[::1]'],
+    ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
+  ],
+  ['', '.', '*.example.com', 'a b', 'a..b', 'bücher.example', 'http://a', 'a/b', '::1', 'a@b', 'a:b', '-a'],
+)
+
+table(
+  'a target, as its origin',
+  parseTarget,
+  [
+    ['http://127.0.0.1:9000', 'http://127.0.0.1:9000'],
+    ['HTTPS://Courses.internal/', 'https://courses.internal'],
+    ['http://[::1]:9000', 'http://[::1]:9000'],
+  ],
+  [
+    '',
+    'courses:9000',
+    'ftp://a',
+    'http:a',
+    'http:\\\\a',
+    'http:// a',
+    'http://',
+    'http://a:99999',
+    'http://a/x',
+    'http://a//',
+    'http://a?x',
+    'http://a/#x',
+    'http://u:p@a',
+    'http://@a',
+    'http://a\\b',
+    'http://a\n',
+  ],
+)
+
+table(
+  'a Postgres address',
+  parsePostgres,
+  [
+    ['', ''],
+    ['postgres://u:p@db:5432/x', 'postgres://u:p@db:5432/x'],
+    ['postgresql:///x?host=/run/postgresql', 'postgresql:///x?host=/run/postgresql'],
+  ],
+  ['db:5432', 'mysql://a', 'postgres://', 'postgres://a:b', ' postgres://a'],
+)
+
+table(
+  'a Redis address',
+  parseRedis,
+  [
+    ['', ''],
+    ['redis://:p@r:6379/1', 'redis://:p@r:6379/1'],
+    ['rediss://r', 'rediss://r'],
+  ],
+  [
+    'r:6379',
+    'http://r',
+    'redis://',
+    'redis:///1',
+    'redis://r:x',
+    'redis://r/x',
+    'redis://r/-1',
+    'redis://r/1/2',
+  ],
+)
+
+table(
+  'a Redis node',
+  parseRedisNode,
+  [
+    ['r:6379', 'redis://r:6379'],
+    ['rediss://r:6379', 'rediss://r:6379'],
+  ],
+  ['', 'http://r', 'r:x', 'a b', 'r:6379/1', 'redis://r/1'],
+)

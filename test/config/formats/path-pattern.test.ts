@@ -1,0 +1,165 @@
+// The language of declared paths, and what two of them have to do with each other.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  covers,
+  isMoreSpecific,
+  overlap,
+  ownedByGateway,
+  type PathPattern,
+  PathPatternError,
+  parsePathPattern,
+  sameShape,
+} from '../../../src/config/formats/path-pattern.ts'
+
+const literal = (value: string) => ({ kind: 'literal' as const, value })
+const param = (name: string) => ({ kind: 'param' as const, name })
+
+describe('a declared path', () => {
+  it.each([
+    ['/', [], false],
+    ['/*', [], true],
+    ['/api/v1/Courses/', [literal('api'), literal('v1'), literal('courses')], false],
+    ['/api/:id/*', [literal('api'), param('id')], true],
+    ['/caf%C3%A9/%3Aid/%2A', [literal('café'), literal(':id'), literal('*')], false],
+    ['/v%7Bn%7D/x', [literal('v{n}'), literal('x')], false],
+    ['/É/a:b/100%25', [literal('É'), literal('a:b'), literal('100%')], false],
+  ])('%s is read segment by segment', (path, segments, wildcard) => {
+    expect(parsePathPattern(path)).toEqual({ segments, wildcard })
+  })
+
+  it.each([
+    ['api', 'must begin with /'],
+    ['', 'must begin with /'],
+    ['//', 'empty segment'],
+    ['/a//b', 'empty segment'],
+    ['/./a', '. or ..'],
+    ['/a/%2E%2e', '. or ..'],
+    ['/a\\b', 'must not contain \\'],
+    ['/a;b', 'must not contain ;'],
+    ['/a#b', 'must not contain #'],
+    ['/a?b', 'must not contain ?'],
+    ['/a\u0000', 'control characters'],
+    ['/a\u007f', 'control characters'],
+    ['/a\ud800', 'control characters'],
+    ['/a%', 'broken percent-escape'],
+    ['/a%ff', 'broken percent-escape'],
+    ['/a%2fb', 'every request is refused for'],
+    ['/a%5cb', 'every request is refused for'],
+    ['/a%3bb', 'every request is refused for'],
+    ['/a%00', 'every request is refused for'],
+    ['/a%252fb', 'every request is refused for'],
+    ['/a*', 'whole last segment'],
+    ['/*/a', 'whole last segment'],
+    ['/v{n}/x', 'has braces in v{n}: a parameter is a whole segment such as :id (write %7B and %7D'],
+    ['/{id}', 'has braces in {id}'],
+    ['/a/b}', 'has braces in b}'],
+    ['/:', 'letters, digits and _'],
+    ['/:1a', 'letters, digits and _'],
+    ['/:id.json', 'letters, digits and _'],
+    ['/:a/:a', ':a twice'],
+    ['/a./b', 'ends in a dot or a space'],
+    ['/a%20/b', 'ends in a dot or a space'],
+  ])('%j is refused because no request could match it, or every reader would stumble', (path, sentence) => {
+    expect(() => parsePathPattern(path)).toThrow(PathPatternError)
+    expect(() => parsePathPattern(path)).toThrow(sentence)
+  })
+})
+
+describe('two declared paths', () => {
+  it.each([
+    ['/a/:x', '/A/:y/', true],
+    ['/a/*', '/a/*', true],
+    ['/a', '/a/*', false],
+    ['/a/:x', '/a/b', false],
+    ['/a/b', '/a/:x', false],
+  ])('%s and %s have the same shape: %s', (a, b, same) => {
+    expect(sameShape(parsePathPattern(a), parsePathPattern(b))).toBe(same)
+  })
+
+  it.each([
+    ['/a/*', '/a', true],
+    ['/*', '/x/y/z', true],
+    ['/a/:x', '/:y/b', true],
+    ['/a/*', '/:x/b/c', true],
+    ['/a', '/a/b', false],
+    ['/a/b', '/a/c', false],
+    ['/a/b/*', '/a', false],
+  ])('%s and %s overlap: %s', (a, b, shared) => {
+    expect(overlap(parsePathPattern(a), parsePathPattern(b))).toBe(shared)
+    expect(overlap(parsePathPattern(b), parsePathPattern(a))).toBe(shared)
+  })
+
+  it.each([
+    ['/a/b', '/a/:x'],
+    ['/a/:x', '/a/*'],
+    ['/a', '/a/*'],
+    ['/a/*', '/:x/*'],
+    ['/a/:x', '/:x/b'],
+  ])('%s decides before %s', (a, b) => {
+    expect(isMoreSpecific(parsePathPattern(a), parsePathPattern(b))).toBe(true)
+    expect(isMoreSpecific(parsePathPattern(b), parsePathPattern(a))).toBe(false)
+  })
+
+  const segment = fc.constantFrom(literal('a'), literal('b'), param('x'), param('y'))
+  const pattern: fc.Arbitrary<PathPattern> = fc.record({
+    segments: fc.array(segment, { maxLength: 3 }),
+    wildcard: fc.boolean(),
+  })
+  const paths = [
+    '',
+    'a',
+    'b',
+    'c',
+    'a/a',
+    'a/b',
+    'b/c',
+    'c/a',
+    'a/b/c',
+    'b/b/b',
+    'a/a/a/a',
+    'b/c/a/b',
+    'c/c/c/c/c',
+  ].map(path => ({ segments: path === '' ? [] : path.split('/').map(literal), wildcard: false }))
+
+  it('overlap where a path matches both, and cover each other only where every path does', () => {
+    fc.assert(
+      fc.property(pattern, pattern, (a, b) => {
+        const both = paths.filter(path => covers(a, path) && covers(b, path))
+        if (both.length > 0) expect(overlap(a, b)).toBe(true)
+        if (covers(a, b)) {
+          expect(paths.filter(path => covers(b, path))).toEqual(both)
+          expect(overlap(a, b)).toBe(true)
+        }
+        if (sameShape(a, b)) expect(covers(a, b) && covers(b, a)).toBe(true)
+        if (overlap(a, b) && !sameShape(a, b)) expect(isMoreSpecific(a, b)).not.toBe(isMoreSpecific(b, a))
+      }),
+    )
+  })
+})
+
+describe('the gateway’s own paths', () => {
+  it.each([
+    '/api/v1/auth',
+    '/api/v1/auth/*',
+    '/API/v1/auth/login',
+    '/api/v1/auth/:x/y',
+    '/api/v1/user/api-token',
+    '/api/v1/user/webhook/x',
+    '/.well-known/jwks.json',
+  ])('%s cannot be declared', path => {
+    expect(ownedByGateway(parsePathPattern(path))).toBe(true)
+  })
+
+  it.each([
+    '/api/*',
+    '/*',
+    '/api/v1/:section/login',
+    '/api/v1/authors',
+    '/api/v1/user',
+    '/.well-known/*',
+    '/api/v1/subscription/upgrade',
+  ])('%s can: the gateway’s own come first', path => {
+    expect(ownedByGateway(parsePathPattern(path))).toBe(false)
+  })
+})

@@ -1,0 +1,134 @@
+// Which back doors `check` finds, against the routing itself: every request that two hosts could send (CONTRACT §2).
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { stringify } from 'yaml'
+import { loadConfig } from '../../../src/config/load.ts'
+import type { Route } from '../../../src/gate/routing/route.ts'
+import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
+import { routeWith } from '../../gate/a-route.ts'
+
+/** The first two are one service: they share a target. */
+const upstreams = {
+  one: { targets: ['http://a', 'http://b'] },
+  same: { targets: ['http://b'] },
+  other: { targets: ['http://c'] },
+}
+
+const guards = fc.constantFrom<object>(
+  {},
+  {},
+  { auth: 'none' },
+  { auth: 'none' },
+  { auth: 'optional' },
+  { auth: 'optional', plans: ['premium', 'pro'] },
+  { plans: ['pro'] },
+  { plans: ['free', 'premium', 'pro'] },
+  { free_daily: true },
+  { free_daily: true, plans: ['free', 'pro'] },
+)
+
+const written = fc
+  .record({
+    segments: fc.array(fc.constantFrom('a', 'b', ':p'), { maxLength: 3 }),
+    isWild: fc.boolean(),
+    hosts: fc.constantFrom<string[]>([], [], [], ['h1'], ['h2'], ['h1', 'h2']),
+    methods: fc.constantFrom<object>(
+      {},
+      {},
+      { methods: ['GET'] },
+      { methods: ['POST'] },
+      { methods: ['HEAD', 'POST'] },
+    ),
+    upstream: fc.constantFrom('one', 'one', 'same', 'other'),
+    guards,
+  })
+  .map(({ segments, isWild, hosts, methods, upstream, guards }) => {
+    const named = segments.map((segment, index) => (segment === ':p' ? `:p${index}` : segment))
+    return {
+      path: `/${[...named, ...(isWild ? ['*'] : [])].join('/')}`,
+      hosts,
+      upstream,
+      ...methods,
+      ...guards,
+    }
+  })
+
+/** `guarded <- door`, by their places in the file; nothing where the file is refused for something else. */
+function found(routes: readonly object[]): string[] | undefined {
+  const text = stringify({ upstreams, routes })
+  const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
+  if (!('problems' in loaded)) return []
+  const pairs = loaded.problems.map(({ path, message }) => {
+    const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
+    const [, door] = /^is open to other hosts through routes\[(\d+)\]/.exec(message) ?? []
+    return door === undefined ? undefined : `${guarded} <- ${door}`
+  })
+  return pairs.every(pair => pair !== undefined) ? pairs : undefined
+}
+
+const words = ['a', 'b', 'c']
+const paths: string[][] = [[]]
+for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
+
+/** Every request that a host sends to a route of its own, sent with the `Host` of every other. */
+function reached(routes: readonly Route[]): Set<string> {
+  const { match } = createRouteTable(routes)
+  const pairs = new Set<string>()
+  for (const path of paths) {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT']) {
+      const answers = ['h1', 'h2', 'h3'].map(host => match(method, host, path))
+      for (const [index, own] of answers.entries()) {
+        if (own.kind !== 'route' || own.route.hosts.length === 0) continue
+        for (const door of answers.filter((_, other) => other !== index)) {
+          if (door.kind !== 'route' || door.route.hosts.length > 0) continue
+          if (isSameService(own.route, door.route) && isLaxer(door.route, own.route)) {
+            pairs.add(`${own.route.name} <- ${door.route.name}`)
+          }
+        }
+      }
+    }
+  }
+  return pairs
+}
+
+function isSameService(one: Route, other: Route): boolean {
+  const targets = (name: string) => upstreams[name as keyof typeof upstreams].targets
+  return targets(one.upstream).some(target => targets(other.upstream).includes(target))
+}
+
+/** Somebody comes through the one and not through the other, or through the other only at the cost of a daily use. */
+function isLaxer(door: Route, guarded: Route): boolean {
+  const outcome = ({ auth, plans, free_daily }: Route, caller: string): 'refused' | 'counted' | 'let in' => {
+    if (auth === 'none') return 'let in'
+    if (caller === 'bad token' || (caller === 'anonymous' && (auth === 'required' || plans))) return 'refused'
+    if (caller !== 'anonymous' && plans && !plans.some(plan => plan === caller)) return 'refused'
+    return free_daily && caller === 'free' ? 'counted' : 'let in'
+  }
+  const order = ['refused', 'counted', 'let in']
+  return ['anonymous', 'bad token', 'free', 'premium', 'pro'].some(
+    caller => order.indexOf(outcome(door, caller)) > order.indexOf(outcome(guarded, caller)),
+  )
+}
+
+describe('a back door', () => {
+  it('is said exactly where a request of one host is guarded that another host sends to the same service under less', () => {
+    let tried = 0
+    let open = 0
+    fc.assert(
+      fc.property(fc.array(written, { minLength: 2, maxLength: 7 }), routes => {
+        const said = found(routes)
+        if (said === undefined) return
+        tried += 1
+        const real = reached(
+          routes.map((route, index) => routeWith({ auth: 'required', ...route, name: `${index}` })),
+        )
+        if (real.size > 0) open += 1
+        expect(new Set(said)).toEqual(real)
+      }),
+      { numRuns: 500 },
+    )
+    // Neither side is right by having nothing to say.
+    expect(open).toBeGreaterThan(50)
+    expect(tried - open).toBeGreaterThan(50)
+  })
+})

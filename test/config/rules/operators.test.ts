@@ -1,0 +1,39 @@
+// CONTRACT §2, `admin`: operators are told apart by the names of their tokens.
+import { describe, expect, it } from 'vitest'
+import { configOf, linesOf } from '../reading.ts'
+
+const one = 'a-token-of-the-first-operator'
+const other = 'a-token-of-the-other-operator'
+
+describe('tokens of operators', () => {
+  it('stand each under a name of its own; empty ones are none', () => {
+    const { admin } = configOf(
+      `admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`,
+    )
+    expect(admin).toMatchObject({ token: one, tokens: { billing: other } })
+  })
+
+  it.each([
+    [
+      `admin: { token: ${one}, tokens: { billing: ${one} } }`,
+      '1:67  admin.tokens.billing  is the same token as admin.token; each name needs one of its own',
+    ],
+    [
+      `admin: { tokens: { a: ${one}, b: ${other}, c: ${one} } }`,
+      '1:91  admin.tokens.c  is the same token as admin.tokens.a; each name needs one of its own',
+    ],
+    [
+      `admin: { token: ${one}, tokens: { token: ${other} } }`,
+      '1:65  admin.tokens.token  has the name that admin.token stands under; choose another',
+    ],
+  ])('%s is refused, without the token in the message', (text, line) => {
+    expect(linesOf(text)).toEqual([line])
+    expect(line).not.toContain('operator')
+  })
+
+  it('may be called token where admin.token is empty, and are not looked at where they are no tokens', () => {
+    expect(configOf(`admin: { tokens: { token: ${one} } }`).admin?.tokens).toEqual({ token: one })
+    expect(linesOf('admin: { token: short, tokens: { a: short } }')).toHaveLength(2)
+    expect(linesOf('admin: { token: [], tokens: 3 }')).toHaveLength(2)
+  })
+})

@@ -1,0 +1,60 @@
+// Routes that cannot be told apart are found by look-up, and are the same as every pair compared.
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { linesOf } from '../reading.ts'
+
+interface Written {
+  name?: string
+  path: string
+  hosts?: string[]
+  methods?: string[]
+}
+
+const route: fc.Arbitrary<Written> = fc.record(
+  {
+    name: fc.constantFrom('a', 'b', 'c'),
+    path: fc.constantFrom('/x', '/X/', '/x/*', '/:id', '/:other', '/:id/*', '/x/y', '/x%2Dy', '/x-y'),
+    hosts: fc.uniqueArray(fc.constantFrom('one.test', 'two.test', 'ONE.test'), { minLength: 1 }),
+    methods: fc.uniqueArray(fc.constantFrom('GET', 'HEAD', 'POST'), { minLength: 1 }),
+  },
+  { requiredKeys: ['path'] },
+)
+
+const shapeOf = ({ path }: Written) =>
+  decodeURIComponent(path).toLowerCase().replace(/:\w+/g, ':').replace(/\/$/, '')
+
+function shareHost({ hosts: some }: Written, { hosts: others }: Written): boolean {
+  if (some === undefined || others === undefined) return some === others
+  return some.some(host => others.some(other => host.toLowerCase() === other.toLowerCase()))
+}
+
+function shareMethod({ methods: some }: Written, { methods: others }: Written): boolean {
+  if (some === undefined || others === undefined) return true
+  const withHead = (methods: string[]) => (methods.includes('GET') ? [...methods, 'HEAD'] : methods)
+  return withHead(some).some(method => withHead(others).includes(method))
+}
+
+it('a route is told the first of those before it that has its name, and of those that match a request of its own', () => {
+  fc.assert(
+    fc.property(fc.array(route, { maxLength: 8 }), routes => {
+      const expected = routes.flatMap((one, index) => {
+        const before = routes.slice(0, index)
+        const namesake = before.findIndex(({ name }) => name !== undefined && name === one.name)
+        const rival = before.findIndex(
+          other => shapeOf(one) === shapeOf(other) && shareHost(one, other) && shareMethod(one, other),
+        )
+        return [
+          ...(namesake === -1 ? [] : [`routes[${index}].name  is the name of routes[${namesake}] too`]),
+          ...(rival === -1 ? [] : [`routes[${index}].path  matches the same requests as routes[${rival}]`]),
+        ]
+      })
+      const text = JSON.stringify({
+        upstreams: { a: { targets: ['http://a'] } },
+        routes: routes.map(written => ({ ...written, upstream: 'a', auth: 'none' })),
+      })
+      const said = linesOf(text).map(line => line.replace(/^\d+:\d+ {2}/, '').replace(/;.*$/, ''))
+      expect(said.sort()).toEqual(expected.sort())
+    }),
+    { numRuns: 1_000 },
+  )
+})

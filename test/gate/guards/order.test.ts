@@ -1,0 +1,78 @@
+// The order in which a request is refused (CONTRACT §4): of all that is wrong with it, the first is what is said.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../../security/invariants.ts'
+import { ask, requestBytes } from '../../security/raw-client.ts'
+import { newUser, type TestUser } from '../../support/client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { startUpstream, type Upstream } from '../../support/upstream.ts'
+
+describe('refusals', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  let user: TestUser
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: all, path: /all/*, methods: [POST], upstream: app, plans: [free], free_daily: true, max_body: 1KiB }
+  - { name: pro, path: /pro, upstream: app, plans: [pro], free_daily: true, max_body: 1KiB }
+  - { name: open, path: /open, upstream: app, auth: none }
+`)
+    user = await newUser(gateway)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const bearer = () => `Authorization: Bearer ${user.access}`
+  const two = ['Authorization: Bearer a', 'Authorization: Bearer b']
+  const long = 'Content-Length: 2048'
+  const chunks = 'Transfer-Encoding: chunked'
+
+  it.each([
+    ['valid HTTP', 'request_invalid', 'GET', '/all/..', [...two, long, chunks]],
+    ['a known Host', 'request_invalid', 'GET', '/all/..', ['Host: a b', ...two, long]],
+    ['the path rules', 'path_invalid', 'GET', '/nothing/..', [...two, long]],
+    ['the route’s path', 'route_unknown', 'GET', '/nothing', [...two, long]],
+    ['the route’s method', 'method_not_allowed', 'GET', '/all/x', [...two, long]],
+    ['ambiguous credentials', 'credentials_ambiguous', 'POST', '/all/x', [...two, long]],
+    [
+      'ambiguous credentials, where none are read',
+      'credentials_ambiguous',
+      'POST',
+      '/open',
+      ['X-API-Key: a', 'X-API-Key: a'],
+    ],
+    ['authentication', 'token_invalid', 'POST', '/all/x', [long]],
+    ['the plan', 'plan_insufficient', 'POST', '/pro', ['credential', long]],
+    ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
+  ])('%s comes first: %s', async (_, code, method, target, lines) => {
+    const sent = lines.map(line => (line === 'credential' ? bearer() : line))
+    expectRefusal(await ask(gateway.url, requestBytes(method, target, sent)), code)
+  })
+
+  it('the daily use comes last: nothing of the above spent one', async () => {
+    const counted = () =>
+      gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
+    expect(await counted()).toEqual([{ daily_usage: 0 }])
+    expect(upstream.received).toEqual([])
+    const use = () => ask(gateway.url, requestBytes('POST', '/all/x', [bearer(), 'Content-Length: 1'], 'x'))
+    expect((await use())?.status).toBe(200)
+    expectRefusal(await use(), 'daily_limit_reached')
+    expect(await counted()).toEqual([{ daily_usage: 1 }])
+  })
+
+  it('a 413 met while streaming gives no use back', async () => {
+    const other = await newUser(gateway)
+    const asOther = (lines: string[], body: string) =>
+      ask(
+        gateway.url,
+        requestBytes('POST', '/all/x', [`Authorization: Bearer ${other.access}`, ...lines], body),
+      )
+    expectRefusal(await asOther([chunks], `800\r\n${'x'.repeat(2048)}\r\n0\r\n\r\n`), 'body_too_large')
+    expectRefusal(await asOther(['Content-Length: 0'], ''), 'daily_limit_reached')
+  })
+})

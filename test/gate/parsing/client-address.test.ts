@@ -1,0 +1,39 @@
+// Whose address a request is counted and logged by (CONTRACT §6; §2, `rate_limits`).
+import { describe, expect, it } from 'vitest'
+import { createTrustedProxies, limitedBy, plainAddress } from '../../../src/gate/parsing/client-address.ts'
+
+describe('client addresses', () => {
+  const proxies = createTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.1'])
+
+  it.each([
+    ['10.1.2.3', '203.0.113.1', '203.0.113.1'],
+    ['10.1.2.3', '6.6.6.6, 203.0.113.1', '203.0.113.1'],
+    ['10.1.2.3', '6.6.6.6, 203.0.113.1, 10.9.9.9, 192.0.2.1', '203.0.113.1'],
+    ['10.1.2.3', '', '10.1.2.3'],
+    ['10.1.2.3', 'garbage', '10.1.2.3'],
+    ['10.1.2.3', '203.0.113.1, garbage', '10.1.2.3'],
+    ['10.1.2.3', '0x7f.1', '10.1.2.3'],
+    ['10.1.2.3', '2130706433', '10.1.2.3'],
+    ['10.1.2.3', '203.0.113.001', '10.1.2.3'],
+    ['10.1.2.3', '"203.0.113.1"', '10.1.2.3'],
+    ['10.1.2.3', '10.0.0.1, 10.0.0.2', '10.0.0.1'],
+    ['::ffff:10.1.2.3', '::ffff:203.0.113.1', '203.0.113.1'],
+    ['2001:db8::1', '[2001:db9::1]:443', '2001:db9::1'],
+    ['192.0.2.2', '203.0.113.1', '192.0.2.2'],
+    ['203.0.113.7', '127.0.0.1', '203.0.113.7'],
+  ])('behind %s, which forwards for "%s", is %s', (peer, forwardedFor, client) => {
+    expect(proxies.clientOf(peer, forwardedFor)).toBe(client)
+  })
+
+  it('nobody is trusted by default, loopback neither', () => {
+    const nobody = createTrustedProxies([])
+    expect(['127.0.0.1', '::1', '10.0.0.1', ''].map(nobody.trusts)).toEqual([false, false, false, false])
+  })
+
+  it('IPv6 is counted by its /64, IPv4 by itself however it is written', () => {
+    expect(limitedBy('2001:db8:1:2:3:4:5:6')).toBe(limitedBy('2001:db8:1:2::1'))
+    expect(limitedBy('2001:db8:1:2::1')).not.toBe(limitedBy('2001:db8:1:3::1'))
+    expect(limitedBy('203.0.113.1')).toBe('203.0.113.1')
+    expect(plainAddress('::ffff:203.0.113.1')).toBe('203.0.113.1')
+  })
+})

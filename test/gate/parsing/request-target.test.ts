@@ -1,0 +1,267 @@
+// The path rules: what is accepted means the same to the laxest upstream as it does to the guards (CONTRACT §6).
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { comparableHost, isHost, readTarget as readAny } from '../../../src/gate/parsing/request-target.ts'
+import { isUnder, worstCase } from '../../security/readings.ts'
+import { routeWith } from '../a-route.ts'
+
+fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
+
+const guarded = '/api/v1/private'
+
+/** As on a route that allows nothing: `allow-in-path.test.ts` has the others. */
+const readTarget = (text: string) => {
+  const read = readAny(text)
+  return read?.needs === 0 ? read : undefined
+}
+
+/** Pieces of which confusing targets are made. */
+const piece = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.constantFrom(
+      ...[
+        '/',
+        '/',
+        '/',
+        '//',
+        '.',
+        '..',
+        '...',
+        '%2e',
+        '%2E',
+        '%252e',
+        '%25252e',
+        '%2f',
+        '%2F',
+        '%252f',
+        '%5c',
+        '%5C',
+      ],
+      ...[
+        '\\',
+        ';',
+        ';x=1',
+        '%3b',
+        '%253B',
+        '?',
+        '%3f',
+        '#',
+        '%23',
+        '%',
+        '%%',
+        '%2',
+        '%25',
+        '%2525',
+        '%zz',
+        '%00',
+        '%0a',
+      ],
+      ...[
+        '%20',
+        ' ',
+        '%09',
+        '~',
+        '%7e',
+        '@',
+        ':',
+        '&',
+        '%c0%ae',
+        '%e2%82%ac',
+        '%ff',
+        '%c2%a0',
+        '%E2%80%8B',
+        '\xe9',
+      ],
+      ...[
+        'api',
+        'API',
+        'v1',
+        'V%31',
+        'private',
+        'PrIvAtE',
+        '%70rivate',
+        '%2570rivate',
+        'privat%65',
+        'public',
+        'x',
+      ],
+      ...['http://', 'HTTPS://gw.test', 'gw.test', ':80', 'user@', '[::1]'],
+    ),
+  },
+  { weight: 1, arbitrary: fc.string({ maxLength: 4 }) },
+  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 2 }) },
+)
+const target = fc
+  .tuple(
+    fc.constantFrom('/', '/', '/', '', guarded, '/public/', `${guarded}/`),
+    fc.array(piece, { maxLength: 12 }),
+  )
+  .map(([start, pieces]) => start + pieces.join(''))
+
+/** A spelling of the guarded path, cut and stuffed: near misses are what the rules are about. */
+const spelling = fc
+  .array(
+    fc.tuple(fc.constantFrom(...guarded), fc.constantFrom('', '', '', '', 'upper', 'hex', 'HEX', 'twice')),
+    {
+      minLength: guarded.length,
+      maxLength: guarded.length,
+    },
+  )
+  .map(choices =>
+    choices
+      .map(([, how], i) => {
+        const letter = guarded[i] as string
+        const hex = letter.charCodeAt(0).toString(16)
+        if (how === 'upper') return letter.toUpperCase()
+        if (how === 'hex') return `%${hex}`
+        if (how === 'HEX') return `%${hex.toUpperCase()}`
+        return how === 'twice' ? `%25${hex}` : letter
+      })
+      .join(''),
+  )
+
+describe('a path that was read before', () => {
+  it('is the same with every query and authority, and each has its own', () => {
+    const paths = Array.from({ length: 3_000 }, (_, at) => `/Read/${at}/%7Eit//`)
+    for (let turn = 0; turn < 2; turn += 1) {
+      for (const [at, path] of paths.entries()) {
+        const merged = `/Read/${at}/%7Eit/`
+        const read = {
+          path: merged,
+          written: path,
+          raw: ['Read', String(at), '%7Eit'],
+          segments: ['read', String(at), '~it'],
+        }
+        expect(readAny(`${path}?turn=${turn}`)).toMatchObject({ ...read, query: `?turn=${turn}` })
+        expect(readAny(`http://a.example${path}`)).toMatchObject({
+          ...read,
+          authority: 'a.example',
+          query: '',
+        })
+      }
+    }
+  })
+
+  it('is refused again where it was refused, and with a bad query', () => {
+    for (let turn = 0; turn < 2; turn += 1) {
+      expect(readAny('/read/../it')).toBeUndefined()
+      expect(readAny('/read/it')).toMatchObject({ path: '/read/it', authority: undefined })
+      expect(readAny('/read/it?#')).toBeUndefined()
+    }
+  })
+})
+
+describe('the path rules', () => {
+  it('never throw, whatever comes', () => {
+    fc.assert(
+      fc.property(fc.oneof(target, fc.string(), fc.string({ unit: 'binary', maxLength: 40 })), text => {
+        readAny(text)
+      }),
+    )
+  })
+
+  it('what an upstream with every leniency takes for guarded, they take for guarded too, or refuse', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          target,
+          spelling,
+          fc.tuple(target, spelling).map(parts => parts.join('/')),
+        ),
+        text => {
+          const read = readTarget(text)
+          if (read === undefined) return
+          const ours = `/${read.segments.join('/')}`
+          expect([text, isUnder(worstCase(read.path), guarded)]).toEqual([text, isUnder(ours, guarded)])
+        },
+      ),
+    )
+  })
+
+  it('what they accept has as many segments for everybody, and none that leads anywhere else', () => {
+    fc.assert(
+      fc.property(target, text => {
+        const read = readTarget(text)
+        if (read === undefined) return
+        const segments = worstCase(read.path).split('/').slice(1)
+        expect(segments[0] === '' ? 0 : segments.length).toBe(read.segments.length)
+        expect(read.raw).toHaveLength(read.segments.length)
+        expect(read.path.startsWith('/')).toBe(true)
+        expect(read.path).not.toMatch(/\/\/|[^!-~]/)
+      }),
+    )
+  })
+
+  it('what they accept they accept again as it is sent, and read it the same way', () => {
+    fc.assert(
+      fc.property(target, text => {
+        const read = readTarget(text)
+        if (read === undefined) return
+        const again = readTarget(read.path + read.query)
+        expect(again).toEqual({ ...read, authority: undefined, written: undefined })
+      }),
+    )
+  })
+
+  it('stripping and rewriting lead no further up than the rest of the path', () => {
+    const strip = routeWith({ path: '/public/*', strip_prefix: '/public' })
+    const rewrite = routeWith({ path: '/public/:a/*', rewrite: '/new/:a/*' })
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 8 }), pieces => {
+        const read = readTarget(`/public/x${pieces.join('')}`)
+        if (read === undefined) return
+        const rest = read.segments.slice(1)
+        const [stripped, rewritten] = [strip, rewrite].map(route =>
+          worstCase(route.upstreamPath(read)).split('/').slice(1),
+        )
+        expect(stripped).toHaveLength(rest.length)
+        expect(rewritten).toHaveLength(rest.length + 1)
+        expect(rewritten?.[0]).toBe('new')
+      }),
+    )
+  })
+
+  it.each([
+    ['/', '/', []],
+    ['/A//b/', '/A/b/', ['a', 'b']],
+    ['/%41/%C3%89', '/%41/%C3%89', ['a', 'É']],
+    ['/%E2%84%AA', '/%E2%84%AA', ['\u212a']],
+    ['/a%2Bb', '/a%2Bb', ['a+b']],
+    ['/100%25', '/100%25', ['100%']],
+    ['/.x/..y/x.y', '/.x/..y/x.y', ['.x', '..y', 'x.y']],
+  ])('%s is sent as %s and matched as %j', (text, path, segments) => {
+    expect(readTarget(text)).toMatchObject({ path, query: '', segments })
+  })
+
+  it('the authority of an absolute-form target is kept apart from its path', () => {
+    expect(readTarget('http://GW.test:80/a?b')).toMatchObject({
+      authority: 'GW.test:80',
+      path: '/a',
+      query: '?b',
+    })
+    expect(readTarget('https://gw.test')).toMatchObject({ authority: 'gw.test', path: '/', query: '' })
+    expect(readTarget('http://gw.test?b')).toMatchObject({ authority: 'gw.test', path: '/', query: '?b' })
+    for (const text of [
+      'http://gw.test@evil.example/',
+      'http://',
+      'http:///x',
+      'ftp://gw.test/',
+      'gw.test/x',
+      '*',
+      '',
+    ]) {
+      expect(readTarget(text)).toBeUndefined()
+    }
+  })
+
+  it('hosts are compared without letter case, port and final dot', () => {
+    expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(comparableHost)).toEqual(
+      Array(4).fill('a.example'),
+    )
+    expect(comparableHost('[::1]:80')).toBe('[::1]')
+    expect(
+      ['a b', 'a/b', 'a@b', '', 'a:b', '[::1', 'a:1:2', 'é', 'a\\b', 'a#b', 'a?b'].filter(isHost),
+    ).toEqual([])
+  })
+})

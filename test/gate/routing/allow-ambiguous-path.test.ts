@@ -1,0 +1,262 @@
+// `allow_in_path`: a route gets what it asks for, and never a dot segment or a way around another route (CONTRACT §6).
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { bitsOf, laxReadings, needsOf, uncertain } from '../../../src/gate/parsing/path-ambiguity.ts'
+import { readTarget } from '../../../src/gate/parsing/request-target.ts'
+import { createAllowInPath } from '../../../src/gate/routing/allow-ambiguous-path.ts'
+import type { Route } from '../../../src/gate/routing/route.ts'
+import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
+import { isUnder, readings } from '../../security/readings.ts'
+import { routeWith } from '../a-route.ts'
+
+fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
+
+type Allowance = Route['allow_in_path'][number]
+const each = Object.keys(uncertain) as (keyof typeof uncertain)[]
+const every: Allowance[] = [...each, 'double_slash']
+
+const piece = fc.constantFrom(
+  ...['/', '/', '/', '//', '.', '..', '%2e', '%2E', '%252e', '%25252e', '%2f', '%252F', '%5c', '%255c'],
+  ...[
+    ';',
+    ';x=1',
+    '%3b',
+    '%253B',
+    '%3f',
+    '%253f',
+    '%2523',
+    '%',
+    '%25',
+    '%2525',
+    '%00',
+    '%2500',
+    '%20',
+    '%2520',
+  ],
+  ...[
+    '%c0%ae',
+    '%25c0%25ae',
+    '%e2%82%ac',
+    '%25e2%2582%25ac',
+    'x',
+    'public',
+    'PRIVATE',
+    'priv%61te',
+    'priv%2561te',
+  ],
+)
+const target = fc
+  .tuple(fc.constantFrom('/', '/public/', '/private'), fc.array(piece, { maxLength: 10 }))
+  .map(([start, pieces]) => start + pieces.join(''))
+
+/** Which allowances a path needs, by name; nothing where it is refused on every route. */
+function needed(path: string): string[] | undefined {
+  const read = readTarget(path)
+  return read && each.filter(name => (read.needs & uncertain[name]) !== 0)
+}
+
+describe('what a path needs', () => {
+  it.each([
+    ['/a/b', []],
+    ['/a//b', []],
+    ['/a%2fb', ['encoded_slash']],
+    ['/a%2F', ['encoded_slash']],
+    ['/%2f%2fa', ['encoded_slash']],
+    ['/a;b=1', ['semicolon']],
+    ['/a%3Bb', ['semicolon']],
+    ['/;', ['semicolon']],
+    ['/a.', ['trailing_dot']],
+    ['/a%2e/b', ['trailing_dot']],
+    ['/a%2520b', ['double_encoding']],
+    ['/a%252fb', ['double_encoding']],
+    ['/%2541%25zz', ['double_encoding']],
+    ['/100%25', []],
+    ['/a%2fb;c/d./%2541', ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding']],
+    ['/a;x%2f.b', ['encoded_slash', 'semicolon']],
+  ])('%s needs %j', (path, needs) => {
+    expect(needed(path)).toEqual(needs)
+  })
+
+  it.each([
+    ...['/.', '/..', '/a/..', '/a/../b', '/%2e', '/%2E%2e', '/.%2e/b', '/a/...', '/a/..../b'],
+    ...['/..;x', '/..;', '/.;x/b', '/a/%2e%2e;x', '/a/%2e%2e%3bx', '/..;/b', '/..%3b'],
+    ...[
+      '/..%2fb',
+      '/a%2f..',
+      '/a%2f..%2fb',
+      '/%2e%2e%2f',
+      '/a%2f%2e',
+      '/a;x=%2f..%2f',
+      '/a%2f..;x%2fb',
+      '/a%2f.',
+    ],
+    ...[
+      '/%252e',
+      '/%252e%252e',
+      '/%25252e%25252e/b',
+      '/a%252f..%252fb',
+      '/..%252fb',
+      '/a/.%252e',
+      '/%252e%252e%253bx',
+    ],
+    ...['/a%255c..', '/..%255cb', '/a/..%2520', '/a/..%25253b'],
+    ...[
+      '/a%5cb',
+      '/a%3fb',
+      '/a%23b',
+      '/a%00',
+      '/a%2500',
+      '/a%250d%250ab',
+      '/a%7f',
+      '/a%20',
+      '/a%2fb%20',
+      '/a\\b',
+      '/a#',
+    ],
+    ...['/%25c0%25ae%25c0%25ae/b', '/%25ff', '/%c0%ae', '/a%2', `/%${'25'.repeat(10)}41`],
+  ])('no route can allow %s', path => {
+    expect(needed(path)).toBeUndefined()
+  })
+
+  it('a route allows just what it names', () => {
+    expect(each.map(name => bitsOf([name]))).toEqual(Object.values(uncertain))
+    expect([bitsOf([]), bitsOf(['double_slash']), bitsOf(every)]).toEqual([0, 0, 15])
+  })
+
+  it('whatever a route allows, no reading of what it is sent has a dot segment', () => {
+    fc.assert(
+      fc.property(target, path => {
+        const read = readTarget(path)
+        if (read === undefined) return
+        for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
+        // A reading with a dot segment would be shorter by what it leads up.
+        let text = read.path
+        for (let i = 0; i < 6; i++) {
+          const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())
+          expect([path, segments.filter(segment => /^\.+$/.test(segment))]).toEqual([path, []])
+          text = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+            String.fromCharCode(Number.parseInt(hex, 16)),
+          )
+        }
+      }),
+    )
+  })
+
+  it('a segment that needs nothing has one reading, itself', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
+        if (segment.trim() !== segment || segment === '' || needsOf(segment) !== 0) return
+        expect(laxReadings([segment])).toEqual([[segment]])
+      }),
+    )
+  })
+})
+
+describe('a path that a route allows', () => {
+  const open = routeWith({ name: 'open', path: '/*', allow_in_path: every })
+  const shut = routeWith({ name: 'shut', path: '/private/*', auth: 'required' })
+  const routes = createRouteTable([open, shut])
+  const allowInPath = createAllowInPath({
+    isOwn: segments => segments[0] === 'own',
+    routes,
+    isSameService: (one, other) => one === other,
+  })
+
+  /** The name of the route that a path goes by, or nothing where it is refused. */
+  function wayOf(path: string, table = routes, allow = allowInPath): string | undefined {
+    const read = readTarget(path)
+    if (read === undefined) return undefined
+    const { route } = table.match('GET', '', read.segments)
+    return route && allow(route, 'GET', '', read) ? route.name : undefined
+  }
+
+  it('does not lead around another one’s guards, however the upstream reads it', () => {
+    fc.assert(
+      fc.property(target, path => {
+        if (wayOf(path) !== 'open') return
+        const sent = open.upstreamPath(readTarget(path) as NonNullable<ReturnType<typeof readTarget>>)
+        expect([path, readings(sent).filter(reading => isUnder(reading, '/private'))]).toEqual([path, []])
+      }),
+    )
+  })
+
+  it.each([
+    ['/x;y', 'open'],
+    ['/x/y%2fprivate', 'open'],
+    ['/private', 'shut'],
+    ['/private/x;y', undefined],
+    ['/private;y', undefined],
+    ['/private%2fx', undefined],
+    ['/%2570rivate', undefined],
+    ['/private.', undefined],
+    ['/private%253fx', undefined],
+    ['/%2fprivate', undefined],
+    ['/own;x/y', undefined],
+    ['/x%2fown', 'open'],
+  ])('%s goes by %s', (path, route) => {
+    expect(wayOf(path)).toBe(route)
+  })
+
+  it('is refused where the other route declares other methods, and where it needs what is not allowed', () => {
+    const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
+    const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
+    const table = createRouteTable([dots, reading])
+    const allow = createAllowInPath({ isOwn: () => false, routes: table, isSameService: () => true })
+    expect([
+      wayOf('/x.', table, allow),
+      wayOf('/private.', table, allow),
+      wayOf('/x;', table, allow),
+    ]).toEqual(['dots', undefined, undefined])
+  })
+
+  it('may be another route’s of another upstream, and one’s that asks for nothing', () => {
+    const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
+    const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
+    const free = routeWith({ name: 'free', path: '/f/a/b' })
+    const table = createRouteTable([files, rest, free])
+    const allow = createAllowInPath({ isOwn: () => false, routes: table, isSameService: (a, b) => a === b })
+    expect([wayOf('/f/x%2fy', table, allow), wayOf('/f/a%2fb', table, allow)]).toEqual(['files', 'files'])
+    expect(wayOf('/g%2fx', table, allow)).toBeUndefined()
+  })
+})
+
+describe('duplicate slashes', () => {
+  const sent = (path: string, declared: Parameters<typeof routeWith>[0]) => {
+    const read = readTarget(path)
+    return read && routeWith({ allow_in_path: ['double_slash'], ...declared }).upstreamPath(read)
+  }
+  it.each([
+    ['//a///b//', {}, '//a///b//'],
+    ['/a/b/', {}, '/a/b/'],
+    ['//a//b', { allow_in_path: [] }, '/a/b'],
+    ['/a//b//c', { path: '/a/*', strip_prefix: '/a' }, '//b//c'],
+    ['//a//b///c/', { path: '/a/b/*', strip_prefix: '/a/b' }, '///c/'],
+    ['//a', { path: '/a/*', strip_prefix: '/a' }, '/'],
+    ['//a//b//c', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b//c'],
+    ['/a/b', { path: '/a/:x/*', rewrite: '/n/:x/*' }, '/n/b'],
+  ] as const)('%s with %j is sent as %s', (path, declared, expected) => {
+    expect(sent(path, declared as never)).toBe(expected)
+  })
+})
+
+it('a long path made of what is looked at closely is read in no time', () => {
+  const hostile = [
+    `/${'.'.repeat(8_000)}x`,
+    `/${'%2f'.repeat(5_000)}.`,
+    `/${';.'.repeat(7_000)}`,
+    `/${'%25'.repeat(5_000)}41`,
+    `/${'%2525'.repeat(3_000)}`,
+    `/a%20${'.%20'.repeat(3_500)}x;`,
+  ]
+  const allow = createAllowInPath({
+    isOwn: () => false,
+    routes: createRouteTable([routeWith({ allow_in_path: every })]),
+    isSameService: () => true,
+  })
+  const started = performance.now()
+  for (const path of hostile) {
+    const read = readTarget(path)
+    if (read !== undefined) allow(routeWith({ allow_in_path: every }), 'GET', '', read)
+  }
+  expect(performance.now() - started).toBeLessThan(500)
+})

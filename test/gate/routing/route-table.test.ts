@@ -1,0 +1,141 @@
+// The route table against a matcher so simple that it can be read off CONTRACT §2.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Route } from '../../../src/gate/routing/route.ts'
+import { createRouteTable, type Match } from '../../../src/gate/routing/route-table.ts'
+import { routeWith } from '../a-route.ts'
+
+fc.configureGlobal({ seed: 20_261_121, numRuns: 2_000 })
+
+const segment = fc.constantFrom('a', 'b', ':p')
+const hosts = fc.constantFrom<string[]>([], [], ['h1'], ['h2'], ['h1', 'h2'])
+const methods = fc.constantFrom<string[] | undefined>(
+  undefined,
+  ['GET'],
+  ['POST'],
+  ['GET', 'POST'],
+  ['PUT', 'DELETE'],
+)
+const declared = fc
+  .record({ segments: fc.array(segment, { maxLength: 3 }), wildcard: fc.boolean(), hosts, methods })
+  .map(({ segments, wildcard, hosts, methods }) => {
+    const named = segments.map((part, i) => (part === ':p' ? `:p${i}` : part))
+    const path = `/${[...named, ...(wildcard ? ['*'] : [])].join('/')}`
+    return routeWith({
+      name: `${path} ${hosts} ${methods}`,
+      path,
+      hosts,
+      ...(methods === undefined ? {} : { methods }),
+    })
+  })
+
+const sets = fc.array(declared, { maxLength: 8 }).map(withoutRivals)
+const request = fc.tuple(
+  fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'OPTIONS'),
+  fc.constantFrom('h1', 'h2', 'h3', ''),
+  fc.array(fc.constantFrom('a', 'b', 'c', '*', ':p0'), { maxLength: 4 }),
+)
+
+describe('the route table', () => {
+  it('finds what a plain reading of the rules finds, for every set of routes and every request', () => {
+    fc.assert(
+      fc.property(sets, fc.array(request, { minLength: 10, maxLength: 10 }), (routes, requests) => {
+        const table = createRouteTable(routes)
+        for (const [method, host, segments] of requests) {
+          expect(named(table.match(method, host, segments))).toEqual(
+            named(reference(routes, method, host, segments)),
+          )
+        }
+      }),
+    )
+  })
+
+  it('does not depend on the order in which routes are declared', () => {
+    fc.assert(
+      fc.property(sets, request, (routes, [method, host, segments]) => {
+        const forwards = createRouteTable(routes).match(method, host, segments)
+        const backwards = createRouteTable([...routes].reverse()).match(method, host, segments)
+        expect(named(forwards)).toEqual(named(backwards))
+      }),
+    )
+  })
+
+  it('a segment that is called like a member of every object is a segment like any other', () => {
+    const table = createRouteTable([])
+    for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      expect(table.match('GET', name, [name, name])).toEqual({ kind: 'none' })
+    }
+  })
+})
+
+function named(match: Match) {
+  if (match.kind === 'method') return { kind: match.kind, allow: match.allow }
+  return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
+}
+
+/** "Of the routes whose host fits the path decides, …, then a route with hosts, then the method." */
+function reference(
+  routes: readonly Route[],
+  method: string,
+  host: string,
+  segments: readonly string[],
+): Match {
+  const fitting = routes
+    .filter(route => (route.hosts.length === 0 || route.hosts.includes(host)) && matches(route, segments))
+    .sort((a, b) => compare(a, b))
+  const [best] = fitting
+  if (best === undefined) return { kind: 'none' }
+  const equals = fitting.filter(route => compare(route, best) === 0)
+  const route = equals.find(({ allowed }) => allowed === undefined || allowed.has(method))
+  if (route !== undefined) return { kind: 'route', route }
+  const allow = [...new Set(equals.flatMap(({ allowed }) => [...(allowed ?? [])]))].sort().join(', ')
+  return { kind: 'method', allow, route: best }
+}
+
+function matches({ pattern }: Route, segments: readonly string[]): boolean {
+  if (
+    pattern.wildcard ? segments.length < pattern.segments.length : segments.length !== pattern.segments.length
+  ) {
+    return false
+  }
+  return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
+}
+
+/** Negative where `a` comes first: literal 3, `:param` 2, the end 1, `*` 0, segment by segment; then hosts. */
+function compare(a: Route, b: Route): number {
+  const rank = ({ pattern }: Route, i: number) => {
+    const part = pattern.segments[i]
+    if (part === undefined) return pattern.wildcard ? 0 : 1
+    return part.kind === 'literal' ? 3 : 2
+  }
+  for (let i = 0; i <= Math.max(a.pattern.segments.length, b.pattern.segments.length); i++) {
+    const difference = rank(b, i) - rank(a, i)
+    if (difference !== 0) return difference
+  }
+  return Math.min(b.hosts.length, 1) - Math.min(a.hosts.length, 1)
+}
+
+/** `check` refuses routes that can match the same request; such sets are no input of the table's. */
+function withoutRivals(routes: readonly Route[]): Route[] {
+  const kept: Route[] = []
+  for (const route of routes) {
+    const isRival = kept.some(
+      other =>
+        shape(other) === shape(route) &&
+        (other.hosts.length === 0 || route.hosts.length === 0
+          ? other.hosts.length === route.hosts.length
+          : other.hosts.some(host => route.hosts.includes(host))) &&
+        (other.allowed === undefined ||
+          route.allowed === undefined ||
+          [...other.allowed].some(method => route.allowed?.has(method))),
+    )
+    if (!isRival) kept.push(route)
+  }
+  return kept
+}
+
+const shape = ({ pattern }: Route) =>
+  [
+    ...pattern.segments.map(part => (part.kind === 'param' ? ':' : part.value)),
+    pattern.wildcard ? '*' : '',
+  ].join('/')

@@ -1,0 +1,215 @@
+// One live key per user, whoever else is replacing, revoking, deactivating or deleting at the same time.
+import { createHash } from 'node:crypto'
+import { Client } from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createSessionStore } from '../../../src/accounts/session-store.ts'
+import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
+import { createUserStore } from '../../../src/users/user-store.ts'
+import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+
+const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
+const now = new Date('2026-02-03T04:05:06.789Z')
+
+interface KeyRow {
+  id: number
+  token_hash: string
+  revoked: 0 | 1
+  created_at: Date
+  last_used_at: Date | null
+}
+
+function keysOf(database: Database, userId: number): Promise<KeyRow[]> {
+  return database.query<KeyRow>(
+    `select id, token_hash, revoked, created_at, last_used_at from api_tokens where user_id = $1 order by id`,
+    [userId],
+  )
+}
+
+let made = 0
+async function newUser(database: Database): Promise<number> {
+  made += 1
+  const created = await createUserStore(database).create(`keys${made}@example.com`, 'a hash')
+  if (created.outcome !== 'created') throw new Error('not created')
+  return created.id
+}
+
+describeOverDatabases('a key that replaces another', open => {
+  let database: Database
+  let store: ApiTokenStore
+  let id: number
+
+  beforeAll(async () => {
+    database = await open()
+    store = createApiTokenStore(database)
+  })
+  beforeEach(async () => {
+    id = await newUser(database)
+  })
+  afterAll(() => database.close())
+
+  it('is live from then on, and the one before is not; both records stay', async () => {
+    expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
+    const first = await store.findLive(hashOf('first'))
+    await store.touch(first?.keyId ?? 0, now)
+    const later = new Date(now.getTime() + 1)
+    expect(await store.replace(id, hashOf('second'), later)).toEqual({ created_at: later })
+    expect(await store.findLive(hashOf('first'))).toBeUndefined()
+    expect((await store.findLive(hashOf('second')))?.userId).toBe(id)
+    expect(await keysOf(database, id)).toEqual([
+      {
+        id: first?.keyId,
+        token_hash: hashOf('first'),
+        revoked: 1,
+        created_at: now,
+        last_used_at: now,
+      },
+      {
+        id: expect.any(Number),
+        token_hash: hashOf('second'),
+        revoked: 0,
+        created_at: later,
+        last_used_at: null,
+      },
+    ])
+  })
+
+  it('concerns no other user', async () => {
+    const other = await newUser(database)
+    await store.replace(other, hashOf('theirs'), now)
+    await store.replace(id, hashOf('mine'), now)
+    await store.revoke(id)
+    expect((await store.findLive(hashOf('theirs')))?.userId).toBe(other)
+  })
+
+  it('of 50 at once each succeeds and exactly one is live', async () => {
+    const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
+    // As of ten replicas: those only the database keeps apart.
+    const stores = Array.from({ length: 10 }, () => createApiTokenStore(database))
+    const answers = await Promise.all(
+      hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
+    )
+    expect(answers).toEqual(hashes.map(() => ({ created_at: now })))
+    const keys = await keysOf(database, id)
+    expect(keys.map(key => key.token_hash).sort()).toEqual([...hashes].sort())
+    // The records stand in the order of their making: all but the last were revoked by the next.
+    expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
+  })
+
+  it('is none where the user is gone or inactive, and changes nothing', async () => {
+    expect(await store.replace(9007199254740991, hashOf('nobody'), now)).toBe('user_gone')
+    await store.replace(id, hashOf('kept'), now)
+    await createUserStore(database).update(id, { is_active: 0 })
+    expect(await store.replace(id, hashOf('lost'), now)).toBe('user_gone')
+    expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf('kept'), revoked: 0 }])
+  })
+
+  it('is made for a user whose plan has just fallen: keys outlive plans', async () => {
+    await createUserStore(database).update(id, { plan: 'free' })
+    expect(await store.replace(id, hashOf(`${id} fallen`), now)).toEqual({ created_at: now })
+  })
+
+  it('beside a deletion is stored and deleted, or not stored; neither fails', async () => {
+    const users = createUserStore(database)
+    for (let round = 0; round < 10; round += 1) {
+      const gone = await newUser(database)
+      await store.replace(gone, hashOf(`${gone} before`), now)
+      const [deleted, ...answers] = await Promise.all([
+        users.delete(gone),
+        ...Array.from({ length: 5 }, (_, i) => store.replace(gone, hashOf(`${gone} beside ${i}`), now)),
+      ])
+      expect(deleted).toBe(true)
+      for (const answer of answers) expect([{ created_at: now }, 'user_gone']).toContainEqual(answer)
+      expect(await keysOf(database, gone)).toEqual([])
+    }
+  })
+
+  it('beside revocations, uses, changes of plan and logins meets no deadlock', async () => {
+    const users = createUserStore(database)
+    const sessions = createSessionStore(database)
+    await store.replace(id, hashOf(`${id} start`), now)
+    const keyId = (await store.findLive(hashOf(`${id} start`)))?.keyId ?? 0
+    await Promise.all(
+      Array.from({ length: 10 }, (_, i) => [
+        store.replace(id, hashOf(`${id} crowd ${i}`), now),
+        store.revoke(id),
+        store.touch(keyId, new Date(now.getTime() + i)),
+        users.update(id, { plan: 'pro' }),
+        sessions.revokeAll(id),
+        sessions.open(id, 0, { tokenHash: hashOf(`${id} session ${i}`), expiresAt: now }),
+      ]).flat(),
+    )
+    expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
+  })
+
+  it('revoking takes the live key, and there being none is no error', async () => {
+    await store.revoke(id)
+    await store.replace(id, hashOf(`${id} to revoke`), now)
+    await store.revoke(id)
+    expect(await store.findLive(hashOf(`${id} to revoke`))).toBeUndefined()
+    await store.revoke(id)
+    expect(await keysOf(database, id)).toMatchObject([{ revoked: 1 }])
+  })
+})
+
+describeWithPostgres('replacing under a lock that another holds', () => {
+  let database: Awaited<ReturnType<typeof postgresDatabase>>
+  let holder: Client
+  let id: number
+
+  beforeAll(async () => {
+    database = await postgresDatabase()
+    id = await newUser(database)
+    holder = new Client({ connectionString: database.url })
+    await holder.connect()
+  })
+  afterAll(async () => {
+    await holder.end()
+    await database.close()
+  })
+
+  it('one user’s replacements hold one connection, however many wait', async () => {
+    const small = openPostgres({ url: database.url, pool: 2, onError: () => {} })
+    const store = createApiTokenStore(small)
+    await holder.query('begin')
+    await holder.query('select 1 from users where id = $1 for update', [id])
+    const waiting = Promise.all(
+      Array.from({ length: 20 }, (_, i) => store.replace(id, hashOf(`waiting ${i}`), now)),
+    )
+    try {
+      for (let i = 0; i < 3; i += 1) await store.findLive(hashOf('somebody else’s'))
+    } finally {
+      await holder.query('commit')
+      await waiting
+      await small.close()
+    }
+    expect((await keysOf(database, id)).filter(key => key.revoked === 0)).toHaveLength(1)
+  })
+
+  it('a login does not wait for a replacement', async () => {
+    await holder.query('begin')
+    await holder.query('select id from users where id = $1 and is_active = 1 for no key update', [id])
+    try {
+      const opened = createSessionStore(database).open(id, 0, { tokenHash: hashOf('login'), expiresAt: now })
+      expect(await opened).toMatchObject({ plan: 'free' })
+    } finally {
+      await holder.query('rollback')
+    }
+  })
+
+  it('where the store gives no answer those that wait fail with the first, not one after the other', async () => {
+    const store = createApiTokenStore(database)
+    await holder.query('begin')
+    await holder.query('select 1 from users where id = $1 for update', [id])
+    const begun = performance.now()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, i) => store.replace(id, hashOf(`failing ${i}`), now)),
+    )
+    await holder.query('rollback')
+    expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 'rejected'))
+    expect(performance.now() - begun).toBeLessThan(2_000)
+    expect(await store.replace(id, hashOf('afterwards'), now)).toEqual({ created_at: now })
+  })
+})

@@ -1,0 +1,124 @@
+import { createHash, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
+import { hashKey, makeApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { createUserStore } from '../../../src/users/user-store.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+
+const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
+/** A field's value as Node hands it over: each byte a character. */
+const received = (value: string) => Buffer.from(value).toString('latin1')
+
+describe('the hash of a key', () => {
+  it('is of the bytes received, whatever they are', () => {
+    expect(hashKey('peage_abc')).toBe(sha256('peage_abc'))
+    expect(hashKey(received('clé'))).toBe(sha256('clé'))
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), key => {
+        fc.pre(!/^[\t-\r ]|[\t-\r ]$/.test(key))
+        expect(hashKey(received(key))).toBe(sha256(Buffer.from(key)))
+      }),
+    )
+  })
+
+  it('leaves out white space around it, and none within', () => {
+    expect(hashKey(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
+  })
+
+  it('keeps a byte that would be a space in latin1: à ends in 0xA0', () => {
+    expect(hashKey(received('à'))).toBe(sha256('à'))
+    expect(hashKey(received(' \u00a0 '))).toBe(sha256('\u00a0'))
+  })
+
+  it('is found in moments for 16 KiB of white space', () => {
+    const begun = performance.now()
+    for (let i = 0; i < 100; i += 1) hashKey(`a${' '.repeat(16_000)}b`)
+    expect(performance.now() - begun).toBeLessThan(1000)
+  })
+})
+
+describe('a new key', () => {
+  const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
+
+  // Computed with zlib.crc32 of Python 3 over the 30 characters, and base62 there.
+  it.each([
+    ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
+    ['000000000000000000000000000000', '2C8GjS'],
+    ['Zm9vYmFyQmF6MTIzNDU2Nzg5MFhZWj', '1lsVNX'],
+    ['ibqMmr7UXV4Cg0wwlzIduSXdCObPIR', '000LOc'],
+  ])('of %s ends in the checksum %s of these 30 characters alone', (random, checksum) => {
+    expect(makeApiToken(() => bytesFor(random))).toBe(`peage_${random}${checksum}`)
+  })
+
+  it('is of the form that scanners look for, and no two are the same', () => {
+    const keys = new Set(Array.from({ length: 2000 }, () => makeApiToken(randomBytes)))
+    expect(keys.size).toBe(2000)
+    for (const key of keys) expect(key).toMatch(/^peage_[0-9A-Za-z]{36}$/)
+  })
+
+  it('favours no character: bytes that would are drawn again', () => {
+    const drawn: number[] = []
+    const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+    const key = makeApiToken(size => {
+      drawn.push(size)
+      // Only the first ten of these leave a fair remainder: 62 fits four times into 248.
+      return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
+    })
+    expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))
+    expect(drawn).toEqual([30, 20])
+  })
+
+  it('is found by the hash that it is stored under', () => {
+    const key = makeApiToken(randomBytes)
+    expect(hashKey(` ${key}\t`)).toBe(sha256(key))
+  })
+})
+
+describeOverDatabases('the records of keys', open => {
+  let database: Database
+  let store: ApiTokenStore
+  let id: number
+
+  beforeAll(async () => {
+    database = await open()
+    store = createApiTokenStore(database)
+    const created = await createUserStore(database).create('a@b.c', 'a hash')
+    id = created.outcome === 'created' ? created.id : 0
+    await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, sha256('live')])
+    await database.query('insert into api_tokens (user_id, token_hash, revoked) values ($1, $2, 1)', [
+      id,
+      sha256('revoked'),
+    ])
+  })
+  afterAll(() => database.close())
+
+  it('a live key is its user’s, active or not', async () => {
+    const live = { keyId: expect.any(Number), userId: id }
+    expect(await store.findLive(hashKey('live'))).toEqual(live)
+    const users = createUserStore(database)
+    await users.update(id, { is_active: 0 })
+    expect(await store.findLive(hashKey('live'))).toEqual(live)
+    await users.update(id, { is_active: 1 })
+  })
+
+  it('a revoked key and an unknown one are nobody’s', async () => {
+    expect(await store.findLive(hashKey('revoked'))).toBeUndefined()
+    expect(await store.findLive(hashKey('unknown'))).toBeUndefined()
+  })
+
+  it('the time of a use never goes back', async () => {
+    const keyId = (await store.findLive(hashKey('live')))?.keyId ?? 0
+    const lastUsed = async () =>
+      (
+        await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [keyId])
+      )[0]?.at
+    const [earlier, later] = [new Date('2026-01-02T03:04:05.678Z'), new Date('2026-01-02T03:04:05.679Z')]
+    await store.touch(keyId, later)
+    expect(await lastUsed()).toEqual(later)
+    await store.touch(keyId, earlier)
+    expect(await lastUsed()).toEqual(later)
+  })
+})

@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createLastUsed } from '../../../src/identity/api-tokens/last-used.ts'
+import { StorageError } from '../../../src/storage/database.ts'
+import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+
+let clock: MovableClock
+const start = () => clock.now()
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  clock = movableClock()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Moves the clock and the timers together. */
+async function pass(milliseconds: number): Promise<void> {
+  clock.advance(milliseconds)
+  await vi.advanceTimersByTimeAsync(milliseconds)
+}
+
+function recorder() {
+  const touch = vi.fn(async (_keyId: number, _at: Date) => {})
+  const onError = vi.fn()
+  const lastUsed = createLastUsed({ store: { touch }, clock, onError })
+  return {
+    touch,
+    onError,
+    lastUsed,
+    writes: () => touch.mock.calls.map(([keyId, at]) => [keyId, at.getTime()]),
+  }
+}
+
+describe('the last use of a key', () => {
+  it('is written at once where there was none within the second', async () => {
+    const { lastUsed, writes } = recorder()
+    const first = start()
+    lastUsed.note(1)
+    expect(writes()).toEqual([[1, first]])
+    await pass(1000)
+    lastUsed.note(1)
+    expect(writes()).toEqual([
+      [1, first],
+      [1, first + 1000],
+    ])
+  })
+
+  it('is written at most once a second, and then holds the latest', async () => {
+    const { lastUsed, writes } = recorder()
+    const first = start()
+    for (let i = 0; i < 100; i += 1) {
+      lastUsed.note(1)
+      await pass(25)
+    }
+    await pass(5000)
+    expect(writes()).toEqual([
+      [1, first],
+      [1, first + 975],
+      [1, first + 1975],
+      [1, first + 2475],
+    ])
+  })
+
+  it('of one key does not delay that of another', () => {
+    const { lastUsed, writes } = recorder()
+    lastUsed.note(1)
+    lastUsed.note(2)
+    expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
+  })
+
+  it('that waits is written by a flush, which ends after every write', async () => {
+    const { lastUsed, touch, writes } = recorder()
+    const first = start()
+    let ended = 0
+    touch.mockImplementation(async () => {
+      await new Promise(resolve => setImmediate(resolve))
+      ended += 1
+    })
+    lastUsed.note(1)
+    await pass(10)
+    lastUsed.note(1)
+    await lastUsed.flush()
+    expect(writes()).toEqual([
+      [1, first],
+      [1, first + 10],
+    ])
+    expect(ended).toBe(2)
+  })
+
+  it('that could not be written is reported and fails nobody, and the next use writes', async () => {
+    const { lastUsed, touch, onError, writes } = recorder()
+    const failure = new StorageError('away', undefined, undefined)
+    touch.mockRejectedValueOnce(failure)
+    lastUsed.note(1)
+    await lastUsed.flush()
+    expect(onError).toHaveBeenCalledWith(failure)
+    await pass(1000)
+    lastUsed.note(1)
+    expect(writes()).toHaveLength(2)
+  })
+})

@@ -1,0 +1,242 @@
+// What is remembered of records: read once, never older than what was heard of it, and bounded.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createRemembered } from '../../../src/identity/cache/record-cache.ts'
+
+interface Read {
+  key: number
+  answer(value: { version: number } | undefined): void
+  fail(error: Error): void
+}
+
+function stage({ most = 100, mostAbsent = 100 } = {}) {
+  const reads: Read[] = []
+  let trusted = true
+  const results = { hit: 0, miss: 0, bypass: 0 }
+  const remembered = createRemembered<number, { version: number }>({
+    feed: { isTrusted: () => trusted },
+    most,
+    mostAbsent,
+    results,
+    read: key =>
+      new Promise((resolve, reject) => {
+        reads.push({ key, answer: resolve, fail: reject })
+      }),
+  })
+  return {
+    remembered,
+    reads,
+    results,
+    trust(isTrusted: boolean) {
+      trusted = isTrusted
+    },
+    /** Asks and has the read answered; says how many reads it took. */
+    async settle(key: number, value: { version: number } | undefined) {
+      const before = reads.length
+      const asked = remembered.get(key)
+      for (const read of reads.slice(before)) read.answer(value)
+      expect(await asked).toEqual(value)
+      return reads.length - before
+    },
+  }
+}
+
+const record = { version: 1 }
+
+describe('a record', () => {
+  it('is read once for 100 who ask at once, and then given at once', async () => {
+    const { remembered, reads } = stage()
+    const asked = Array.from({ length: 100 }, () => remembered.get(1))
+    expect(reads).toHaveLength(1)
+    reads[0]?.answer(record)
+    expect(await Promise.all(asked)).toEqual(Array(100).fill(record))
+    expect(remembered.get(1)).toBe(record)
+    expect(reads).toHaveLength(1)
+  })
+
+  it('that is not there is remembered as such, and those that are there have nothing to fear of it', async () => {
+    const { remembered, settle } = stage({ most: 2, mostAbsent: 3 })
+    await settle(1, record)
+    for (let key = 100; key < 200; key += 1) expect(await settle(key, undefined)).toBe(1)
+    expect(remembered.get(1)).toBe(record)
+    for (const key of [199, 198, 197]) expect(await settle(key, undefined)).toBe(0)
+    expect(await settle(100, undefined)).toBe(1)
+  })
+
+  it('that is not there is read each time where its coming would not be heard of', async () => {
+    const { settle } = stage({ mostAbsent: 0 })
+    expect(await settle(1, undefined)).toBe(1)
+    expect(await settle(1, record)).toBe(1)
+    expect(await settle(1, record)).toBe(0)
+  })
+
+  it('gives way to others when there are too many, the one asked for longest ago first', async () => {
+    const { settle } = stage({ most: 3 })
+    for (const key of [1, 2, 3]) await settle(key, record)
+    await settle(1, record)
+    await settle(4, record)
+    expect(await settle(1, record)).toBe(0)
+    expect(await settle(2, record)).toBe(1)
+  })
+
+  it('whose reading fails is read again by the next, and all who waited are told', async () => {
+    const { remembered, reads, settle } = stage()
+    const asked = [remembered.get(1), remembered.get(1)]
+    reads[0]?.fail(new Error('away'))
+    for (const one of asked) await expect(one).rejects.toThrow('away')
+    expect(await settle(1, record)).toBe(1)
+  })
+
+  it('is read after it was asked for, and remembered by nobody, while the feed is not trusted', async () => {
+    const { remembered, reads, trust, settle } = stage()
+    await settle(1, record)
+    trust(false)
+    for (let turn = 0; turn < 3; turn += 1) expect(await settle(1, { version: 2 })).toBe(1)
+    trust(true)
+    remembered.forgetAll()
+    expect(await settle(1, record)).toBe(1)
+    expect(reads).toHaveLength(5)
+  })
+
+  it('is counted as found, as read, or as read past the memory', async () => {
+    const { remembered, results, trust, settle } = stage()
+    await settle(1, record)
+    await settle(1, record)
+    await settle(2, undefined)
+    await settle(2, undefined)
+    void remembered.get(3)
+    void remembered.get(3)
+    trust(false)
+    await settle(1, record)
+    expect(results).toEqual({ hit: 2, miss: 4, bypass: 1 })
+  })
+
+  it('is read once for the first and once more for 100 who ask meanwhile, while the feed is not trusted', async () => {
+    const { remembered, reads, trust } = stage()
+    trust(false)
+    const first = remembered.get(1)
+    const others = Array.from({ length: 100 }, () => remembered.get(1))
+    expect(reads).toHaveLength(1)
+    reads[0]?.answer({ version: 1 })
+    expect(await first).toEqual({ version: 1 })
+    expect(reads).toHaveLength(2)
+    reads[1]?.answer({ version: 2 })
+    expect(new Set(await Promise.all(others))).toEqual(new Set([{ version: 2 }]))
+    expect(reads).toHaveLength(2)
+    void remembered.get(1)
+    expect(reads).toHaveLength(3)
+  })
+
+  it('whose reading fails is not waited for again by those who asked meanwhile, while the feed is not trusted', async () => {
+    const { remembered, reads, trust } = stage()
+    trust(false)
+    const asked = [remembered.get(1), remembered.get(1), remembered.get(1)]
+    reads[0]?.fail(new Error('away'))
+    for (const one of asked) await expect(one).rejects.toThrow('away')
+    expect(reads).toHaveLength(1)
+    void remembered.get(1)
+    expect(reads).toHaveLength(2)
+  })
+
+  it.each([
+    ['changes', 'forget'],
+    ['may have changed', 'forgetAll'],
+  ] as const)(
+    'that %s while it is read is given to who asked before, and put back for nobody',
+    async (_, forget) => {
+      const { remembered, reads } = stage()
+      const before = remembered.get(1)
+      remembered[forget](1)
+      const after = remembered.get(1)
+      expect(reads).toHaveLength(2)
+      reads[1]?.answer({ version: 2 })
+      expect(await after).toEqual({ version: 2 })
+      reads[0]?.answer({ version: 1 })
+      expect(await before).toEqual({ version: 1 })
+      expect(remembered.get(1)).toEqual({ version: 2 })
+      remembered[forget](1)
+      const absent = remembered.get(1)
+      remembered[forget](1)
+      reads[2]?.answer(undefined)
+      expect(await absent).toBeUndefined()
+      expect(remembered.get(1)).toBeInstanceOf(Promise)
+    },
+  )
+
+  it('whose reading ends when the feed is not trusted any more is not remembered', async () => {
+    const { remembered, reads, trust, settle } = stage()
+    const asked = remembered.get(1)
+    trust(false)
+    reads[0]?.answer(record)
+    expect(await asked).toBe(record)
+    trust(true)
+    expect(await settle(1, record)).toBe(1)
+  })
+
+  it('is never older than what was heard of it before it was asked for, however all of this falls together', async () => {
+    const step = fc.oneof(
+      { weight: 4, arbitrary: fc.constant({ do: 'ask' } as const) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('look' as const), which: fc.nat(9) }) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('answer' as const), which: fc.nat(9) }) },
+      { weight: 3, arbitrary: fc.constant({ do: 'change' } as const) },
+      { weight: 3, arbitrary: fc.constant({ do: 'hear' } as const) },
+      { weight: 1, arbitrary: fc.constant({ do: 'lapse' } as const) },
+      { weight: 1, arbitrary: fc.constant({ do: 'return' } as const) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async steps => {
+        /** The record as it stands, and the versions whose notifications are on their way. */
+        let version = 0
+        let onTheWay: number[] = []
+        let heard = 0
+        let isTrusted = true
+        /** What a read has seen of it, before that is answered. */
+        const seen: (number | undefined)[] = []
+        const isAnswered: boolean[] = []
+        const { remembered, reads, trust } = stage()
+        const asked: { atLeast: number; value: unknown }[] = []
+        const answer = (index: number) => {
+          isAnswered[index] = true
+          reads[index]?.answer({ version: seen[index] ?? version })
+        }
+        const open = () => reads.map((_, index) => index).filter(index => !isAnswered[index])
+        for (const each of steps) {
+          const which = 'which' in each ? open()[each.which] : undefined
+          if (each.do === 'ask') {
+            asked.push({ atLeast: isTrusted ? heard : version, value: remembered.get(1) })
+          } else if (each.do === 'look' && which !== undefined) {
+            seen[which] ??= version
+          } else if (each.do === 'answer' && which !== undefined) {
+            answer(which)
+          } else if (each.do === 'change') {
+            version += 1
+            if (isTrusted) onTheWay.push(version)
+          } else if (each.do === 'hear' && onTheWay.length > 0) {
+            heard = onTheWay.shift() ?? heard
+            remembered.forget(1)
+          } else if (each.do === 'lapse') {
+            isTrusted = false
+            onTheWay = []
+            trust(false)
+          } else if (each.do === 'return' && !isTrusted) {
+            isTrusted = true
+            heard = version
+            trust(true)
+            remembered.forgetAll()
+          }
+          // What waits for an answer may go on before the next thing happens, or with it.
+          if (each.do !== 'answer') for (let turn = 0; turn < 5; turn += 1) await undefined
+        }
+        // A read that ends may let another begin.
+        do {
+          for (const index of open()) answer(index)
+          for (let turn = 0; turn < 5; turn += 1) await undefined
+        } while (open().length > 0)
+        for (const { atLeast, value } of asked) {
+          expect(((await value) as { version: number }).version).toBeGreaterThanOrEqual(atLeast)
+        }
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})

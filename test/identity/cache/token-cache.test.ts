@@ -1,0 +1,228 @@
+// Access tokens that were found good: not verified again, and good no longer than they would be anew.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createKnownTokens, type KnownTokens } from '../../../src/identity/cache/token-cache.ts'
+import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
+import { openSigningKeys, type SigningKeys } from '../../../src/identity/keys/signing-keys.ts'
+import { createTokens, type Tokens } from '../../../src/identity/tokens/tokens.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+import { embeddedDatabase } from '../../support/databases.ts'
+
+const minute = 60_000
+
+describe('known tokens', () => {
+  let database: Database
+  let clock: MovableClock
+  let keys: SigningKeys
+  let tokens: Tokens
+  let known: KnownTokens
+  let verified: number
+  /** What a verification waits for at its end. */
+  let atEnd: () => Promise<void>
+
+  beforeAll(async () => {
+    database = await embeddedDatabase()
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    clock = movableClock()
+    keys = await openSigningKeys({
+      store: createKeyStore(database),
+      sealer: undefined,
+      clock,
+      onError: () => {},
+    })
+    tokens = createTokens({
+      keys,
+      clock,
+      issuer: 'peage',
+      audience: 'peage',
+      accessTokenTtl: 15 * minute,
+      refreshTokenTtl: 60 * minute,
+    })
+    known = create(100)
+    verified = 0
+    atEnd = async () => {}
+  })
+
+  function create(most: number): KnownTokens {
+    const verifyAccess: Tokens['verifyAccess'] = async token => {
+      verified += 1
+      const result = await tokens.verifyAccess(token)
+      await atEnd()
+      return result
+    }
+    return createKnownTokens({ tokens: { verifyAccess }, keys, clock, most })
+  }
+
+  /** Keeps the next verification from ending; `reached` when it has nothing else to do. */
+  function hold() {
+    let release = () => {}
+    const released = new Promise<void>(resolve => {
+      release = resolve
+    })
+    const reached = new Promise<void>(resolve => {
+      atEnd = () => {
+        resolve()
+        return released
+      }
+    })
+    return { reached, release: () => release() }
+  }
+
+  const issue = (id: number) => tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' })
+
+  it('are recalled once they are verified, and no longer than they are good', async () => {
+    const token = await issue(7)
+    expect(known.recall(token)).toBeUndefined()
+    await known.verify(token)
+    expect(known.recall(token)).toMatchObject({ userId: 7 })
+    expect([`${token}x`, token.slice(1), ` ${token}`, ''].map(known.recall)).toEqual(Array(4).fill(undefined))
+    clock.advance(15 * minute)
+    expect(known.recall(token)).toBeUndefined()
+    expect(verified).toBe(1)
+  })
+
+  it('are verified once, and then known at once', async () => {
+    const token = await issue(7)
+    expect(await known.verify(token)).toMatchObject({ userId: 7 })
+    expect(known.verify(token)).toMatchObject({ userId: 7 })
+    expect(verified).toBe(1)
+  })
+
+  it('are verified once for 100 who ask at once', async () => {
+    const token = await issue(7)
+    const asked = Array.from({ length: 100 }, () => known.verify(token))
+    for (const answer of await Promise.all(asked)) expect(answer).toMatchObject({ userId: 7 })
+    expect(verified).toBe(1)
+  })
+
+  it('are verified each by itself, whoever else asks at the same time', async () => {
+    const issued = await Promise.all([1, 2, 3].map(issue))
+    const asked = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
+    const answers = (await Promise.all(asked)).map(answer => answer !== 'invalid' && answer.userId)
+    expect(answers).toEqual([1, 2, 3, false, 1, 2, 3])
+    expect(verified).toBe(4)
+  })
+
+  it('that are not good are refused to all who ask at once, and verified again for the next', async () => {
+    const asked = Array.from({ length: 100 }, () => known.verify('nonsense'))
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(['invalid']))
+    expect(verified).toBe(1)
+    await known.verify('nonsense')
+    expect(verified).toBe(2)
+  })
+
+  it('whose verification fails are verified again for the next, and all who waited are told', async () => {
+    const token = await issue(7)
+    atEnd = async () => {
+      throw new Error('away')
+    }
+    const asked = [known.verify(token), known.verify(token)]
+    for (const one of asked) await expect(one).rejects.toThrow('away')
+    expect(verified).toBe(1)
+    atEnd = async () => {}
+    expect(await known.verify(token)).toMatchObject({ userId: 7 })
+  })
+
+  it('whose key goes while they are verified are refused to all who wait, and not put back', async () => {
+    const { kid } = keys.current()
+    const token = await issue(7)
+    const { reached, release } = hold()
+    const before = known.verify(token)
+    await reached
+    const [stored] = await database.query<object>('select * from signing_keys')
+    await database.query('delete from signing_keys')
+    await keys.reload()
+    const after = known.verify(token)
+    release()
+    expect(await Promise.all([before, after])).toEqual(['invalid', 'invalid'])
+    expect(verified).toBe(1)
+    // Its key comes again: only a verification may find it good.
+    await database.query(
+      `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
+      [JSON.stringify(stored)],
+    )
+    await keys.reload()
+    expect(keys.known(kid)).toBeDefined()
+    expect(await known.verify(token)).toMatchObject({ userId: 7 })
+    expect(verified).toBe(2)
+  })
+
+  it('that expire while they are verified are refused to all who wait', async () => {
+    const token = await issue(7)
+    const { reached, release } = hold()
+    const before = known.verify(token)
+    await reached
+    clock.advance(15 * minute)
+    const after = known.verify(token)
+    release()
+    expect(await Promise.all([before, after])).toEqual(['invalid', 'invalid'])
+  })
+
+  it('are good until the moment at which they expire, and not in it', async () => {
+    const token = await issue(7)
+    const { expiresAt } = (await known.verify(token)) as { expiresAt: number }
+    clock.advance(expiresAt - 1 - clock.now())
+    expect(known.verify(token)).toMatchObject({ userId: 7 })
+    clock.advance(1)
+    expect(await known.verify(token)).toBe('invalid')
+    expect(await known.verify(token)).toBe('invalid')
+  })
+
+  it('go with their key', async () => {
+    const token = await issue(7)
+    await known.verify(token)
+    await database.query('delete from signing_keys')
+    await keys.reload()
+    expect(await known.verify(token)).toBe('invalid')
+    const next = await issue(7)
+    expect(await known.verify(next)).toMatchObject({ userId: 7 })
+  })
+
+  it('are known by all of their text: nothing like one is taken for it', async () => {
+    const token = await issue(7)
+    await known.verify(token)
+    const [header, payload, signature = ''] = token.split('.')
+    const other = (await issue(8)).split('.')
+    for (const like of [
+      `${header}.${payload}.${other[2]}`,
+      `${header}.${other[1]}.${signature}`,
+      `${token} `,
+      ` ${token}`,
+      token.slice(0, -1),
+      `${token}A`,
+      token.toLowerCase(),
+    ]) {
+      expect(await known.verify(like)).toBe('invalid')
+      expect(await known.verify(like)).toBe('invalid')
+    }
+    expect(known.verify(token)).toMatchObject({ userId: 7 })
+  })
+
+  it('that are not good are not remembered, nor are those of another kind', async () => {
+    const refresh = (await tokens.issueRefresh(7)).token
+    for (const bad of [
+      '',
+      'nonsense',
+      refresh,
+      await tokens.issueAssertion({ id: 7, plan: 'free' }, 'peage'),
+    ]) {
+      expect(await known.verify(bad)).toBe('invalid')
+      expect(known.verify(bad)).toBeInstanceOf(Promise)
+    }
+  })
+
+  it('are as many as was said, the one used longest ago goes first', async () => {
+    known = create(2)
+    const [first, second, third] = [await issue(1), await issue(2), await issue(3)]
+    await known.verify(first)
+    await known.verify(second)
+    known.verify(first)
+    await known.verify(third)
+    expect(verified).toBe(3)
+    expect(known.verify(first)).toMatchObject({ userId: 1 })
+    expect(await known.verify(second)).toMatchObject({ userId: 2 })
+    expect(verified).toBe(4)
+  })
+})

@@ -1,0 +1,147 @@
+// Users and owners of keys, remembered over real stores: what is read, and what a change makes of it.
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
+import { createKnownUsers, type KnownUsers } from '../../../src/identity/cache/user-cache.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { createUserStore } from '../../../src/users/user-store.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
+
+describeOverDatabases('known users', open => {
+  let database: Database
+  let feed: HandFeed
+  let known: KnownUsers
+  let statements: number
+  let made = 0
+  let id: number
+
+  beforeAll(async () => {
+    database = await open()
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    feed = handFeed()
+    known = create()
+    statements = 0
+    made += 1
+    const [row] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash, plan) values ($1, 'none', 'pro') returning id`,
+      [`user${made}@example.com`],
+    )
+    id = row?.id ?? expect.unreachable()
+    await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, `hash${id}`])
+  })
+
+  function create(most = 100): KnownUsers {
+    const counting: Database = {
+      ...database,
+      query(sql, values) {
+        statements += 1
+        return database.query(sql, values)
+      },
+    }
+    return createKnownUsers({
+      users: createUserStore(counting),
+      apiTokens: createApiTokenStore(counting),
+      feed,
+      most,
+      results: { hit: 0, miss: 0, bypass: 0 },
+    })
+  }
+
+  const change = (sql: string) => database.query(`update users set ${sql} where id = $1`, [id])
+
+  it('are read once for 100 requests at once, and then not at all', async () => {
+    const found = await Promise.all(Array.from({ length: 100 }, () => known.find(id)))
+    expect(new Set(found.map(user => user?.id))).toEqual(new Set([id]))
+    expect(statements).toBe(1)
+    expect(known.find(id)).toMatchObject({ id, plan: 'pro' })
+    expect(statements).toBe(1)
+  })
+
+  it('are found by a key with two statements for 100 requests at once, and then at once', async () => {
+    const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
+    expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
+    expect(statements).toBe(2)
+    expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, keyId: expect.any(Number) })
+  })
+
+  it('are what they were until a change is told, for token and key alike', async () => {
+    await known.find(id)
+    await known.findOwner(`hash${id}`)
+    await change("plan = 'free'")
+    expect(known.find(id)).toMatchObject({ plan: 'pro' })
+    feed.tell(`user ${id}`)
+    expect(await known.findOwner(`hash${id}`)).toMatchObject({ user: { plan: 'free' } })
+    expect(known.find(id)).toMatchObject({ plan: 'free' })
+  })
+
+  it('that are inactive are nobody, without a statement, until they are back', async () => {
+    await change('is_active = 0')
+    expect(await known.find(id)).toBeUndefined()
+    const before = statements
+    expect(known.find(id)).toBeUndefined()
+    expect(statements).toBe(before)
+    await change('is_active = 1')
+    feed.tell(`user ${id}`)
+    expect(await known.find(id)).toMatchObject({ id })
+  })
+
+  it('that do not exist are looked for each time: nothing tells of an insertion', async () => {
+    const free = id + 1_000_000
+    expect(await known.find(free)).toBeUndefined()
+    await database.query(
+      `insert into users (id, email, password_hash) overriding system value values ($1, $2, 'none')`,
+      [free, `${free}@example.com`],
+    )
+    expect(await known.find(free)).toMatchObject({ id: free })
+  })
+
+  it('have no key that was revoked, nor one not yet made, from when that is told', async () => {
+    await known.findOwner(`hash${id}`)
+    await database.query('update api_tokens set revoked = 1 where user_id = $1', [id])
+    feed.tell(`key hash${id}`)
+    expect(await known.findOwner(`hash${id}`)).toBeUndefined()
+    const before = statements
+    expect(known.findOwner(`hash${id}`)).toBeUndefined()
+    expect(statements).toBe(before)
+    expect(await known.findOwner(`next${id}`)).toBeUndefined()
+    await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, `next${id}`])
+    feed.tell(`key next${id}`)
+    expect(await known.findOwner(`next${id}`)).toMatchObject({ user: { id } })
+  })
+
+  it('are read for every request while the feed is not trusted, and forgotten when it returns', async () => {
+    await known.findOwner(`hash${id}`)
+    await change("plan = 'free'")
+    feed.trust(false)
+    statements = 0
+    for (let request = 0; request < 3; request += 1) {
+      expect(await known.find(id)).toMatchObject({ plan: 'free' })
+      expect(await known.findOwner(`hash${id}`)).toMatchObject({ user: { plan: 'free' } })
+    }
+    expect(statements).toBe(9)
+    await change("plan = 'premium'")
+    feed.trust(true)
+    expect(await known.find(id)).toMatchObject({ plan: 'premium' })
+  })
+
+  it('are as many as was said', async () => {
+    known = create(1)
+    const [other] = await database.query<{ id: number }>('select id from users where id <> $1 limit 1', [id])
+    if (other === undefined) return
+    await known.find(id)
+    await known.find(other.id)
+    statements = 0
+    await known.find(id)
+    expect(statements).toBe(1)
+  })
+
+  it('do not mind what another program says on the channel', async () => {
+    await known.find(id)
+    for (const change of ['', 'user', 'user x', 'user 1 2', 'something else', `key ${'x'.repeat(7_000)}`]) {
+      feed.tell(change)
+    }
+    expect(known.find(id)).toMatchObject({ id })
+  })
+})

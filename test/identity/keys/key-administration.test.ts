@@ -1,0 +1,199 @@
+// Whose turn it is to sign, and what may be deleted when, as operators see and change it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
+import { type Lifetimes, untilKnown } from '../../../src/identity/keys/key-schedule.ts'
+import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
+import { createSealer } from '../../../src/identity/sealer.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+
+const day = 24 * 60 * 60_000
+
+describeOverDatabases('the administration of keys', open => {
+  let database: Database
+  beforeAll(async () => {
+    database = await open()
+  })
+  afterAll(() => database?.close())
+  beforeEach(() => database.query('delete from signing_keys'))
+
+  async function keysOf({
+    secret = '',
+    delay = 0,
+    lifetimes = {},
+  }: {
+    secret?: string
+    delay?: number
+    lifetimes?: Partial<Lifetimes>
+  } = {}) {
+    return createKeyAdministration({
+      store: createKeyStore(database),
+      sealer: secret === '' ? undefined : await createSealer(secret),
+      delay,
+      lifetimes: { tokens: 30 * day, areAssertionsUsed: false, ...lifetimes },
+    })
+  }
+
+  type Keys = Awaited<ReturnType<typeof keysOf>>
+  const find = async (keys: Keys, kid: string) =>
+    (await keys.list()).find(key => key.kid === kid) ?? expect.unreachable()
+  async function rotate(keys: Keys, alg: 'ES256' | 'EdDSA' | 'RS256' = 'ES256'): Promise<string> {
+    const rotation = await keys.rotate({ alg })
+    return typeof rotation === 'string' ? expect.unreachable() : rotation.kid
+  }
+  /** As if all that was done had been done so long before. */
+  const passed = (interval: string) =>
+    database.query(
+      `update signing_keys set signs_from = signs_from - interval '${interval}', created_at = created_at - interval '${interval}'`,
+    )
+  const noForce = { force: false }
+
+  it('a generated key verifies and does not sign, with the algorithm that is asked for', async () => {
+    const keys = await keysOf()
+    for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
+      const kid = await keys.generate(alg)
+      expect(await find(keys, kid)).toMatchObject({ alg, state: 'verifies', signsFrom: null })
+    }
+  })
+
+  it('the first key signs at once, every next one when replicas know it, and until then the one before', async () => {
+    const keys = await keysOf({ delay: untilKnown })
+    expect(await keys.rotate({ alg: 'ES256' })).toMatchObject({ wait: 0 })
+    const [first] = await keys.list()
+    const rotation = await keys.rotate({ alg: 'EdDSA' })
+    expect(rotation).toMatchObject({ wait: expect.closeTo(untilKnown, -3) })
+    expect((await keys.list()).map(({ state, alg }) => ({ state, alg }))).toEqual([
+      { state: 'will_sign', alg: 'EdDSA' },
+      { state: 'signs', alg: 'ES256' },
+    ])
+    await passed('5 seconds')
+    expect(await find(keys, first?.kid ?? '')).toMatchObject({ state: 'verifies' })
+  })
+
+  it('a key that was generated before, or had its turn, is given one; one that signs, or that nobody has, is not', async () => {
+    const keys = await keysOf()
+    const first = await rotate(keys)
+    const second = await keys.generate('ES256')
+    expect(await keys.rotate({ kid: second })).toEqual({ kid: second, wait: 0 })
+    expect(await find(keys, second)).toMatchObject({ state: 'signs' })
+    expect(await keys.rotate({ kid: first })).toMatchObject({ kid: first })
+    expect(await find(keys, first)).toMatchObject({ state: 'signs', spentFrom: null })
+    expect(await keys.rotate({ kid: first })).toBe('signs')
+    expect(await keys.rotate({ kid: 'nobody' })).toBe('unknown')
+  })
+
+  it('a turn that is ahead is not put off by asking for it again', async () => {
+    const keys = await keysOf({ delay: untilKnown })
+    await rotate(keys)
+    const kid = await rotate(keys)
+    const { signsFrom } = await find(keys, kid)
+    expect(await keys.rotate({ kid })).toMatchObject({ kid })
+    expect((await find(keys, kid)).signsFrom).toEqual(signsFrom)
+  })
+
+  it('the one that signs, or is about to, is not retired, by force neither', async () => {
+    const keys = await keysOf({ delay: untilKnown })
+    const signing = await rotate(keys)
+    const next = await rotate(keys)
+    for (const force of [false, true]) {
+      expect(await keys.retire(signing, { force })).toEqual({ outcome: 'signs' })
+      expect(await keys.retire(next, { force })).toEqual({ outcome: 'will_sign' })
+    }
+    expect(await keys.list()).toHaveLength(2)
+  })
+
+  it('one whose tokens may still be good is retired by force only, until the last of them has expired', async () => {
+    const keys = await keysOf()
+    const first = await rotate(keys)
+    const second = await rotate(keys)
+    const { signsFrom } = await find(keys, second)
+    const until = new Date(Number(signsFrom) + 30 * day + 5_000)
+    expect(await find(keys, first)).toMatchObject({ state: 'verifies', spentFrom: until })
+    expect(await keys.retire(first, noForce)).toEqual({ outcome: 'unspent', until })
+    await passed('29 days 23 hours')
+    expect(await keys.retire(first, noForce)).toMatchObject({ outcome: 'unspent' })
+    await passed('1 hour 5 seconds')
+    expect(await keys.retire(first, noForce)).toEqual({ outcome: 'retired' })
+    expect(await keys.retire(first, noForce)).toEqual({ outcome: 'unknown' })
+    const third = await rotate(keys)
+    expect(await keys.retire(second, { force: true })).toEqual({ outcome: 'retired' })
+    expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
+  })
+
+  it('one that never signed is retired at any time', async () => {
+    const keys = await keysOf()
+    await rotate(keys)
+    expect(await keys.retire(await keys.generate('ES256'), noForce)).toEqual({ outcome: 'retired' })
+  })
+
+  it('one that is given a turn while it is being retired stays', async () => {
+    const keys = await keysOf()
+    const kid = await keys.generate('ES256')
+    await rotate(keys)
+    const store = createKeyStore(database)
+    const racing = createKeyAdministration({
+      store: {
+        ...store,
+        async all() {
+          const rows = await store.all()
+          await store.letSign(kid, 0)
+          return rows
+        },
+      },
+      sealer: undefined,
+      delay: 0,
+      lifetimes: { tokens: 0, areAssertionsUsed: false },
+    })
+    expect(await racing.retire(kid, { force: true })).toEqual({ outcome: 'changed' })
+    expect(await find(keys, kid)).toMatchObject({ state: 'signs' })
+  })
+
+  it('where assertions are used, the key before signs them, and stays for as long', async () => {
+    const keys = await keysOf({ lifetimes: { tokens: 60_000, areAssertionsUsed: true } })
+    const first = await rotate(keys)
+    await passed('1 hour')
+    const second = await rotate(keys)
+    const { createdAt } = await find(keys, second)
+    expect(await find(keys, first)).toMatchObject({
+      state: 'verifies',
+      signsAssertions: true,
+      spentFrom: new Date(createdAt.getTime() + 310_000 + 65_000),
+    })
+    await passed('2 minutes')
+    expect(await keys.retire(first, noForce)).toMatchObject({ outcome: 'unspent' })
+    await passed('311 seconds')
+    expect(await find(keys, second)).toMatchObject({ state: 'signs', signsAssertions: true })
+  })
+
+  describe('a secret that is not the one of the stored keys', () => {
+    it('makes no key, which no gateway could open', async () => {
+      const kid = await rotate(await keysOf({ secret: 'the first' }))
+      for (const secret of ['', 'another']) {
+        const keys = await keysOf({ secret })
+        for (const work of [
+          () => keys.generate('ES256'),
+          () => keys.rotate({ alg: 'ES256' }),
+          () => keys.rotate({ kid }),
+          () => keys.list(),
+        ]) {
+          await expect(work()).rejects.toThrow(/auth\.key_secret is not/)
+        }
+      }
+      expect(await (await keysOf({ secret: 'the first' })).list()).toHaveLength(1)
+    })
+
+    it('is not put on a new key alone', async () => {
+      await rotate(await keysOf())
+      await expect((await keysOf({ secret: 'a new one' })).rotate({ alg: 'ES256' })).rejects.toThrow(
+        /start a gateway with it first/,
+      )
+    })
+
+    it('does not keep a key from being retired', async () => {
+      const sealed = await keysOf({ secret: 'the first' })
+      const first = await rotate(sealed)
+      await rotate(sealed)
+      expect(await (await keysOf()).retire(first, { force: true })).toEqual({ outcome: 'retired' })
+    })
+  })
+})

@@ -1,0 +1,64 @@
+// Nothing that a key signed is good any more from when it may be retired; and not a moment of safety less.
+import { expect, it } from 'vitest'
+import {
+  assertionSignerAt,
+  type Scheduled,
+  signerAt,
+  spentFrom,
+} from '../../../src/identity/keys/key-schedule.ts'
+
+const second = 1_000
+const published = 310 * second
+const key = (createdAt: number, signsFrom: number | null): Scheduled => ({
+  createdAt: createdAt * second,
+  signsFrom: signsFrom === null ? null : signsFrom * second,
+})
+const lifetimes = { tokens: 900 * second, areAssertionsUsed: false }
+
+it('of the keys whose time has come the one whose time came last signs', () => {
+  const [first, second_, third, waiting] = [key(0, 0), key(100, 105), key(110, 115), key(50, null)]
+  const keys = [third, second_, first, waiting]
+  const at = (time: number) => signerAt(keys, time * second)
+  expect([at(-1), at(0), at(104.999), at(105), at(114.999), at(115)]).toEqual([
+    undefined,
+    first,
+    first,
+    second_,
+    second_,
+    third,
+  ])
+})
+
+it('of several rotations in a row assertions take each when it is published, and a known one at once', () => {
+  const [first, second_, third] = [key(-1_000, 0), key(100, 105), key(200, 205)]
+  const keys = [third, second_, first]
+  expect(assertionSignerAt(keys, 100 * second + published - 1)).toBe(first)
+  expect(assertionSignerAt(keys, 100 * second + published)).toBe(second_)
+  expect(assertionSignerAt(keys, 200 * second + published)).toBe(third)
+  const back = [key(-1_000, 300), third, second_]
+  expect(assertionSignerAt(back, 300 * second)).toBe(back[0])
+})
+
+it('where no key is published long enough, the one that signs tokens signs assertions', () => {
+  const only = key(0, 0)
+  expect(assertionSignerAt([only], 0)).toBe(only)
+})
+
+it('a key that signs, or is the next to, is never spent; one that never signed always is', () => {
+  const [first, next] = [key(0, 0), key(100, 105)]
+  expect(spentFrom(next, [next, first], lifetimes)).toBeUndefined()
+  expect(spentFrom(first, [first, key(10, null)], lifetimes)).toBeUndefined()
+  expect(spentFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
+})
+
+it('a key is spent when the longest-lived token that a late replica signed has expired', () => {
+  const [first, next, after] = [key(0, 0), key(100, 105), key(200, 205)]
+  expect(spentFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
+})
+
+it('where assertions are used, a key is spent a minute after it signed the last of them', () => {
+  const [first, next] = [key(0, 0), key(100, 105)]
+  const short = { tokens: second, areAssertionsUsed: true }
+  expect(spentFrom(first, [next, first], short)).toBe(100 * second + published + 65 * second)
+  expect(spentFrom(first, [next, first], { ...lifetimes, areAssertionsUsed: true })).toBe(1_010 * second)
+})

@@ -1,0 +1,355 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { calculateJwkThumbprint } from 'jose'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { untilKnown } from '../../../src/identity/keys/key-schedule.ts'
+import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
+import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
+import { openSigningKeys, readSigningKeys } from '../../../src/identity/keys/signing-keys.ts'
+import { createSealer } from '../../../src/identity/sealer.ts'
+import { type Database, StorageError } from '../../../src/storage/database.ts'
+import { movableClock } from '../../accounts/setup.ts'
+import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const ed = generateKeyPairSync('ed25519')
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const [ecJwk, edJwk, rsaJwk] = [ec, ed, rsa].map(({ privateKey }) => privateKey.export({ format: 'jwk' }))
+const otherEcJwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+const otherEdJwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+describe('a private JWK', () => {
+  it.each([
+    ['EC P-256', ecJwk, 'ES256'],
+    ['OKP Ed25519', edJwk, 'EdDSA'],
+    ['RSA of 2,048 bits', rsaJwk, 'RS256'],
+  ])('of type %s signs with the algorithm of its type, named by its thumbprint', async (_, jwk, alg) => {
+    const key = await readPrivateJwk(JSON.stringify(jwk))
+    expect(key.alg).toBe(alg)
+    expect(key.kid).toBe(await calculateJwkThumbprint(jwk as object))
+  })
+
+  it('keeps the kid that it has, and is published without any private member', async () => {
+    for (const jwk of [ecJwk, edJwk, rsaJwk]) {
+      const { kid, publicJwk } = await readPrivateJwk(
+        JSON.stringify({
+          ...jwk,
+          kid: 'mine',
+          use: 'sig',
+          key_ops: ['sign', 'verify'],
+          ext: true,
+          secret: 'x',
+        }),
+      )
+      expect(kid).toBe('mine')
+      expect(publicJwk).toMatchObject({ kid: 'mine', use: 'sig' })
+      for (const member of [...privateMembers, 'secret', 'key_ops', 'ext'])
+        expect(publicJwk).not.toHaveProperty(member)
+    }
+  })
+
+  it('may have a public exponent larger than 65537', async () => {
+    const larger = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 65_539 })
+    const jwk = larger.privateKey.export({ format: 'jwk' })
+    expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
+  })
+
+  it('that was generated can be read', async () => {
+    for (const alg of ['ES256', 'EdDSA', 'RS256'] as const) {
+      const { kid, text } = await generatePrivateJwk(alg)
+      expect(await readPrivateJwk(text)).toMatchObject({ kid, alg })
+    }
+  })
+
+  const exponent = /public exponent \(e\) that is not an odd number of 65537 or more/
+  const rsaOfThree = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 }).privateKey.export(
+    {
+      format: 'jwk',
+    },
+  )
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'jwk' })
+  it.each([
+    ['{"kty"', /not JSON/],
+    ['[]', /not a JWK/],
+    ['"x"', /not a JWK/],
+    ['{}', /type that does not sign/],
+    [{ kty: 'oct', k: 'c2VjcmV0' }, /type that does not sign/],
+    [p384, /type that does not sign/],
+    [ec.publicKey.export({ format: 'jwk' }), /public key/],
+    [rsa.publicKey.export({ format: 'jwk' }), /public key/],
+    [weak, /too weak: 1024 bits where 2048/],
+    [{ ...ecJwk, alg: 'HS256' }, /alg "HS256" where a key of its type signs ES256/],
+    [{ ...rsaJwk, alg: 'PS256' }, /alg "PS256"/],
+    [{ ...ecJwk, use: 'enc' }, /not for signing \(its use/],
+    [{ ...ecJwk, key_ops: ['verify'] }, /not for signing \(its key_ops/],
+    [{ ...edJwk, key_ops: [] }, /not for signing \(its key_ops/],
+    [{ ...rsaJwk, key_ops: 'sign' }, /not for signing \(its key_ops/],
+    [{ ...rsaJwk, e: 'AQ', d: 'AQ', dp: 'AQ', dq: 'AQ' }, exponent],
+    [{ ...rsaJwk, e: 'Aw' }, exponent],
+    [{ ...rsaJwk, e: 'AQAA' }, exponent],
+    [rsaOfThree, exponent],
+    [{ ...ecJwk, d: otherEcJwk.d }, /do not belong together/],
+    [{ ...ecJwk, x: undefined }, /cannot be read as a private key/],
+    [{ ...edJwk, d: otherEdJwk.d }, /cannot be read|do not belong together/],
+    [{ ...ecJwk, kid: 7 }, /kid/],
+    [{ ...ecJwk, kid: '' }, /kid/],
+    [{ ...ecJwk, kid: 'x'.repeat(257) }, /kid/],
+  ])('%j is refused in a sentence that shows nothing of it', async (jwk, sentence) => {
+    const text = typeof jwk === 'string' ? jwk : JSON.stringify(jwk)
+    const error = await readPrivateJwk(text).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'KeyError', message: expect.stringMatching(sentence) })
+    for (const secret of [ecJwk?.d, edJwk?.d, rsaJwk?.d, otherEcJwk.d, weak.d]) {
+      expect(String((error as Error).message)).not.toContain(secret)
+    }
+  })
+})
+
+describe('keys from files', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'peage-keys-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function file(name: string, content: unknown): Promise<string> {
+    const path = join(folder, name)
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+    return path
+  }
+
+  it('the first signs, all verify, and the public halves are published in that order', async () => {
+    const keys = await readSigningKeys([
+      await file('a.json', { ...rsaJwk, kid: 'a' }),
+      await file('b.json', { ...ecJwk, kid: 'b' }),
+    ])
+    expect(keys.current().kid).toBe('a')
+    expect((await keys.find('b'))?.alg).toBe('ES256')
+    expect(await keys.find('c')).toBeUndefined()
+    expect(keys.jwks().keys.map(({ kid }) => kid)).toEqual(['a', 'b'])
+  })
+
+  it('a file that is missing or unusable is named, and so is one with the kid of another', async () => {
+    const missing = join(folder, 'missing.json')
+    await expect(readSigningKeys([missing])).rejects.toThrow(`auth.keys: ${missing} cannot be read (ENOENT)`)
+    const open = await file('public.json', ec.publicKey.export({ format: 'jwk' }))
+    await expect(readSigningKeys([open])).rejects.toThrow(`auth.keys: ${open} is a public key`)
+    const twice = await file('twice.json', ecJwk)
+    await expect(readSigningKeys([twice, twice])).rejects.toThrow(/has the kid of a file before it/)
+  })
+})
+
+describeOverDatabases('keys in the database', open => {
+  let database: Database
+  const clock = movableClock()
+  const onError = vi.fn()
+
+  beforeAll(async () => {
+    database = await open()
+  })
+  afterAll(() => database.close())
+  beforeEach(async () => {
+    onError.mockClear()
+    await database.query('delete from signing_keys')
+  })
+
+  const openKeys = async (secret?: string) =>
+    openSigningKeys({
+      store: createKeyStore(database),
+      sealer: secret === undefined ? undefined : await createSealer(secret),
+      clock,
+      onError,
+    })
+  const stored = () =>
+    database.query<{ kid: string; private_jwk: string; signs_from: Date | null }>(
+      'select * from signing_keys',
+    )
+
+  /** Another key takes over signing, in `delay` milliseconds. */
+  async function rotate(delay = 0): Promise<string> {
+    const { kid, text } = await generatePrivateJwk('EdDSA')
+    await createKeyStore(database).addSigning(kid, text, delay)
+    return kid
+  }
+
+  it('one ES256 key is made where there is none, and is there after a restart', async () => {
+    const first = await openKeys()
+    expect(first.current().alg).toBe('ES256')
+    expect((await openKeys()).current().kid).toBe(first.current().kid)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('eight replicas that start at once end with one key', async () => {
+    const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
+    expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
+    expect(await stored()).toHaveLength(1)
+  })
+
+  it('are sealed where a secret is set, and open with it alone', async () => {
+    const keys = await openKeys('a secret')
+    const [row] = await stored()
+    expect(row?.private_jwk).toMatch(/^sealed\./)
+    expect((await openKeys('a secret')).current().kid).toBe(keys.current().kid)
+    await expect(openKeys()).rejects.toThrow(
+      /auth\.key_secret is not set, and the stored signing key .+ is encrypted/,
+    )
+    await expect(openKeys('another')).rejects.toThrow(
+      /auth\.key_secret is not the secret that the stored signing key/,
+    )
+    expect(await stored()).toEqual([row])
+  })
+
+  it('that are plain are sealed at the first start with a secret, and stay the same keys', async () => {
+    const before = await openKeys()
+    await rotate()
+    const after = await openKeys('a secret')
+    for (const { private_jwk } of await stored()) expect(private_jwk).toMatch(/^sealed\./)
+    expect(await after.find(before.current().kid)).toBeDefined()
+  })
+
+  it('a name that is unknown makes a replica read them again, and a new key is found and signs', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    const kid = await rotate()
+    expect(keys.known(kid)).toBeUndefined()
+    expect((await keys.find(kid))?.kid).toBe(kid)
+    expect(keys.current().kid).toBe(kid)
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
+  })
+
+  it('a key signs from its time on and not before, whatever the clock of the replica, and verifies before', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    const kid = await rotate(untilKnown)
+    clock.advance(-60 * 60_000)
+    await keys.reload()
+    expect(keys.known(kid)).toBeDefined()
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([old, kid])
+    clock.advance(untilKnown - 1_000)
+    expect(keys.current().kid).toBe(old)
+    clock.advance(1_000)
+    expect(keys.current().kid).toBe(kid)
+    expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
+    expect(keys.known(old)).toBeDefined()
+  })
+
+  it('a replica that nobody tells does not stand by a reading of before when the first token of a new key comes', async () => {
+    const store = createKeyStore(database)
+    let meanwhile = async () => {}
+    const all = async () => {
+      const rows = await store.all()
+      await meanwhile()
+      return rows
+    }
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    let kid = ''
+    meanwhile = async () => {
+      kid = await rotate(untilKnown)
+      // The longest that the answer may take.
+      clock.advance(1_500)
+    }
+    expect(await keys.find('made up')).toBeUndefined()
+    meanwhile = async () => {}
+    clock.advance(untilKnown - 1_500)
+    expect((await keys.find(kid))?.kid).toBe(kid)
+  })
+
+  it('a key that only verifies never signs, also where it is the only one', async () => {
+    const { kid, text } = await generatePrivateJwk('ES256')
+    await createKeyStore(database).add(kid, text)
+    const keys = await openKeys()
+    expect(keys.current().kid).not.toBe(kid)
+    expect(keys.known(kid)).toBeDefined()
+    clock.advance(365 * 24 * 60 * 60_000)
+    expect(keys.current().kid).not.toBe(kid)
+  })
+
+  it('assertions are signed with the key before until no copy of the public keys that may be used lacks the new one', async () => {
+    const keys = await openKeys()
+    const old = keys.current().kid
+    await database.query("update signing_keys set created_at = now() - interval '1 hour'")
+    const kid = await rotate()
+    await keys.reload()
+    expect(keys.current().kid).toBe(kid)
+    // A copy of before the key was known here, 5 s after it was stored at most, may be used for 300 s.
+    clock.advance((5 + 300) * 1000)
+    expect(keys.forAssertions().kid).toBe(old)
+    clock.advance(5_000)
+    expect(keys.forAssertions().kid).toBe(kid)
+  })
+
+  it('are read at most once a second for unknown names, by one query for many at once', async () => {
+    const store = createKeyStore(database)
+    const all = vi.fn(store.all)
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    all.mockClear()
+    await Promise.all(Array.from({ length: 20 }, (_, i) => keys.find(`made up ${i}`)))
+    expect(all).toHaveBeenCalledTimes(1)
+    const kid = await rotate()
+    clock.advance(999)
+    expect(await keys.find(kid)).toBeUndefined()
+    expect(all).toHaveBeenCalledTimes(1)
+    clock.advance(1)
+    expect((await keys.find(kid))?.kid).toBe(kid)
+    expect(all).toHaveBeenCalledTimes(2)
+  })
+
+  it('that are gone from the store are forgotten with the next reading, the last one replaced', async () => {
+    const keys = await openKeys()
+    const gone = keys.current().kid
+    await database.query('delete from signing_keys')
+    await keys.find('another')
+    expect(keys.known(gone)).toBeUndefined()
+    expect(keys.current().kid).not.toBe(gone)
+    expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
+  })
+
+  it('that cannot be read are no reason to call a token bad, also within the second after the failure', async () => {
+    const store = createKeyStore(database)
+    const all = vi.fn(store.all)
+    const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
+    all.mockClear()
+    all.mockRejectedValue(new StorageError('away', undefined, undefined))
+    await expect(keys.find('unknown')).rejects.toBeInstanceOf(StorageError)
+    await expect(keys.find('unknown')).rejects.toBeInstanceOf(StorageError)
+    expect(all).toHaveBeenCalledTimes(1)
+    expect(await keys.find(keys.current().kid)).toBe(keys.current())
+    clock.advance(1000)
+    all.mockImplementation(store.all)
+    expect(await keys.find('unknown')).toBeUndefined()
+  })
+
+  it('that become unreadable while running leave those in memory as they are', async () => {
+    const keys = await openKeys()
+    const { kid } = keys.current()
+    await database.query("update signing_keys set private_jwk = 'sealed.v1.AAAA'")
+    expect(await keys.find('unknown')).toBeUndefined()
+    expect(keys.current().kid).toBe(kid)
+    expect(onError).toHaveBeenCalledWith(expect.objectContaining({ name: 'KeyError' }))
+    await expect(keys.reload()).rejects.toThrow(/auth\.key_secret is not set/)
+  })
+})
+
+describeWithPostgres('two replicas that make the first key', () => {
+  it('end with one, also where the one that began later comes first', async () => {
+    const database = await postgresDatabase()
+    const store = createKeyStore(database)
+    // Its transaction has begun, and so its `now()` stands, when the other one's is over.
+    const early = createKeyStore({
+      ...database,
+      transaction: work =>
+        database.transaction(async tx => {
+          await tx.query('select now()')
+          await store.addFirst('later', '{}')
+          return work(tx)
+        }),
+    })
+    await early.addFirst('earlier', '{}')
+    expect((await store.all()).map(({ kid }) => kid)).toEqual(['later'])
+    await database.close()
+  })
+})

@@ -1,0 +1,111 @@
+// Identity assertions: signed once in a while, never handed to another user or upstream.
+import { beforeEach, describe, expect, it } from 'vitest'
+import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
+import { createAssertions } from '../../../src/identity/tokens/assertions.ts'
+import { createTokens } from '../../../src/identity/tokens/tokens.ts'
+import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+
+const first = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
+const second = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
+const user = { id: 42, plan: 'pro' as const }
+
+let clock: MovableClock
+let current = first
+const keys = {
+  current: (): never => expect.unreachable('another key may sign tokens already'),
+  forAssertions: () => current,
+  known: () => current,
+  find: async () => current,
+  jwks: () => ({ keys: [] }),
+  reload: async () => {},
+}
+function tokensNow() {
+  return createTokens({
+    keys,
+    clock,
+    issuer: 'peage',
+    audience: 'app',
+    accessTokenTtl: 900_000,
+    refreshTokenTtl: 900_000,
+  })
+}
+const claimsOf = (token: string) =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+
+beforeEach(() => {
+  clock = movableClock()
+  current = first
+})
+
+describe('an assertion', () => {
+  it('is the same for half a minute, and then good for half a minute more', async () => {
+    const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
+    const token = await assertions.for(user, 'app')
+    const start = clock.now()
+    clock.advance(29_999)
+    expect(await assertions.for(user, 'app')).toBe(token)
+    expect(Number(claimsOf(token).exp) * 1000 - clock.now()).toBeGreaterThanOrEqual(29_000)
+    expect(Number(claimsOf(token).exp) * 1000 - start).toBeLessThanOrEqual(60_000)
+    clock.advance(1)
+    expect(await assertions.for(user, 'app')).not.toBe(token)
+  })
+
+  it('is another for another user, plan, upstream and key', async () => {
+    const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
+    const tokens = [
+      await assertions.for(user, 'app'),
+      await assertions.for({ ...user, id: 43 }, 'app'),
+      await assertions.for({ ...user, plan: 'free' }, 'app'),
+      await assertions.for(user, 'other'),
+    ]
+    current = second
+    tokens.push(await assertions.for(user, 'app'))
+    expect(new Set(tokens).size).toBe(5)
+    expect(tokens.map(token => claimsOf(token)).map(({ sub, plan, aud }) => [sub, plan, aud])).toEqual([
+      ['42', 'pro', 'app'],
+      ['43', 'pro', 'app'],
+      ['42', 'free', 'app'],
+      ['42', 'pro', 'other'],
+      ['42', 'pro', 'app'],
+    ])
+  })
+
+  it('is asked of the key once however many ask at once, and again where signing failed', async () => {
+    let signed = 0
+    let fails = true
+    const assertions = createAssertions({
+      keys,
+      clock,
+      tokens: {
+        async issueAssertion() {
+          signed += 1
+          if (fails) throw new Error('no entropy')
+          return `token ${signed}`
+        },
+      },
+    })
+    await expect(assertions.for(user, 'app')).rejects.toThrow('no entropy')
+    fails = false
+    const all = await Promise.all(Array.from({ length: 50 }, () => assertions.for(user, 'app')))
+    expect([new Set(all).size, signed]).toEqual([1, 2])
+  })
+
+  it('of more users than are remembered is made anew for the oldest', async () => {
+    let signed = 0
+    const tokens = { issueAssertion: async () => `token ${++signed}` }
+    const assertions = createAssertions({ keys, clock, tokens })
+    for (let id = 1; id <= 10_001; id++) await assertions.for({ id, plan: 'free' }, 'app')
+    await assertions.for({ id: 10_001, plan: 'free' }, 'app')
+    expect(signed).toBe(10_001)
+    await assertions.for({ id: 1, plan: 'free' }, 'app')
+    expect(signed).toBe(10_002)
+  })
+
+  it('is no access and no refresh token, whoever its audience is', async () => {
+    const tokens = tokensNow()
+    const token = await tokens.issueAssertion(user, 'app')
+    expect(await tokens.verifyAccess(token)).toBe('invalid')
+    expect(await tokens.verifyRefresh(token)).toBe('invalid')
+    expect(await tokens.recognizeRefresh(token)).toBe('invalid')
+  })
+})

@@ -1,0 +1,395 @@
+import { createHmac, KeyObject, sign } from 'node:crypto'
+import fc from 'fast-check'
+import { exportSPKI, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  generatePrivateJwk,
+  readPrivateJwk,
+  type SigningKey,
+} from '../../../src/identity/keys/signing-key.ts'
+import type { SigningKeys } from '../../../src/identity/keys/signing-keys.ts'
+import {
+  createTokens,
+  isOwnTokenType,
+  parseSubject,
+  type Tokens,
+} from '../../../src/identity/tokens/tokens.ts'
+import { StorageError } from '../../../src/storage/database.ts'
+import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+
+const user = { id: 42, email: 'a@b.c', plan: 'pro' as const }
+const key = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
+const attacker = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
+const publicPem = await exportSPKI(key.publicKey)
+const ours = { alg: 'ES256', typ: 'at+jwt', kid: key.kid }
+
+let clock: MovableClock
+let tokens: Tokens
+beforeEach(() => {
+  clock = movableClock()
+  tokens = tokensOf(key)
+})
+
+function tokensOf(...keys: SigningKey[]): Tokens {
+  const known = (kid: string) => keys.find(each => each.kid === kid)
+  const ring: SigningKeys = {
+    current: () => keys[0] as SigningKey,
+    forAssertions: () => keys[0] as SigningKey,
+    known,
+    find: async kid => known(kid),
+    jwks: () => ({ keys: [] }),
+    reload: async () => {},
+  }
+  return createTokens({
+    keys: ring,
+    clock,
+    issuer: 'peage',
+    audience: 'peage',
+    accessTokenTtl: 15 * 60_000,
+    refreshTokenTtl: 30 * 24 * 60 * 60_000,
+  })
+}
+
+const seconds = () => Math.floor(clock.now() / 1000)
+const goodClaims = () => ({
+  iss: 'peage',
+  aud: 'peage',
+  sub: '42',
+  iat: seconds(),
+  exp: seconds() + 60,
+  jti: 'x',
+})
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+
+/** Signs whatever it is given, as jose would not. */
+function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
+  const signed = `${part(header)}.${part(claims)}`
+  const signature = sign('sha256', Buffer.from(signed), {
+    key: KeyObject.from(privateKey),
+    dsaEncoding: 'ieee-p1363',
+  })
+  return `${signed}.${signature.toString('base64url')}`
+}
+
+const decoded = (token: string) =>
+  token
+    .split('.')
+    .slice(0, 2)
+    .map(each => JSON.parse(Buffer.from(each, 'base64url').toString()))
+
+describe('issued tokens', () => {
+  it('an access token says who, until when and for whom, and lives 15 minutes', async () => {
+    const token = await tokens.issueAccess(user)
+    expect(decoded(token)).toEqual([
+      ours,
+      {
+        iss: 'peage',
+        aud: 'peage',
+        sub: '42',
+        plan: 'pro',
+        email: 'a@b.c',
+        iat: seconds(),
+        exp: seconds() + 900,
+        jti: expect.stringMatching(/^[\w-]{22}$/),
+      },
+    ])
+    const good = { userId: 42, kid: key.kid, expiresAt: (seconds() + 900) * 1000 }
+    expect(await tokens.verifyAccess(token)).toEqual(good)
+    clock.advance(15 * 60_000 - (clock.now() % 1000) - 1)
+    expect(await tokens.verifyAccess(token)).toEqual(good)
+    clock.advance(1)
+    expect(await tokens.verifyAccess(token)).toBe('invalid')
+  })
+
+  it('a refresh token says who and until when, nothing of the account, and lives 30 days', async () => {
+    const { token, expiresAt } = await tokens.issueRefresh(42)
+    const lifetime = 30 * 24 * 60 * 60
+    expect(expiresAt.getTime()).toBe(clock.now() + lifetime * 1000)
+    expect(decoded(token)).toEqual([
+      { ...ours, typ: 'rt+jwt' },
+      {
+        iss: 'peage',
+        aud: 'peage',
+        sub: '42',
+        iat: seconds(),
+        exp: seconds() + lifetime,
+        jti: expect.any(String),
+      },
+    ])
+    expect(await tokens.verifyRefresh(token)).toMatchObject({ userId: 42 })
+  })
+
+  it('two tokens of one user and moment differ', async () => {
+    expect(await tokens.issueAccess(user)).not.toBe(await tokens.issueAccess(user))
+    expect((await tokens.issueRefresh(42)).token).not.toBe((await tokens.issueRefresh(42)).token)
+  })
+
+  it('each is good at its own place alone', async () => {
+    expect(await tokens.verifyRefresh(await tokens.issueAccess(user))).toBe('invalid')
+    expect(await tokens.verifyAccess((await tokens.issueRefresh(42)).token)).toBe('invalid')
+  })
+
+  it.each(['ES256', 'EdDSA', 'RS256'] as const)('are signed and found good with %s', async alg => {
+    const other = await readPrivateJwk((await generatePrivateJwk(alg)).text)
+    const token = await tokensOf(other).issueAccess(user)
+    expect(decoded(token)[0]).toMatchObject({ alg })
+    expect(await tokensOf(key, other).verifyAccess(token)).toMatchObject({ userId: 42, kid: other.kid })
+    expect(await tokensOf(key).verifyAccess(token)).toBe('invalid')
+  })
+
+  it('the longest email that an account may have fits into a token', async () => {
+    const email = `${'😀'.repeat(252)}@b`
+    const other = await readPrivateJwk((await generatePrivateJwk('RS256')).text)
+    const token = await tokensOf(other).issueAccess({ ...user, email })
+    expect(await tokensOf(other).verifyAccess(token)).toMatchObject({ userId: 42 })
+  })
+
+  it('a store that is away is said, and not taken for a bad token', async () => {
+    const away = new StorageError('away', undefined, undefined)
+    const ring: SigningKeys = {
+      current: () => key,
+      forAssertions: () => key,
+      known: () => undefined,
+      find: () => Promise.reject(away),
+      jwks: () => ({ keys: [] }),
+      reload: async () => {},
+    }
+    const lost = createTokens({
+      keys: ring,
+      clock,
+      issuer: 'peage',
+      audience: 'peage',
+      accessTokenTtl: 1000,
+      refreshTokenTtl: 1000,
+    })
+    await expect(lost.verifyAccess(await lost.issueAccess(user))).rejects.toBe(away)
+    expect(await lost.recognizeRefresh((await lost.issueRefresh(42)).token)).toBe('undecided')
+    // What is no token needs no key to be called so.
+    expect(await lost.verifyAccess('x')).toBe('invalid')
+  })
+})
+
+describe('forged tokens', () => {
+  it('the forger’s own good token is good, so that what follows fails for what it changes', async () => {
+    expect(await tokens.verifyAccess(forge(ours, goodClaims()))).toMatchObject({ userId: 42 })
+    expect(await tokens.verifyRefresh(forge({ ...ours, typ: 'rt+jwt' }, goodClaims()))).toMatchObject({
+      userId: 42,
+    })
+  })
+
+  const hs256 = (header: object, secret: string) => {
+    const signed = `${part(header)}.${part(goodClaims())}`
+    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+  }
+  const unsigned = (header: object) => `${part(header)}.${part(goodClaims())}.`
+
+  it.each<[string, () => string]>([
+    ['alg none without a signature', () => unsigned({ ...ours, alg: 'none' })],
+    ['alg None without a signature', () => unsigned({ ...ours, alg: 'None' })],
+    ['our alg without a signature', () => unsigned(ours)],
+    ['alg none with our signature', () => forge({ ...ours, alg: 'none' }, goodClaims())],
+    ['HS256 keyed with our public PEM', () => hs256({ ...ours, alg: 'HS256' }, publicPem)],
+    [
+      'HS256 keyed with our public JWK',
+      () => hs256({ ...ours, alg: 'HS256' }, JSON.stringify(key.publicJwk)),
+    ],
+    ['ES384 named over an ES256 signature', () => forge({ ...ours, alg: 'ES384' }, goodClaims())],
+    ['another’s key under our kid', () => forge(ours, goodClaims(), attacker.privateKey)],
+    [
+      'another’s key under its own kid',
+      () => forge({ ...ours, kid: attacker.kid }, goodClaims(), attacker.privateKey),
+    ],
+    [
+      'another’s key in jwk',
+      () => forge({ ...ours, jwk: attacker.publicJwk }, goodClaims(), attacker.privateKey),
+    ],
+    ['our own key in jwk', () => forge({ ...ours, jwk: key.publicJwk }, goodClaims())],
+    ['a jku', () => forge({ ...ours, jku: 'https://example.com/jwks.json' }, goodClaims())],
+    ['an x5u', () => forge({ ...ours, x5u: 'https://example.com/a.pem' }, goodClaims())],
+    ['an x5c', () => forge({ ...ours, x5c: ['MIIB'] }, goodClaims())],
+    ['a crit that is unknown', () => forge({ ...ours, crit: ['x'], x: 1 }, goodClaims())],
+    ['b64 false', () => forge({ ...ours, crit: ['b64'], b64: false }, goodClaims())],
+    ['no kid', () => forge({ alg: 'ES256', typ: 'at+jwt' }, goodClaims())],
+    ['a kid that is a path', () => forge({ ...ours, kid: '../../dev/null' }, goodClaims())],
+    ['a kid that is no string', () => forge({ ...ours, kid: [key.kid] }, goodClaims())],
+    ['a kid of the prototype', () => forge({ ...ours, kid: '__proto__' }, goodClaims())],
+    ['no typ', () => forge({ alg: 'ES256', kid: key.kid }, goodClaims())],
+    ['typ JWT', () => forge({ ...ours, typ: 'JWT' }, goodClaims())],
+    ['the other typ', () => forge({ ...ours, typ: 'rt+jwt' }, goodClaims())],
+    ['typ as a media type', () => forge({ ...ours, typ: 'application/at+jwt' }, goodClaims())],
+    ['typ in capitals', () => forge({ ...ours, typ: 'AT+JWT' }, goodClaims())],
+    ['another issuer', () => forge(ours, { ...goodClaims(), iss: 'other' })],
+    ['no issuer', () => forge(ours, { ...goodClaims(), iss: undefined })],
+    ['a list of issuers', () => forge(ours, { ...goodClaims(), iss: ['peage'] })],
+    ['another audience', () => forge(ours, { ...goodClaims(), aud: 'courses' })],
+    ['no audience', () => forge(ours, { ...goodClaims(), aud: undefined })],
+    ['a list with our audience', () => forge(ours, { ...goodClaims(), aud: ['peage'] })],
+    ['no exp', () => forge(ours, { ...goodClaims(), exp: undefined })],
+    ['an exp that is a string', () => forge(ours, { ...goodClaims(), exp: String(seconds() + 60) })],
+    ['an exp that is null', () => forge(ours, { ...goodClaims(), exp: null })],
+    ['an exp of this second', () => forge(ours, { ...goodClaims(), exp: seconds() })],
+    ['an nbf to come', () => forge(ours, { ...goodClaims(), nbf: seconds() + 60 })],
+    ['a number as sub', () => forge(ours, { ...goodClaims(), sub: 42 })],
+    ['no sub', () => forge(ours, { ...goodClaims(), sub: undefined })],
+    ['claims that are a list', () => forge(ours, [goodClaims()])],
+    ['claims that are null', () => forge(ours, null)],
+    ['claims that are not JSON', () => forge(ours, '{"sub":')],
+    ['a header that is a list', () => forge([ours], goodClaims())],
+    ['a header that is not JSON', () => forge('{', goodClaims())],
+    ['sub twice', () => forge(ours, `{"sub":"1",${JSON.stringify(goodClaims()).slice(1)}`)],
+    ['alg twice', () => forge(`{"alg":"none",${JSON.stringify(ours).slice(1)}`, goodClaims())],
+    ['typ twice', () => forge(`{"typ":"rt+jwt",${JSON.stringify(ours).slice(1)}`, goodClaims())],
+    ['over 4 KiB', () => forge(ours, { ...goodClaims(), padding: 'x'.repeat(4096) })],
+    ['five parts', () => `${forge(ours, goodClaims())}.x.y`],
+    ['a dot at the end', () => `${forge(ours, goodClaims())}.`],
+    ['a dot at the start', () => `.${forge(ours, goodClaims())}`],
+    ['two parts', () => forge(ours, goodClaims()).split('.').slice(0, 2).join('.')],
+    ['white space at the end', () => `${forge(ours, goodClaims())}\n`],
+    ['padding', () => `${forge(ours, goodClaims())}==`],
+    ['plain base64', plainBase64],
+    ['a signature cut short', () => forge(ours, goodClaims()).slice(0, -4)],
+    ['a signature in DER', () => derSigned(goodClaims())],
+    ['an empty string', () => ''],
+    ['dots', () => '..'],
+    ['half of a character', () => '\ud800'],
+    ['a NUL', () => 'a\0.b.c'],
+  ])('%s: invalid', async (_, make) => {
+    expect(await tokens.verifyAccess(make())).toBe('invalid')
+  })
+
+  it('other base64 for the same bytes: invalid', async () => {
+    const token = forge(ours, goodClaims())
+    // 64 bytes leave four bits of the last character that stand for nothing.
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    const last = alphabet[alphabet.indexOf(token.at(-1) as string) + 1]
+    const other = token.slice(0, -1) + last
+    const bytes = (each: string) => Buffer.from(each.split('.')[2] as string, 'base64url')
+    expect(bytes(other).equals(bytes(token))).toBe(true)
+    expect(await tokens.verifyAccess(other)).toBe('invalid')
+  })
+
+  it('anything else that our key signs is no access token and no refresh token', async () => {
+    for (const typ of ['JWT', 'jwt', 'dpop+jwt', 'logout+jwt']) {
+      const assertion = await signed({ ...ours, typ }, { ...goodClaims(), aud: 'peage' })
+      expect(await tokens.verifyAccess(assertion)).toBe('invalid')
+      expect(await tokens.verifyRefresh(assertion)).toBe('invalid')
+    }
+  })
+
+  it('one changed character anywhere: invalid', async () => {
+    const token = await tokens.issueAccess(user)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(token.length - 1), fc.constantFrom(...'AZaz09-_.'), async (at, character) => {
+        fc.pre(token[at] !== character)
+        expect(await tokens.verifyAccess(token.slice(0, at) + character + token.slice(at + 1))).toBe(
+          'invalid',
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('any string at all: invalid, and never a fault', async () => {
+    const piece = fc.oneof(fc.base64String(), fc.string({ unit: 'binary' }), fc.json().map(part))
+    const anything = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(piece, { minLength: 3, maxLength: 3 }).map(parts => parts.join('.')),
+      fc.json().map(json => `${part(ours)}.${part(json)}.${part('x')}`),
+    )
+    await fc.assert(
+      fc.asyncProperty(anything, async text => {
+        expect(await tokens.verifyAccess(text)).toBe('invalid')
+        expect(isOwnTokenType(text)).toBeTypeOf('boolean')
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('sub', () => {
+  it('every user id is read back from its decimal form', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), id => {
+        expect(parseSubject(String(id))).toBe(id)
+      }),
+    )
+  })
+
+  it('any other string is no user id', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789 +-.eEx_n') })),
+        text => {
+          const id = parseSubject(text)
+          if (id !== undefined) expect(String(id)).toBe(text)
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+
+  it.each([
+    '',
+    '0',
+    '-1',
+    '+1',
+    '01',
+    ' 1',
+    '1 ',
+    '1\n',
+    '1.0',
+    '1e3',
+    '0x1',
+    '1_0',
+    '１',
+    '9007199254740992',
+    '99999999999999999',
+    'NaN',
+  ])('%j in a signed token is refused', async sub => {
+    expect(parseSubject(sub)).toBeUndefined()
+    expect(await tokens.verifyAccess(forge(ours, { ...goodClaims(), sub }))).toBe('invalid')
+  })
+
+  it('the largest id is one', async () => {
+    const sub = '9007199254740991'
+    expect(await tokens.verifyAccess(forge(ours, { ...goodClaims(), sub }))).toMatchObject({
+      userId: 2 ** 53 - 1,
+    })
+  })
+})
+
+describe('a token of our types', () => {
+  it('is known as one, good or not', async () => {
+    const access = await tokens.issueAccess(user)
+    expect(isOwnTokenType(access)).toBe(true)
+    expect(isOwnTokenType((await tokens.issueRefresh(1)).token)).toBe(true)
+    expect(isOwnTokenType(`${access.split('.')[0]}.x.y`)).toBe(true)
+    expect(isOwnTokenType(`${part({ typ: 'Application/AT+jwt' })}.x.y`)).toBe(true)
+    for (const other of [
+      '',
+      'x',
+      '.',
+      `${part({ typ: 'JWT' })}.x.y`,
+      `${part({ alg: 'ES256' })}.x.y`,
+      part('null'),
+    ]) {
+      expect(isOwnTokenType(other)).toBe(false)
+    }
+  })
+})
+
+function signed(header: JWTHeaderParameters, claims: JWTPayload): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader(header).sign(key.privateKey)
+}
+
+/** A token that differs in the other base64 alphabet. */
+function plainBase64(): string {
+  const token = forge(ours, goodClaims())
+  return /[-_]/.test(token) ? token.replaceAll('-', '+').replaceAll('_', '/') : plainBase64()
+}
+
+function derSigned(claims: object): string {
+  const text = `${part(ours)}.${part(claims)}`
+  return `${text}.${sign('sha256', Buffer.from(text), KeyObject.from(key.privateKey)).toString('base64url')}`
+}

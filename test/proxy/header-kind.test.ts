@@ -1,0 +1,223 @@
+// Which header fields are whose: no spelling of an identity gets by, whatever stands beside it (CONTRACT §6).
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { canonicalName } from '../../src/config/formats/header-names.ts'
+import { createTrustedProxies } from '../../src/gate/parsing/client-address.ts'
+import { createArrivals } from '../../src/gate/parsing/request-head.ts'
+import { readTarget } from '../../src/gate/parsing/request-target.ts'
+import { createRouteTable } from '../../src/gate/routing/route-table.ts'
+import type { Identity } from '../../src/identity/identity.ts'
+import { fieldKind } from '../../src/proxy/header-kind.ts'
+import { upstreamFields } from '../../src/proxy/upstream-headers.ts'
+import { routeWith } from '../gate/a-route.ts'
+
+fc.configureGlobal({ seed: 20_261_121, numRuns: 500 })
+
+const identityNames = [
+  ['x', 'user', 'id'],
+  ['x', 'user', 'plan'],
+  ['x', 'user', 'email'],
+  ['x', 'peage', 'assertion'],
+]
+
+/** What may stand in a field name and is neither letter nor digit (RFC 9110 §5.6.2). */
+const separator = fc.string({ unit: fc.constantFrom(..."!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 3 })
+const edge = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, separator)
+const anyCase = (word: string) =>
+  fc
+    .array(fc.boolean(), { minLength: word.length, maxLength: word.length })
+    .map(upper => [...word].map((letter, i) => (upper[i] ? letter.toUpperCase() : letter)).join(''))
+
+/** Every spelling that some upstream folds into a name of ours. */
+const forgedName = fc
+  .constantFrom(...identityNames)
+  .chain(words =>
+    fc
+      .tuple(edge, fc.tuple(...words.map(anyCase)), fc.tuple(separator, separator), edge)
+      .map(([before, [a, b, c], [first, second], after]) => `${before}${a}${first}${b}${second}${c}${after}`),
+  )
+
+const tokenName = fc.string({
+  unit: fc.constantFrom(..."abcxyzABCXYZ0123456789!#$%&'*+-.^_`|~"),
+  minLength: 1,
+  maxLength: 20,
+})
+const knownName = fc.constantFrom(
+  'Accept',
+  'Connection',
+  'connection',
+  'CONNECTION',
+  'X-Forwarded-For',
+  'x_forwarded_for',
+  'Via',
+  'Host',
+  'Keep-Alive',
+  'Proxy-Authorization',
+  'Transfer_Encoding',
+  'Content_Length',
+  'X-Request-Id',
+  'X-API-Key',
+  'Authorization',
+  'Cookie',
+)
+const fieldValue = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...'abc123, ;="'), maxLength: 20 }),
+  fc.constantFrom('x-user-id', 'X-User-Plan, keep-alive', 'close', 'x_user_id', 'upgrade, x-user-id', ','),
+)
+const fields = fc.array(fc.tuple(fc.oneof(forgedName, knownName, tokenName), fieldValue), { maxLength: 12 })
+
+/** A request as node:http would hand it over. */
+function requestOf(lines: readonly (readonly [string, string])[]): IncomingMessage {
+  const request = new IncomingMessage(new Socket())
+  Object.assign(request, {
+    method: 'GET',
+    url: '/x',
+    httpVersion: '1.1',
+    httpVersionMajor: 1,
+    httpVersionMinor: 1,
+  })
+  request.rawHeaders.push('Host', 'gw.test', ...lines.flat())
+  const connection = lines.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
+  if (connection.length > 0) request.headers.connection = connection.join(', ')
+  return request
+}
+
+const routeOf = (auth: 'required' | 'none', forward_email: boolean) => routeWith({ auth, forward_email })
+
+function sent(
+  lines: readonly (readonly [string, string])[],
+  identity: Identity,
+  proxies: readonly string[],
+  forwardEmail = false,
+): [string, string][] {
+  const request = requestOf(lines)
+  const route = routeOf(identity.kind === 'user' ? 'required' : 'none', forwardEmail)
+  const arrivals = createArrivals({
+    findOwn: () => undefined,
+    routes: createRouteTable([route]),
+    allowInPath: () => false,
+    cors: undefined,
+    proxies: createTrustedProxies(proxies),
+    newRequestId: () => 'made',
+    onUntrustedForwarder: () => {},
+  })
+  const target = readTarget('/x')
+  if (target === undefined) throw new Error('no target')
+  const arrival = arrivals.read(request)
+  const flat = upstreamFields({ request, arrival, route, target, identity })
+  return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] as string, flat[2 * i + 1] as string])
+}
+
+const canonicalIdentity = new Set(identityNames.map(words => words.join('-')))
+const claims = (all: [string, string][]) => all.filter(([name]) => canonicalIdentity.has(canonicalName(name)))
+
+const user = {
+  kind: 'user',
+  by: 'access_token',
+  user: { id: 42, email: 'ada@example.com', plan: 'pro', is_active: 1 },
+} as Identity
+
+describe('the header canonicaliser', () => {
+  it('folds every spelling of an identity field into one', () => {
+    fc.assert(
+      fc.property(forgedName, name => {
+        expect(canonicalIdentity).toContain(canonicalName(name))
+        expect(fieldKind(name)).toBe('identity')
+      }),
+    )
+  })
+
+  it('is idempotent, and says the same of a name in any letter case', () => {
+    fc.assert(
+      fc.property(fc.oneof(tokenName, fc.string()), name => {
+        expect(canonicalName(canonicalName(name))).toBe(canonicalName(name))
+        expect(canonicalName(name.toUpperCase())).toBe(canonicalName(name.toLowerCase()))
+      }),
+    )
+  })
+
+  it('says the same however many other names it was asked about', () => {
+    expect(fieldKind('X_User-Id')).toBe('identity')
+    for (let i = 0; i < 5_000; i++) expect(fieldKind(`X-Invented-${i}`)).toBe('pass')
+    expect([fieldKind('X_User-Id'), fieldKind('x-user-idx'), fieldKind('user-id')]).toEqual([
+      'identity',
+      'pass',
+      'pass',
+    ])
+  })
+
+  it.each([
+    ['Connection', 'connection'],
+    ['con_nection', 'pass'],
+    ['Keep_Alive', 'drop'],
+    ['Transfer-Encoding', 'drop'],
+    ['transfer_encoding', 'drop'],
+    ['Content.Length', 'drop'],
+    ['content-length', 'content-length'],
+    ['X_API_Key', 'drop'],
+    ['x-api-key', 'x-api-key'],
+    ['AUTHORIZATION', 'authorization'],
+    ['Authorization-', 'drop'],
+    ['HTTP2-Settings', 'drop'],
+    ['Proxy-Anything', 'drop'],
+    ['Proxy', 'drop'],
+    ['X_Forwarded_Anything', 'forwarded'],
+    ['Forwarded', 'forwarded'],
+    ['Content-Type', 'pass'],
+    ['X-Peage-Error', 'drop'],
+    ['X-HTTP-Method-Override', 'drop'],
+    ['Sec-WebSocket-Key', 'pass'],
+    ['__proto__', 'pass'],
+    ['constructor', 'pass'],
+  ])('%s is %s', (name, kind) => {
+    expect(fieldKind(name)).toBe(kind)
+  })
+})
+
+describe('whatever else a request carries', () => {
+  it('no forged identity reaches the upstream of an anonymous request, from a trusted proxy neither', () => {
+    fc.assert(
+      fc.property(fields, fc.constantFrom([], ['0.0.0.0/0', '::/0']), (lines, proxies) => {
+        expect(claims(sent(lines, { kind: 'anonymous' }, proxies))).toEqual([])
+      }),
+    )
+  })
+
+  it('the identity of a user is there once, as the gateway set it, and first among what the upstream reads', () => {
+    fc.assert(
+      fc.property(fields, fc.boolean(), (lines, forwardEmail) => {
+        const all = sent(lines, user, [], forwardEmail)
+        const expected: [string, string][] = [
+          ['x-user-id', '42'],
+          ['x-user-plan', 'pro'],
+        ]
+        if (forwardEmail) expected.push(['x-user-email', 'ada@example.com'])
+        expect(claims(all)).toEqual(expected)
+        expect(all.slice(0, 1 + expected.length)).toEqual([['host', ''], ...expected])
+      }),
+    )
+  })
+
+  it('nothing hop by hop and no credential goes on with it, and one Host does', () => {
+    fc.assert(
+      fc.property(fields, lines => {
+        const names = sent(lines, user, []).map(([name]) => canonicalName(name))
+        for (const dropped of [
+          'connection',
+          'keep-alive',
+          'transfer-encoding',
+          'authorization',
+          'x-api-key',
+          'content-length',
+        ]) {
+          expect(names).not.toContain(dropped)
+        }
+        for (const one of ['host', 'via', 'x-request-id', 'x-forwarded-for', 'x-forwarded-proto']) {
+          expect(names.filter(name => name === one)).toEqual([one])
+        }
+      }),
+    )
+  })
+})

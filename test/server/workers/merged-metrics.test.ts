@@ -1,0 +1,43 @@
+// What workers have counted never falls, whoever of them dies.
+import { expect, it } from 'vitest'
+import { textOfAll } from '../../../src/observability/metrics/exposition.ts'
+import type { FamilyJson } from '../../../src/observability/metrics/families.ts'
+import { createCounts } from '../../../src/server/workers/merged-metrics.ts'
+import { readPage } from '../../support/scrape.ts'
+
+const said = (requests: number, open: number): FamilyJson[] => [
+  {
+    name: 'requests',
+    help: 'r',
+    type: 'counter',
+    aggregator: 'sum',
+    values: [{ labels: {}, value: requests }],
+  },
+  { name: 'open', help: 'o', type: 'gauge', aggregator: 'sum', values: [{ labels: {}, value: open }] },
+]
+
+it('a hundred workers come and go: all that they counted stands, and nothing of how they stood', async () => {
+  const counts = createCounts()
+  const pages: number[] = []
+  for (let pid = 1; pid <= 100; pid++) {
+    const all = await counts([
+      { pid, families: said(10, 5) },
+      { pid: 1000, families: said(pid, 1) },
+    ])
+    const page = readPage(await textOfAll(all))
+    pages.push(page.value('requests'))
+    expect(page.value('open')).toBe(6)
+    // However many have gone, what is kept of them is bounded.
+    expect(all.length).toBeLessThan(15)
+  }
+  expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))
+})
+
+it('one that does not answer counts as it did before; the place of one that is gone counts nothing more', async () => {
+  const counts = createCounts()
+  await counts([{ pid: 1, families: said(10, 5) }])
+  const stopped = readPage(await textOfAll(await counts([{ pid: 1, families: undefined }])))
+  expect([stopped.value('requests'), stopped.value('open')]).toEqual([10, 5])
+  const gone = readPage(await textOfAll(await counts([{ pid: undefined, families: undefined }])))
+  expect([gone.value('requests'), gone.value('open')]).toEqual([10, 0])
+})

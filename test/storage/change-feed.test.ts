@@ -1,0 +1,250 @@
+// When the change feed may be believed: by heartbeats that were heard, on a clock that the test moves.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
+import type { NotificationHandlers } from '../../src/storage/notifications.ts'
+
+describe('the feed', () => {
+  let feed: ChangeFeed
+  let handlers: NotificationHandlers
+  let own: string
+  /** Heartbeats that were sent, and are not heard until the test says so. */
+  let beats: string[]
+  let send: () => Promise<never[]>
+  let reconnects: number
+  let gaps: number
+  let states: string[]
+  let time: number
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] })
+    beats = []
+    reconnects = 0
+    gaps = 0
+    states = []
+    time = 1_000_000
+    send = async () => []
+    feed = createChangeFeed({
+      listen(channels, given) {
+        own = channels[1] ?? ''
+        handlers = given
+        return {
+          reconnect() {
+            reconnects += 1
+          },
+          close: async () => {},
+        }
+      },
+      database: {
+        query: async <Row>(_sql: string, values: readonly unknown[] = []) => {
+          beats.push(String(values[1]))
+          return (await send()) as Row[]
+        },
+      },
+      now: () => time,
+      onState: state => states.push(state),
+    })
+    feed.subscribe(
+      () => {},
+      () => {
+        gaps += 1
+      },
+    )
+  })
+  afterEach(async () => {
+    await feed.close()
+    vi.useRealTimers()
+  })
+
+  async function pass(milliseconds: number): Promise<void> {
+    for (let passed = 0; passed < milliseconds; passed += 100) {
+      time += 100
+      await vi.advanceTimersByTimeAsync(100)
+    }
+  }
+  const hear = (beat = beats.at(-1)) => handlers.onNotification(own, String(beat))
+  const listening = async () => {
+    handlers.onListening()
+    await vi.advanceTimersByTimeAsync(0)
+  }
+  const trusted = async () => {
+    await listening()
+    hear()
+    expect(feed.isTrusted()).toBe(true)
+    gaps = 0
+  }
+
+  it('is not believed before a heartbeat is heard that was sent since it listens', async () => {
+    expect(feed.isTrusted()).toBe(false)
+    await listening()
+    expect(feed.isTrusted()).toBe(false)
+    hear('99')
+    expect(feed.isTrusted()).toBe(false)
+    hear()
+    expect(feed.isTrusted()).toBe(true)
+  })
+
+  it('is believed for 3 s from when the last heard heartbeat was sent, whenever it was heard', async () => {
+    await listening()
+    await pass(400)
+    hear()
+    time += 2_599
+    expect(feed.isTrusted()).toBe(true)
+    time += 1
+    expect(feed.isTrusted()).toBe(false)
+  })
+
+  it('is not believed by a heartbeat that took longer than that', async () => {
+    await listening()
+    handlers.onLost()
+    await listening()
+    time += 3_000
+    hear()
+    expect(feed.isTrusted()).toBe(false)
+    expect(states).toEqual(['lost'])
+  })
+
+  it('goes back for no heartbeat that is heard out of order', async () => {
+    await trusted()
+    await pass(1_000)
+    expect(beats).toEqual(['1', '2', '3'])
+    hear('3')
+    time += 2_900
+    expect(feed.isTrusted()).toBe(true)
+    hear('2')
+    hear('1')
+    expect(feed.isTrusted()).toBe(true)
+    time += 100
+    expect(feed.isTrusted()).toBe(false)
+    hear('2')
+    expect(feed.isTrusted()).toBe(false)
+  })
+
+  it('forgets before it is believed again, where it was not for a moment', async () => {
+    await trusted()
+    await pass(2_900)
+    const last = beats.at(-1)
+    time += 200
+    expect([feed.isTrusted(), gaps]).toEqual([false, 0])
+    hear(last)
+    expect([feed.isTrusted(), gaps]).toEqual([true, 1])
+    expect(states).toEqual([])
+  })
+
+  it('forgets at a loss and again when it listens again, and believes no heartbeat of before', async () => {
+    await trusted()
+    await pass(500)
+    handlers.onLost()
+    expect([feed.isTrusted(), gaps, states]).toEqual([false, 1, ['lost']])
+    const before = beats.at(-1)
+    await listening()
+    expect(gaps).toBe(2)
+    hear(before)
+    expect(feed.isTrusted()).toBe(false)
+    hear()
+    expect([feed.isTrusted(), states]).toEqual([true, ['lost', 'trusted']])
+  })
+
+  it('says once that it never heard anything, as behind a transaction pooler, and tries another connection', async () => {
+    await listening()
+    await pass(3_600)
+    expect([states, reconnects]).toEqual([['lost'], 1])
+    await pass(3_600)
+    expect([states, reconnects]).toEqual([['lost'], 2])
+  })
+
+  it('goes on with the connection that it has where there is no other, as embedded', async () => {
+    await trusted()
+    time += 10_000
+    await vi.advanceTimersByTimeAsync(500)
+    await pass(4_000)
+    hear()
+    expect(feed.isTrusted()).toBe(true)
+  })
+
+  it('keeps no heartbeat that could not be sent, and is not trusted by one', async () => {
+    await trusted()
+    send = () => Promise.reject(new Error('away'))
+    await pass(2_000)
+    const failed = beats.at(-1)
+    await pass(1_000)
+    hear(failed)
+    expect(feed.isTrusted()).toBe(false)
+    send = async () => []
+    await pass(500)
+    hear()
+    expect(feed.isTrusted()).toBe(true)
+  })
+
+  it('sends one heartbeat at a time, however slow the database is', async () => {
+    await trusted()
+    const before = beats.length
+    let end = () => {}
+    send = () =>
+      new Promise(resolve => {
+        end = () => resolve([])
+      })
+    await pass(2_500)
+    expect(beats.length).toBe(before + 1)
+    end()
+    await pass(500)
+    expect(beats.length).toBe(before + 2)
+    end()
+  })
+
+  describe('catching up', () => {
+    const isOver = async (promise: Promise<void>) => {
+      let isSettled = false
+      void promise.then(() => {
+        isSettled = true
+      })
+      await vi.advanceTimersByTimeAsync(0)
+      return isSettled
+    }
+
+    it('ends with its own heartbeat or a later one, and with no earlier one', async () => {
+      await trusted()
+      await pass(500)
+      const [earlier, first, second] = [beats.at(-1), feed.catchUp(), feed.catchUp()]
+      hear(earlier)
+      expect([await isOver(first), await isOver(second)]).toEqual([false, false])
+      hear(beats.at(-1))
+      expect([await isOver(first), await isOver(second)]).toEqual([true, true])
+      expect(gaps).toBe(0)
+    })
+
+    it('ends after a second, and then nothing that is remembered counts', async () => {
+      await trusted()
+      const waiting = feed.catchUp()
+      await pass(900)
+      expect(await isOver(waiting)).toBe(false)
+      await pass(100)
+      expect(await isOver(waiting)).toBe(true)
+      expect([feed.isTrusted(), gaps]).toEqual([false, 1])
+    })
+
+    it('ends at once where it cannot be sent, where the feed is lost, and where nothing is believed anyway', async () => {
+      await trusted()
+      send = () => Promise.reject(new Error('away'))
+      await feed.catchUp()
+      expect([feed.isTrusted(), gaps]).toEqual([false, 1])
+      await feed.catchUp()
+      send = async () => []
+      await trusted()
+      const waiting = feed.catchUp()
+      handlers.onLost()
+      await waiting
+      expect(feed.isTrusted()).toBe(false)
+    })
+
+    it('ends with the feed, which leaves no timer', async () => {
+      await trusted()
+      const waiting = feed.catchUp()
+      await feed.close()
+      await waiting
+      expect(vi.getTimerCount()).toBe(0)
+      expect(states).toEqual([])
+      await listening()
+      expect(feed.isTrusted()).toBe(false)
+    })
+  })
+})

@@ -1,0 +1,56 @@
+// What the log says of a store that is away for long.
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { StorageError } from '../../src/storage/database.ts'
+import { createFailureLog } from '../../src/storage/failure-log.ts'
+
+function logged() {
+  const lines: Record<string, unknown>[] = []
+  const clock = { at: 1_000_000, now: () => clock.at }
+  const logger = pino(
+    { base: null, timestamp: false },
+    { write: (text: string) => lines.push(JSON.parse(text)) },
+  )
+  return { failureLog: createFailureLog({ logger, clock }), lines, clock }
+}
+
+const away = () => new StorageError('database: connect ECONNREFUSED', undefined, undefined)
+
+it('a store that is away is told of at once, and then once a minute with how often it failed, without a stack', () => {
+  const { failureLog, lines, clock } = logged()
+  let pending = 0
+  for (let second = 0; second <= 120; second += 1) {
+    pending += 1
+    failureLog('logouts are still to be stored', away(), () => ({ pending }))
+    clock.at += 1_000
+  }
+  const reason = 'database: connect ECONNREFUSED'
+  const msg = 'logouts are still to be stored'
+  expect(lines).toEqual([
+    { level: 40, pending: 1, reason, failures: 1, msg },
+    { level: 40, pending: 61, reason, failures: 60, msg },
+    { level: 40, pending: 121, reason, failures: 60, msg },
+  ])
+})
+
+it('what fails in another way, or for another reason, is told of beside it', () => {
+  const { failureLog, lines } = logged()
+  failureLog('service_unavailable', away())
+  failureLog('last use of a key not written', away())
+  failureLog('service_unavailable', new StorageError('database: no such table (42P01)', '42P01', undefined))
+  failureLog('service_unavailable', away())
+  expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
+    ['service_unavailable', 'database: connect ECONNREFUSED'],
+    ['last use of a key not written', 'database: connect ECONNREFUSED'],
+    ['service_unavailable', 'database: no such table (42P01)'],
+  ])
+})
+
+it('a fault of the program is told of each time, with its stack', () => {
+  const { failureLog, lines } = logged()
+  for (let i = 0; i < 2; i += 1) failureLog('internal_error', new TypeError('x is not a function'))
+  expect(lines.map(({ err }) => (err as Error).stack)).toEqual([
+    expect.stringContaining('failure-log.test.ts'),
+    expect.stringContaining('failure-log.test.ts'),
+  ])
+})

@@ -1,0 +1,148 @@
+// One process at a time on a data folder, whatever became of the one before.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { FolderInUse, lockFolder } from '../../../src/storage/pglite/data-dir-lock.ts'
+import { type Compiled, compile } from '../../support/compiled.ts'
+
+interface Holder {
+  process: ChildProcessWithoutNullStreams
+  line(): Promise<string>
+  kill(): Promise<void>
+}
+
+describe('the lock of a data folder', () => {
+  let program: Compiled
+  let dir: string
+  let holders: Holder[]
+
+  beforeAll(async () => {
+    program = await compile('test/backing/hold-folder.ts')
+  })
+  afterAll(() => program.remove())
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'peage-test-folder-'))
+    holders = []
+  })
+  afterEach(async () => {
+    await Promise.all(holders.map(holder => holder.kill()))
+    rmSync(dir, { recursive: true })
+  })
+
+  function start(when = ''): Holder {
+    const child = spawn(process.execPath, [program.file, dir, when])
+    child.stderr.on('data', text => process.stderr.write(text))
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+    const holder = {
+      process: child,
+      line: async () => (await lines.next()).value ?? 'ended',
+      async kill() {
+        if (child.exitCode !== null || child.signalCode !== null) return
+        child.kill('SIGKILL')
+        await once(child, 'exit')
+      },
+    }
+    holders.push(holder)
+    return holder
+  }
+  const lockFile = () => join(dir, 'peage.lock')
+
+  it('refuses a second process, and says which one has the folder and what to do', async () => {
+    const holder = start()
+    expect(await holder.line()).toBe('held')
+    const pid = holder.process.pid
+    const second = JSON.parse(await start().line())
+    expect(second).toEqual({
+      pid,
+      message: `the data folder ${dir} is in use by another Péage (process ${pid}): stop that one first, or give this one a data_dir of its own`,
+    })
+    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+  })
+
+  it('refuses a second opening by the same process, and is free again once released', async () => {
+    const lock = await lockFolder(dir)
+    await expect(lockFolder(dir)).rejects.toMatchObject({ name: 'FolderInUse', pid: process.pid })
+    await lock.release()
+    const next = await lockFolder(dir)
+    // A second release of the first must not release what was taken since.
+    await lock.release()
+    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+    await next.release()
+    expect(readdirSync(dir)).toEqual([])
+  })
+
+  it('takes over from a process that was killed', async () => {
+    const holder = start()
+    expect(await holder.line()).toBe('held')
+    await holder.kill()
+    expect(await start().line()).toBe('held')
+    expect(readdirSync(dir)).toEqual(['peage.lock'])
+  })
+
+  it('takes over where the process id now belongs to another process', async () => {
+    const holder = start()
+    expect(await holder.line()).toBe('held')
+    const owner = JSON.parse(readFileSync(lockFile(), 'utf8'))
+    await holder.kill()
+    writeFileSync(lockFile(), JSON.stringify({ ...owner, pid: process.pid }))
+    await (await lockFolder(dir)).release()
+  })
+
+  it('holds where only the process id is known and it is alive', async () => {
+    writeFileSync(lockFile(), JSON.stringify({ pid: process.pid }))
+    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+  })
+
+  it.each(['', '{', 'null', '{"pid":"1"}', '{"pid":0}'])(
+    'takes over a file that names nobody (%j), once its writer has had the time to write',
+    async content => {
+      writeFileSync(lockFile(), content)
+      utimesSync(lockFile(), new Date(0), new Date(0))
+      await (await lockFolder(dir)).release()
+    },
+  )
+
+  it('takes over from a process that was killed while it took over', async () => {
+    const holder = start()
+    expect(await holder.line()).toBe('held')
+    const dead = readFileSync(lockFile(), 'utf8')
+    await holder.kill()
+    writeFileSync(`${lockFile()}.takeover`, dead)
+    writeFileSync(`${lockFile()}.takeover.takeover`, dead)
+    expect(await start().line()).toBe('held')
+    expect(readdirSync(dir)).toEqual(['peage.lock'])
+  })
+
+  it.each(['a free folder', 'a stale lock'])('lets exactly one of many win that race for %s', async what => {
+    const racers = Array.from({ length: 6 }, () => start('on-line'))
+    for (const racer of racers) expect(await racer.line()).toBe('ready')
+    if (what === 'a stale lock') {
+      const dead = start()
+      expect(await dead.line()).toBe('held')
+      await dead.kill()
+    }
+    for (const racer of racers) racer.process.stdin.write('go\n')
+    const lines = await Promise.all(racers.map(racer => racer.line()))
+    expect(lines.filter(line => line === 'held')).toHaveLength(1)
+    const winner = racers[lines.indexOf('held')]?.process.pid
+    for (const line of lines.filter(line => line !== 'held')) expect(JSON.parse(line).pid).toBe(winner)
+  })
+
+  it('lets exactly one of many in one process win a stale lock, thirty times', async () => {
+    const holder = start()
+    expect(await holder.line()).toBe('held')
+    const dead = readFileSync(lockFile(), 'utf8')
+    await holder.kill()
+    for (let round = 0; round < 30; round += 1) {
+      writeFileSync(lockFile(), dead)
+      const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => lockFolder(dir)))
+      const won = attempts.filter(attempt => attempt.status === 'fulfilled')
+      expect(won).toHaveLength(1)
+      await won[0]?.value.release()
+    }
+  })
+})

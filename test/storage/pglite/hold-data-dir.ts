@@ -1,0 +1,19 @@
+// A process that holds a data folder: says `held` or why not, and stays until its input ends or it is killed.
+import { once } from 'node:events'
+import { FolderInUse, lockFolder } from '../../../src/storage/pglite/data-dir-lock.ts'
+
+const [dir = '', when = ''] = process.argv.slice(2)
+
+// Processes that race are started beforehand and let go at one moment.
+if (when === 'on-line') {
+  process.stdout.write('ready\n')
+  await once(process.stdin, 'data')
+}
+try {
+  await lockFolder(dir)
+  process.stdout.write('held\n')
+} catch (error) {
+  if (!(error instanceof FolderInUse)) throw error
+  process.stdout.write(`${JSON.stringify({ pid: error.pid, message: error.message })}\n`)
+}
+process.stdin.resume()

@@ -1,0 +1,12 @@
+// A process that writes to an embedded database and says of each row when it was told that the row is stored.
+import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
+
+const database = await openEmbedded({ dir: process.argv[2] })
+await database.query('create table if not exists rows (id int primary key)')
+const [last] = await database.query<{ id: number }>(
+  'select coalesce(max(id), 0)::int as id from rows where id > 0',
+)
+for (let id = (last?.id ?? 0) + 1; ; id += 1) {
+  await database.query('insert into rows values ($1)', [id])
+  process.stdout.write(`${id}\n`)
+}

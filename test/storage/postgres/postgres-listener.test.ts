@@ -1,0 +1,139 @@
+// The connection that listens: what its loss does, said or silent, and that it comes back by itself.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type ChangeFeed, createChangeFeed } from '../../../src/storage/change-feed.ts'
+import type { PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
+import { postgresListener } from '../../../src/storage/postgres/postgres-listener.ts'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+import { type StallingRelay, startStallingRelay } from '../../support/stalling-relay.ts'
+
+describeWithPostgres('a feed from a Postgres server', () => {
+  let database: PostgresDatabase & { readonly url: string }
+  let relay: StallingRelay
+  let feed: ChangeFeed
+  let states: string[]
+  let heard: string[]
+  let gaps: number
+
+  beforeEach(async () => {
+    states = []
+    heard = []
+    database = await postgresDatabase()
+    relay = await startStallingRelay(database.url)
+    // The pool does not go through the relay: the listener alone is cut off.
+    feed = createChangeFeed({
+      listen: postgresListener(relay.url),
+      database,
+      now: () => performance.now(),
+      onState: state => states.push(state),
+    })
+    feed.subscribe(
+      change => heard.push(change),
+      () => {
+        gaps += 1
+      },
+    )
+    await isTrusted(2_000)
+    gaps = 0
+  })
+  afterEach(async () => {
+    await feed?.close()
+    await relay?.close()
+    await database?.close()
+  })
+
+  const isTrusted = (timeout: number) =>
+    expect.poll(() => feed.isTrusted(), { timeout, interval: 5 }).toBe(true)
+  const backends = `from pg_stat_activity where application_name = 'peage listen' and datname = current_database()`
+  const listening = async () => (await database.query(`select pid ${backends}`)).length
+
+  async function isHeard(): Promise<void> {
+    const [user] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash) values ('user@example.com', 'none') returning id`,
+    )
+    await database.query("update users set plan = 'pro'")
+    await feed.catchUp()
+    expect(heard).toEqual([`user ${user?.id}`])
+  }
+
+  it('whose backend is terminated is not believed, and is again within 2 s', async () => {
+    await database.query(`select pg_terminate_backend(pid) ${backends}`)
+    await expect.poll(() => feed.isTrusted(), { timeout: 200, interval: 1 }).toBe(false)
+    expect([gaps, states]).toEqual([1, ['lost']])
+    await isTrusted(2_000)
+    expect(gaps).toBeGreaterThan(1)
+    expect(states).toEqual(['lost', 'trusted'])
+    await isHeard()
+  })
+
+  it('whose packets are dropped is not believed after 3.5 s, connects anew, and forgets', async () => {
+    const { made } = relay
+    relay.stall()
+    const stalled = performance.now()
+    await expect.poll(() => feed.isTrusted(), { timeout: 3_500, interval: 5 }).toBe(false)
+    expect(performance.now() - stalled).toBeGreaterThan(2_000)
+    await expect.poll(() => relay.made, { timeout: 3_000, interval: 20 }).toBeGreaterThan(made)
+    expect(states).toEqual(['lost'])
+    expect(gaps).toBeGreaterThan(0)
+    const before = gaps
+    relay.flow()
+    await isTrusted(4_000)
+    expect(gaps).toBeGreaterThan(before)
+    expect(states).toEqual(['lost', 'trusted'])
+    await isHeard()
+  })
+
+  it('that is closed leaves no connection behind', async () => {
+    expect(await listening()).toBe(1)
+    await feed.close()
+    await expect.poll(listening, { timeout: 2_000 }).toBe(0)
+    await sleep(600)
+    expect([await listening(), relay.made, states]).toEqual([0, 1, []])
+  })
+})
+
+describe('a listener without a server that lets it listen', () => {
+  function listenTo(url: string) {
+    let losses = 0
+    const handlers = {
+      onNotification() {},
+      onListening() {
+        expect.unreachable('there is nothing to listen to')
+      },
+      onLost() {
+        losses += 1
+      },
+    }
+    const notifications = postgresListener(url)(['some_channel'], handlers)
+    return { notifications, losses: () => losses }
+  }
+
+  it('goes on trying, and stops when it is closed', async () => {
+    let made = 0
+    const server = createServer(socket => {
+      made += 1
+      socket.on('error', () => {}).destroy()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    const { notifications, losses } = listenTo(`postgres://nobody@127.0.0.1:${port}/none`)
+    await expect.poll(() => made, { timeout: 5_000 }).toBeGreaterThan(1)
+    expect(losses()).toBeGreaterThan(0)
+    await notifications.close()
+    const before = made
+    await sleep(600)
+    expect(made).toBe(before)
+    server.close()
+  })
+
+  it('survives an address that names a certificate that is not there', async () => {
+    const { notifications, losses } = listenTo(
+      'postgres://nobody@127.0.0.1:1/none?sslmode=verify-full&sslrootcert=/nonexistent/ca.pem',
+    )
+    await expect.poll(losses, { timeout: 5_000 }).toBeGreaterThan(1)
+    await notifications.close()
+  })
+})

@@ -1,0 +1,101 @@
+// Connections that are opened before somebody waits for one, and what keeps them from it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest'
+import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
+import { type Server, startPostgres } from '../../support/servers.ts'
+import { describeWithPostgresBinary } from '../../support/services.ts'
+
+describeWithPostgresBinary('connections that are opened at once', () => {
+  let server: Server
+  const opened: PostgresDatabase[] = []
+  const open = (pool: number, user = 'postgres') => {
+    const url = server.url.replace('postgres@', `${user}@`)
+    const database = openPostgres({ url, pool, onError: () => {} })
+    opened.push(database)
+    return database
+  }
+  const asOperator = async (sql: string) => {
+    const client = new Client({ connectionString: server.url })
+    await client.connect()
+    try {
+      return (await client.query(sql)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  const countOnServer = async () => {
+    const [row] = await asOperator(
+      `select count(*)::int as n from pg_stat_activity where application_name = 'peage'`,
+    )
+    return row?.n
+  }
+  beforeAll(async () => {
+    server = await startPostgres(inject('postgresBin'), { maxConnections: 16 })
+  })
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map(database => database.close()))
+    await expect.poll(countOnServer, { timeout: 5_000 }).toBe(0)
+  })
+  afterAll(() => server?.stop())
+
+  it('are all that the pool may have, and idle then', async () => {
+    const database = open(5)
+    expect(await database.openConnections()).toEqual({ open: 5, reason: undefined })
+    expect(await countOnServer()).toBe(5)
+    expect(database.poolState()).toEqual({ total: 5, idle: 5, waiting: 0, max: 5 })
+  })
+
+  it('leave a quarter of what the server lets in to others', async () => {
+    const database = open(20)
+    const reason = 'three quarters of max_connections are taken'
+    const opening = await database.openConnections()
+    expect(opening.reason).toBe(reason)
+    // A client of the operator's may still be on its way out.
+    expect(opening.open).toBeLessThanOrEqual(12)
+    expect(opening.open).toBeGreaterThanOrEqual(10)
+    expect(await countOnServer()).toBe(opening.open)
+    const other = open(5)
+    expect((await other.openConnections()).open).toBeLessThanOrEqual(3)
+  })
+
+  it('are as many as the server lets its role have: it is not asked again, and what is open serves', async () => {
+    await asOperator('create role narrow login connection limit 3')
+    const database = open(5, 'narrow')
+    const { open: count, reason } = await database.openConnections()
+    expect(count).toBe(3)
+    expect(reason).toContain('too many connections for role')
+    expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  it('are tried again where the server is late', async () => {
+    const database = open(4)
+    server.pause()
+    const opening = database.openConnections()
+    try {
+      await sleep(700)
+    } finally {
+      server.resume()
+    }
+    expect(await opening).toEqual({ open: 4, reason: undefined })
+  })
+
+  it('keep nobody waiting for a server that is silent or gone', async () => {
+    const database = open(20)
+    server.pause()
+    const begun = performance.now()
+    try {
+      const { open: count, reason } = await database.openConnections()
+      expect(count).toBe(0)
+      expect(reason).toMatch(/^not done within 5 s: .*timeout/)
+    } finally {
+      server.resume()
+    }
+    expect(performance.now() - begun).toBeLessThan(8_000)
+    await server.kill()
+    const { open: count, reason } = await database.openConnections()
+    expect(count).toBe(0)
+    expect(reason).toContain('ECONNREFUSED')
+    await server.restart()
+  })
+})

@@ -1,0 +1,211 @@
+// Postgres away, stopped, slow or cutting connections: always a StorageError, within 2 s, and back when it is back.
+import { once } from 'node:events'
+import { createServer, type Server as TcpServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { prepared, StorageError } from '../../../src/storage/database.ts'
+import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../../support/databases.ts'
+import { type Server, startPostgres } from '../../support/servers.ts'
+import { describeWithPostgres, describeWithPostgresBinary } from '../../support/services.ts'
+
+const opened: PostgresDatabase[] = []
+const lost: StorageError[] = []
+
+function open(url: string, pool = 2): PostgresDatabase {
+  const database = openPostgres({ url, pool, onError: error => lost.push(error) })
+  opened.push(database)
+  return database
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(database => database.close()))
+  lost.length = 0
+})
+
+/** What it failed with, and after how many milliseconds. */
+async function failure(attempt: Promise<unknown>): Promise<{ error: StorageError; after: number }> {
+  const started = performance.now()
+  const error = await attempt.then(
+    () => expect.unreachable('it should have failed'),
+    thrown => thrown,
+  )
+  expect(error).toBeInstanceOf(StorageError)
+  return { error, after: performance.now() - started }
+}
+
+describeWithPostgres('a Postgres connection', () => {
+  let url: string
+  beforeAll(async () => {
+    url = await createPostgresDatabase()
+  })
+  afterAll(() => dropPostgresDatabase(url))
+
+  it('is called peage on the server', async () => {
+    expect(await open(url).query('select current_setting($1) as name', ['application_name'])).toEqual([
+      { name: 'peage' },
+    ])
+  })
+
+  it('does not wait for a statement that takes longer than a second', async () => {
+    const { after } = await failure(open(url).query('select pg_sleep(10)'))
+    expect(after).toBeLessThan(2_000)
+  })
+
+  it('prepares what it is told to prepare, and does without where a pooler mixes its connections up', async () => {
+    const database = open(url, 1)
+    const statement = prepared('select $1::int as n')
+    const names = () => database.query('select name from pg_prepared_statements')
+    expect(await database.query(statement, [1])).toEqual([{ n: 1 }])
+    expect(await names()).toEqual([{ name: statement.name }])
+    await database.query('deallocate all')
+    expect(await database.query(statement, [2])).toEqual([{ n: 2 }])
+    expect(await names()).toEqual([])
+
+    const other = open(url, 1)
+    await other.query(`prepare ${statement.name} as select 3`)
+    expect(await other.query(statement, [4])).toEqual([{ n: 4 }])
+  })
+
+  it('goes on with a prepared statement whose columns a migration has changed', async () => {
+    const database = open(url, 1)
+    await database.query('create table widened (n smallint not null)')
+    await database.query('insert into widened values (1)')
+    const statement = prepared('select n from widened')
+    expect(await database.query(statement)).toEqual([{ n: 1 }])
+    await database.query('alter table widened alter column n type integer')
+    expect(await database.query(statement)).toEqual([{ n: 1 }])
+  })
+
+  it('never hands a late answer to the next statement', async () => {
+    const database = open(url, 1)
+    await failure(database.query("select pg_sleep(1.2), 'old' as answer"))
+    expect(await database.query("select 'new' as answer")).toEqual([{ answer: 'new' }])
+    await sleep(400)
+    expect(await database.query("select 'newer' as answer")).toEqual([{ answer: 'newer' }])
+  })
+
+  it('does not wait for a free connection for longer than half a second', async () => {
+    const database = open(url, 1)
+    const holding = database.transaction(tx => tx.query('select pg_sleep(0.9)'))
+    const waits = await Promise.all([1, 2, 3].map(() => failure(database.query('select 1'))))
+    for (const { after } of waits) expect(after).toBeLessThan(1_000)
+    await holding
+    expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  it('leaves no transaction open and no setting behind when the work fails', async () => {
+    const database = open(url, 1)
+    const failed = database.transaction(async tx => {
+      await tx.query("set local application_name = 'changed'")
+      throw new Error('no')
+    })
+    await expect(failed).rejects.toThrow('no')
+    const [row] = await database.query(
+      "select current_setting('application_name') as name, (select count(*) from pg_stat_activity where state like 'idle in%' and datname = current_database()) as open",
+    )
+    expect(row).toEqual({ name: 'peage', open: 0 })
+  })
+
+  it('survives the end of its backend while idle: says so, and opens another', async () => {
+    const database = open(url, 1)
+    const other = open(url, 1)
+    const [row] = await database.query<{ pid: number }>('select pg_backend_pid() as pid')
+    await other.query('select pg_terminate_backend($1)', [row?.pid])
+    await vi.waitFor(() => expect(lost).toHaveLength(1), 5_000)
+    expect(lost[0]?.code).toBe('57P01')
+    expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  it('survives the end of its backend in a transaction, between and during statements', async () => {
+    const database = open(url, 1)
+    const other = open(url, 1)
+    const work = database.transaction(async tx => {
+      const [row] = await tx.query<{ pid: number }>('select pg_backend_pid() as pid')
+      await other.query('select pg_terminate_backend($1)', [row?.pid])
+      await sleep(100)
+      await tx.query('select 1')
+    })
+    await failure(work)
+    const running = failure(database.query('select pg_sleep(0.9)'))
+    await sleep(200)
+    await other.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where query = 'select pg_sleep(0.9)'",
+    )
+    expect((await running).after).toBeLessThan(700)
+    expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
+  })
+})
+
+describeWithPostgresBinary('a Postgres server', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startPostgres(inject('postgresBin'))
+  })
+  afterAll(() => server.stop())
+
+  it('that is stopped is answered for within 2 s, on every connection and in a transaction, and found again', async () => {
+    const database = open(server.url, 2)
+    await Promise.all([database.query('select 1'), database.query('select 2')])
+    const slow = failure(
+      database.transaction(async tx => {
+        await tx.query('select 1')
+        server.pause()
+        await tx.query('select 2')
+      }),
+    )
+    expect((await slow).after).toBeLessThan(2_000)
+    for (let round = 0; round < 2; round += 1) {
+      const failures = await Promise.all(
+        Array.from({ length: 12 }, () => failure(database.query('select 1'))),
+      )
+      for (const { after } of failures) expect(after).toBeLessThan(2_000)
+    }
+    server.resume()
+    await vi.waitFor(
+      async () => expect(await database.query('select 1 as one')).toEqual([{ one: 1 }]),
+      10_000,
+    )
+  })
+
+  it('that is killed is answered for at once, and found again when it is back', async () => {
+    const database = open(server.url, 2)
+    await database.query('create table if not exists kept (id int)')
+    await server.kill()
+    const { after } = await failure(database.query('select 1'))
+    expect(after).toBeLessThan(1_000)
+    expect((await failure(database.transaction(tx => tx.query('select 1')))).after).toBeLessThan(1_000)
+    await server.restart()
+    await vi.waitFor(async () => expect(await database.query('select * from kept')).toEqual([]), 10_000)
+  })
+})
+
+describe('a Postgres address', () => {
+  let silent: TcpServer
+  beforeAll(async () => {
+    silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+  })
+  afterAll(() => silent.close())
+
+  it('where nobody listens is a StorageError without the password', async () => {
+    const { error } = await failure(open('postgres://peage:hunter2@127.0.0.1:1/peage').query('select 1'))
+    expect(error.code).toBeUndefined()
+    expect(error.message).toMatch(/ECONNREFUSED/)
+    expect(error.message).not.toContain('hunter2')
+  })
+
+  it('that is none is a StorageError without the password, in migrate too', async () => {
+    const database = open('postgres://peage:hunter2@127.0.0.1:no-port/peage')
+    for (const attempt of [database.query('select 1'), database.migrate()]) {
+      const { error } = await failure(attempt)
+      expect(`${error.message} ${error.stack}`).not.toContain('hunter2')
+    }
+  })
+
+  it('that accepts and never answers is answered for within 2 s', async () => {
+    const { port } = silent.address() as { port: number }
+    const { after } = await failure(open(`postgres://127.0.0.1:${port}/peage`).query('select 1'))
+    expect(after).toBeLessThan(2_000)
+  })
+})

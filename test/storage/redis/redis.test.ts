@@ -1,0 +1,148 @@
+// Redis through one server, Sentinel and Cluster: answered at once or not at all, and back by itself.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { openRedis, type RedisAddress, type RedisHooks } from '../../../src/storage/redis/redis.ts'
+import { defineScript, type KeyValue, KeyValueError } from '../../../src/storage/redis/redis-scripts.ts'
+import { type Server, startRedis } from '../../support/servers.ts'
+import { describeWithRedisBinary } from '../../support/services.ts'
+
+const COUNT = defineScript('count', "return redis.call('incrby', KEYS[1], ARGV[1])")
+const opened: KeyValue[] = []
+
+function open(address: RedisAddress, hooks?: RedisHooks): KeyValue {
+  const keyValue = openRedis(address, hooks)
+  opened.push(keyValue)
+  return keyValue
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(keyValue => keyValue.close()))
+})
+
+const isUp = (keyValue: KeyValue) => vi.waitFor(() => expect(keyValue.isUp).toBe(true), 15_000)
+
+describeWithRedisBinary('Redis', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startRedis(inject('redisBin'))
+  })
+  afterAll(() => server.stop())
+
+  it('runs a script, also on a server that has forgotten it', async () => {
+    const keyValue = open(server.url)
+    await isUp(keyValue)
+    const raw = new Redis(server.url)
+    expect(await keyValue.run(COUNT, 'peage:test:forgotten', [2])).toBe(2)
+    await raw.script('FLUSH')
+    expect(await keyValue.run(COUNT, 'peage:test:forgotten', [3])).toBe(5)
+    expect(await keyValue.ping()).toBe(true)
+    raw.disconnect()
+  })
+
+  it('gives a KeyValueError where the script fails, and stays up', async () => {
+    const keyValue = open(server.url)
+    await isUp(keyValue)
+    await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(KeyValueError)
+    expect(keyValue.isUp).toBe(true)
+  })
+
+  it('starts where nobody listens, fails without waiting, and is up when the server comes', async () => {
+    await server.kill()
+    const heard: string[] = []
+    const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
+    const started = performance.now()
+    await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+    // A wait would be one of 150.
+    expect(performance.now() - started).toBeLessThan(140)
+    expect(await keyValue.ping()).toBe(false)
+    await keyValue.whenUp(100)
+    expect(keyValue.isUp).toBe(false)
+    await server.restart()
+    await keyValue.whenUp(10_000)
+    expect(await keyValue.run(COUNT, 'peage:test', [1])).toBe(1)
+    expect(heard).toEqual(['down', 'up'])
+  })
+
+  it('waits 150 ms for a server that hangs, then no more until it answers again', async () => {
+    const heard: string[] = []
+    const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
+    await isUp(keyValue)
+    server.pause()
+    const started = performance.now()
+    const first = await Promise.allSettled(
+      Array.from({ length: 20 }, () => keyValue.run(COUNT, 'peage:test', [1])),
+    )
+    const waited = performance.now() - started
+    expect(first.every(({ status }) => status === 'rejected')).toBe(true)
+    expect(waited).toBeGreaterThan(100)
+    expect(waited).toBeLessThan(300)
+    for (let turn = 0; turn < 20; turn += 1) {
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+    }
+    expect(performance.now() - started - waited).toBeLessThan(100)
+    server.resume()
+    await isUp(keyValue)
+    expect(heard).toEqual(['up', 'no answer within 150 ms', 'up'])
+  })
+
+  it('gives up a connection that stays dumb, and makes another', async () => {
+    const connections: number[] = []
+    const dumb = createServer(() => connections.push(performance.now())).listen(0, '127.0.0.1')
+    await once(dumb, 'listening')
+    open(`redis://127.0.0.1:${(dumb.address() as { port: number }).port}`)
+    await vi.waitFor(() => expect(connections.length).toBeGreaterThan(1), 10_000)
+    dumb.close()
+  })
+
+  it('is found through Sentinel', async () => {
+    const sentinel = await startRedis(inject('redisBin'), 'sentinel')
+    const raw = new Redis(sentinel.url)
+    await raw.call('sentinel', 'monitor', 'main', '127.0.0.1', String(server.port), '1')
+    const keyValue = open({ sentinels: [`127.0.0.1:${sentinel.port}`], name: 'main' })
+    await isUp(keyValue)
+    expect(await keyValue.run(COUNT, 'peage:test:sentinel', [4])).toBe(4)
+    const direct = new Redis(server.url)
+    expect(await direct.get('peage:test:sentinel')).toBe('4')
+    direct.disconnect()
+    raw.disconnect()
+    await keyValue.close()
+    await sentinel.stop()
+  })
+
+  it('is spoken to as a Cluster, and fails in time when the node hangs', async () => {
+    const node = await startRedis(inject('redisBin'), 'cluster')
+    const raw = new Redis(node.url)
+    await raw.cluster('ADDSLOTSRANGE', 0, 16_383)
+    await vi.waitFor(async () => expect(await raw.cluster('INFO')).toContain('cluster_state:ok'), 10_000)
+    raw.disconnect()
+    const keyValue = open({ cluster: [node.url] })
+    await isUp(keyValue)
+    expect(await keyValue.run(COUNT, 'peage:test:cluster', [5])).toBe(5)
+    node.pause()
+    const started = performance.now()
+    await expect(keyValue.run(COUNT, 'peage:test:cluster', [5])).rejects.toBeInstanceOf(KeyValueError)
+    expect(performance.now() - started).toBeLessThan(300)
+    expect(keyValue.isUp).toBe(false)
+    node.resume()
+    await isUp(keyValue)
+    expect(await keyValue.ping()).toBe(true)
+    await keyValue.close()
+    await node.stop()
+  })
+})
+
+describe('a Redis address', () => {
+  it('may be of a host that is not there: nothing is thrown, nothing hangs', async () => {
+    for (const address of [
+      'rediss://127.0.0.1:1',
+      { cluster: ['127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },
+      { sentinels: ['redis://:secret@127.0.0.1:1'], name: 'main' },
+    ]) {
+      const keyValue = open(address)
+      await keyValue.whenUp(50)
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+    }
+  })
+})

@@ -1,0 +1,171 @@
+// Circuit breakers: a target that does not answer is spared, and its clients the wait (CONTRACT §2, `circuit_breaker`).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../../security/invariants.ts'
+import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
+import { call, newUser } from '../../support/client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
+
+/** The machine may be busy. */
+const patiently = { timeout: 10_000, interval: 20 }
+
+const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
+
+describe('a circuit breaker', () => {
+  let one: MortalUpstream
+  let two: MortalUpstream
+  let gateway: TestGateway
+
+  // A breaker for each test, which finds it closed.
+  const fresh = Array.from({ length: 12 }, (_, index) => `app${index}`)
+  let app = ''
+
+  beforeAll(async () => {
+    ;[one, two] = [await startMortal('one'), await startMortal('two')]
+    const breaker = 'retries: 0, circuit_breaker: { failures: 50%, of_at_least: 6, open_for: 1s }'
+    gateway = await startGateway(`upstreams:
+${fresh.map(name => `  ${name}: { targets: ['${one.url}'], ${breaker} }`).join('\n')}
+  slow: { targets: ['${one.url}'], timeouts: { response: 100ms }, ${breaker} }
+  pair: { targets: ['${one.url}', '${two.url}'], ${breaker} }
+routes:
+${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, auth: none }`).join('\n')}
+  - { name: slow, path: /slow, upstream: slow, auth: none }
+  - { name: pair, path: /pair, upstream: pair, auth: none }
+  - { name: counted, path: /counted, upstream: ${fresh[0]}, free_daily: true }
+`)
+  })
+  beforeEach(() => {
+    app = `/${fresh.shift()}`
+    for (const target of [one, two]) {
+      target.received.length = 0
+      target.answer = (_, response) => response.end(target.name)
+    }
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([one?.kill(), two?.kill()])
+  })
+
+  const get = (path = app) => ask(gateway.url, requestBytes('GET', path))
+  async function open(): Promise<void> {
+    one.answer = reset
+    for (let i = 0; i < 6; i++) expectRefusal(await get(), 'upstream_unreachable')
+    expectRefusal(await get(), 'upstream_unavailable')
+    expect(one.received.length).toBe(6)
+  }
+  /** Asks until it is half open, and one request has found out how things are. */
+  const findOut = async () => {
+    await get()
+    return one.received.length
+  }
+
+  it('opens at half of enough requests failed, refuses with 503 and without a use, and asks the upstream nothing', async () => {
+    const user = await newUser(gateway)
+    for (let i = 0; i < 3; i++) expect((await get())?.status).toBe(200)
+    one.answer = reset
+    for (let i = 0; i < 3; i++) expectRefusal(await get(), 'upstream_unreachable')
+    expectRefusal(await get(), 'upstream_unavailable')
+    const refused = await call(gateway.url, 'GET', '/counted', { token: user.access })
+    expect([refused.status, refused.headers.get('x-peage-error')]).toEqual([503, 'upstream_unavailable'])
+    expect(one.received.length).toBe(6)
+    expect(await gateway.sql('select daily_usage from users where id = $1', [user.id])).toEqual([
+      { daily_usage: 0 },
+    ])
+  })
+
+  it('stays closed while fewer fail', async () => {
+    for (let i = 0; i < 4; i++) expect((await get())?.status).toBe(200)
+    one.answer = reset
+    for (let i = 0; i < 3; i++) expectRefusal(await get(), 'upstream_unreachable')
+    one.answer = (_, response) => response.end('back')
+    expect((await get())?.status).toBe(200)
+  })
+
+  it('closes when one request is answered after its time', async () => {
+    await open()
+    one.answer = (_, response) => response.end('back')
+    await expect.poll(async () => (await get())?.status, patiently).toBe(200)
+    // And afresh: one failure does not open it again.
+    one.answer = reset
+    expectRefusal(await get(), 'upstream_unreachable')
+    one.answer = (_, response) => response.end('back')
+    expect((await get())?.status).toBe(200)
+  })
+
+  it('lets one request at a time find out, and opens again where it fails', async () => {
+    await open()
+    let fail: () => void = () => {}
+    one.answer = (_, response) => {
+      fail = () => response.socket?.destroy()
+    }
+    const asked = expect.poll(() => {
+      void get()
+      return one.received.length
+    }, patiently)
+    await asked.toBe(7)
+    const others = await Promise.all(Array.from({ length: 10 }, () => get()))
+    for (const answer of others) expectRefusal(answer, 'upstream_unavailable')
+    fail()
+    await expect
+      .poll(
+        () =>
+          gateway.log.filter(line => line.includes(`"path":"${app}"`) && line.includes('"status":502'))
+            .length,
+      )
+      .toBe(7)
+    expectRefusal(await get(), 'upstream_unavailable')
+    expect(one.received.length).toBe(7)
+  })
+
+  it('is not held open by a client that leaves while it finds out', async () => {
+    await open()
+    one.answer = () => {}
+    const leaving = new RawConnection(gateway.url)
+    await expect
+      .poll(() => {
+        leaving.write(requestBytes('GET', app))
+        return one.received.length
+      }, patiently)
+      .toBe(7)
+    leaving.close()
+    one.answer = (_, response) => response.end('back')
+    // Sooner than it would be half open again.
+    await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
+  })
+
+  it('does not open for what clients do: they leave, or are answered 500', async () => {
+    one.answer = (_, response) => response.writeHead(500).end()
+    for (let i = 0; i < 12; i++) expect((await get())?.status).toBe(500)
+    one.answer = () => {}
+    for (let i = 0; i < 12; i++) {
+      const before = one.received.length
+      const leaving = new RawConnection(gateway.url)
+      leaving.write(requestBytes('GET', app))
+      await expect.poll(() => one.received.length, patiently).toBe(before + 1)
+      leaving.close()
+    }
+    one.answer = (_, response) => response.end('well')
+    expect((await get())?.body.toString()).toBe('well')
+  })
+
+  it('opens for time-outs too', async () => {
+    one.answer = () => {}
+    for (let i = 0; i < 6; i++) expectRefusal(await get('/slow'), 'upstream_timeout')
+    expectRefusal(await get('/slow'), 'upstream_unavailable')
+  })
+
+  it('of one target leaves the other its requests', async () => {
+    one.answer = reset
+    for (let i = 0; i < 14; i++) await get('/pair')
+    for (let i = 0; i < 6; i++) expect((await get('/pair'))?.body.toString()).toBe('two')
+    one.answer = (_, response) => response.end('one')
+    await expect.poll(async () => String((await get('/pair'))?.body), patiently).toBe('one')
+  })
+
+  it('asks once after its time where the target is still down', async () => {
+    await open()
+    await expect.poll(findOut, patiently).toBe(7)
+    expectRefusal(await get(), 'upstream_unavailable')
+    expect(one.received.length).toBe(7)
+  })
+})

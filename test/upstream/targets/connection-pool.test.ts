@@ -1,0 +1,147 @@
+// A connection to an upstream comes back however the request on it ended: one that did not would be lost for good.
+import { createHash } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Sent } from '../../../src/upstream/targets/connection.ts'
+import { openConnections } from '../../../src/upstream/targets/connection-pool.ts'
+import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from '../scripted-upstream.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const webSocketKey = 'dGhlIHNhbXBsZSBub25jZQ=='
+
+describe('the only connection to an upstream', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app:
+    targets: ['${upstream.url}']
+    connections: 1
+    timeouts: { response: 300ms, idle: 300ms, connect: 1500ms }
+routes:
+  - { path: /app, upstream: app, auth: none }
+  - { path: /socket, upstream: app, auth: none, websocket: true }
+`)
+  })
+  beforeEach(() => {
+    upstream.heads = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const get = () => ask(gateway.url, requestBytes('GET', '/app'))
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+  const accept = createHash('sha1')
+    .update(`${webSocketKey}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest('base64')
+  const switching = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+
+  const says = (bytes: string) => (socket: Socket) => socket.write(bytes)
+  const asks = async (method: string, path: string, lines: string[] = [], body = '') => {
+    await ask(gateway.url, requestBytes(method, path, lines, body), method)
+  }
+  /** Once the upstream has read the request, the client is gone. */
+  const leaves = async () => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('GET', '/app'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    connection.close()
+  }
+
+  it.each<[string, (socket: Socket) => void, () => Promise<void>]>([
+    ['an answer', says(ok), () => asks('GET', '/app')],
+    ['an answer to HEAD', says(ok.slice(0, -2)), () => asks('HEAD', '/app')],
+    [
+      'an answer that closes',
+      says(ok.replace('OK\r\n', 'OK\r\nConnection: close\r\n')),
+      () => asks('GET', '/app'),
+    ],
+    [
+      'a 304 with a length',
+      says('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'),
+      () => asks('GET', '/app'),
+    ],
+    ['an answer before the body’s end', says(ok), () => asks('POST', '/app', ['Content-Length: 5'], 'fi')],
+    ['more than was declared', says(`${ok}${ok}`), () => asks('GET', '/app')],
+    ['what is no answer', says('nonsense\r\n\r\n'), () => asks('GET', '/app')],
+    ['an answer that is cut off', socket => socket.end(ok.slice(0, -1)), () => asks('GET', '/app')],
+    ['an answer that stands still', says(ok.slice(0, -1)), () => asks('GET', '/app')],
+    ['a reset', socket => socket.resetAndDestroy(), () => asks('GET', '/app')],
+    ['silence', () => {}, () => asks('GET', '/app')],
+    [
+      'silence on a connection to be closed',
+      socket => socket.write('HTTP/1.0 200 OK\r\n\r\nx'),
+      () => asks('GET', '/app'),
+    ],
+    ['a client that leaves before the answer', () => {}, leaves],
+    ['a client that leaves within it', says(ok.slice(0, -1)), leaves],
+    [
+      'a refused upgrade',
+      says(ok),
+      () => asks('GET', '/socket', [...upgrade, `Sec-WebSocket-Key: ${webSocketKey}`]),
+    ],
+    [
+      'a WebSocket that stays open',
+      says(switching),
+      async () => {
+        const connection = new RawConnection(gateway.url)
+        connection.write(requestBytes('GET', '/socket', [...upgrade, `Sec-WebSocket-Key: ${webSocketKey}`]))
+        expect((await connection.answer())?.status).toBe(101)
+      },
+    ],
+  ])('is free again after %s', async (_, script, end) => {
+    upstream.script = script
+    await end()
+    expect(upstream.heads).toBeGreaterThan(0)
+    upstream.script = says(ok)
+    for (let i = 0; i < 3; i += 1) expect((await get())?.body.toString()).toBe('ok')
+  })
+
+  it('goes to those who wait in the order in which they came', async () => {
+    upstream.script = () => {}
+    const holder = new RawConnection(gateway.url)
+    holder.write(requestBytes('GET', '/app'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    const order: number[] = []
+    const waiting = []
+    for (const name of [1, 2, 3]) {
+      waiting.push(get().then(answer => order.push(answer?.status === 200 ? name : -name)))
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+    upstream.script = says(ok)
+    holder.close()
+    await Promise.all(waiting)
+    expect(order).toEqual([1, 2, 3])
+  })
+
+  it('is free again after what could not be sent at all', async () => {
+    const connections = openConnections({
+      origin: upstream.url,
+      most: 1,
+      wait: 1_000,
+      tls: {},
+      timeouts: { response: 1_000, idle: 1_000 },
+    })
+    const refused = new Promise<Error>(resolve => {
+      const handler = {
+        isOver: false,
+        onError(error: Error) {
+          handler.isOver = true
+          resolve(error)
+        },
+      }
+      connections.tryTake()?.dispatch({ method: 'GET', path: 'no path' }, handler as Sent)
+    })
+    expect((await refused).message).toContain('path')
+    expect(connections.isFree()).toBe(true)
+    expect(connections.tryTake()).toBeDefined()
+    expect(connections.isFree()).toBe(false)
+    await connections.close()
+  })
+})

@@ -1,0 +1,109 @@
+// Health checks: a target that fails them is sent nothing until it does not (CONTRACT §2, `health`; §4, order).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../../security/invariants.ts'
+import { ask, requestBytes } from '../../security/raw-client.ts'
+import { call, newUser } from '../../support/client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
+
+/** The machine may be busy. */
+const patiently = { timeout: 10_000 }
+
+describe('health checks', () => {
+  let one: MortalUpstream
+  let two: MortalUpstream
+  let gateway: TestGateway
+  /** What each says of its health; 0 for nothing at all. */
+  const health: Record<string, number> = {}
+  let failed = 0
+
+  beforeAll(async () => {
+    ;[one, two] = [await startMortal('one'), await startMortal('two')]
+    for (const target of [one, two]) {
+      target.answer = (request, response) => {
+        const status = health[target.name] ?? 200
+        if (request.url === '/failing') {
+          failed += 1
+          response.writeHead(500).end()
+        } else if (request.url !== '/health') response.end(target.name)
+        else if (status !== 0) response.writeHead(status).end()
+      }
+    }
+    const check =
+      'health: { path: /health, interval: 50ms, timeout: 250ms, unhealthy_after: 2, healthy_after: 2 }'
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${one.url}', '${two.url}'], ${check} }
+  other: { targets: ['${two.url}'], health: { path: /failing, interval: 1h } }
+routes:
+  - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: counted, path: /counted, upstream: app, free_daily: true }
+  - { name: other, path: /other, upstream: other, auth: none }
+`)
+  })
+  beforeEach(async () => {
+    for (const name of Object.keys(health)) delete health[name]
+    await expect.poll(served, patiently).toEqual(['one', 'two'])
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([one?.kill(), two?.kill()])
+  })
+
+  const get = () => ask(gateway.url, requestBytes('GET', '/app/x'))
+  /** Who answers, asked often enough for each to have its turn. */
+  async function served(): Promise<string[]> {
+    const names = new Set<string>()
+    for (let i = 0; i < 4; i++) names.add(String((await get())?.body))
+    return [...names].sort()
+  }
+
+  it.each([
+    ['an error', 500],
+    ['a no', 404],
+    ['nothing in time', 0],
+  ])('that get %s in a row put a target out; good ones bring it back', async (_, status) => {
+    health.two = status
+    await expect.poll(served, patiently).toEqual(['one'])
+    health.two = 302
+    await expect.poll(served, patiently).toEqual(['one', 'two'])
+  })
+
+  it('that cannot connect put a target out, and bring it back', async () => {
+    await two.kill()
+    await expect.poll(served, patiently).toEqual(['one'])
+    await two.revive()
+    await expect.poll(served, patiently).toEqual(['one', 'two'])
+  })
+
+  it('that leave no target make a 503, which spends no use', async () => {
+    const user = await newUser(gateway)
+    const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
+    health.one = 503
+    health.two = 503
+    await expect.poll(async () => (await get())?.status, patiently).toBe(503)
+    expectRefusal(await get(), 'upstream_unavailable')
+    const refused = await counted()
+    expect([refused.status, refused.headers.get('x-peage-error')]).toEqual([503, 'upstream_unavailable'])
+    expect(
+      await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [user.id]),
+    ).toEqual([{ daily_usage: 0, last_usage_date: null }])
+    // Who may not pass is told so first.
+    expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
+    health.one = 200
+    await expect.poll(async () => (await get())?.status, patiently).toBe(200)
+    expect((await counted()).status).toBe(200)
+    expect((await counted()).status).toBe(429)
+  })
+
+  it('that have failed once of three times needed put nobody out', async () => {
+    await expect.poll(() => failed, patiently).toBe(1)
+    expect((await call(gateway.url, 'GET', '/other')).text).toBe('two')
+  })
+
+  it('end with the gateway', async () => {
+    await gateway.stop()
+    const { checks } = one
+    await new Promise(resolve => setTimeout(resolve, 200))
+    expect(one.checks).toBe(checks)
+  })
+})

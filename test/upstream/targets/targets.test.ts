@@ -1,0 +1,205 @@
+// Several targets of one upstream: who gets what, and what a failing one costs (CONTRACT §2, `targets` and `retries`).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../../security/invariants.ts'
+import { ask, requestBytes } from '../../security/raw-client.ts'
+import { call, newUser } from '../../support/client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
+
+describe('several targets', () => {
+  let one: MortalUpstream
+  let two: MortalUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    ;[one, two] = [await startMortal('one'), await startMortal('two')]
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${one.url}', '${two.url}'], timeouts: { connect: 500ms } }
+  narrow: { targets: ['${one.url}', '${two.url}'], connections: 2, timeouts: { connect: 3s } }
+  once: { targets: ['${one.url}', '${two.url}'], retries: 0 }
+  impatient: { targets: ['${one.url}', '${two.url}'], timeouts: { response: 200ms } }
+  single: { targets: ['${one.url}'] }
+routes:
+  - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: narrow, path: /narrow, upstream: narrow, auth: none }
+  - { name: once, path: /once, upstream: once, auth: none }
+  - { name: impatient, path: /impatient, upstream: impatient, auth: none }
+  - { name: single, path: /single, upstream: single, auth: none }
+  - { name: counted, path: /counted, upstream: app, free_daily: true }
+`)
+  })
+  beforeEach(() => {
+    for (const target of [one, two]) {
+      target.received.length = 0
+      target.most = 0
+      target.answer = (_, response) => response.end(target.name)
+    }
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await Promise.all([one?.kill(), two?.kill()])
+  })
+
+  const get = async (path = '/app/x') => (await call(gateway.url, 'GET', path)).text
+  const counts = () => [one.received.length, two.received.length]
+  const both = (answer: MortalUpstream['answer']) => {
+    one.answer = answer
+    two.answer = answer
+  }
+
+  it('get the requests in turn', async () => {
+    const names: string[] = []
+    for (let i = 0; i < 6; i++) names.push(await get())
+    expect(names.slice(0, 2).sort()).toEqual(['one', 'two'])
+    expect(names).toEqual([0, 1, 2].flatMap(() => names.slice(0, 2)))
+  })
+
+  it('are each told their own Host', async () => {
+    await Promise.all([get(), get()])
+    for (const target of [one, two]) {
+      expect(target.received.map(({ headers }) => `http://${headers.host}`)).toEqual([target.url])
+    }
+  })
+
+  it('have each a limit on connections: what is more waits, and goes where there is room', async () => {
+    both((_, response) => setTimeout(() => response.end(), 250))
+    const answers = await Promise.all(Array.from({ length: 12 }, () => call(gateway.url, 'GET', '/narrow')))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect([one.most, two.most]).toEqual([2, 2])
+  })
+
+  it('one of which is killed under load fail no idempotent request, and get requests again when it is back', async () => {
+    both((_, response) => setTimeout(() => response.end(), 5))
+    const statuses: number[] = []
+    let isOver = false
+    const load = Array.from({ length: 16 }, async (_, index) => {
+      while (!isOver) {
+        const method = ['GET', 'HEAD', 'DELETE', 'OPTIONS'][index % 4] as string
+        statuses.push((await call(gateway.url, method, '/app/x')).status)
+      }
+    })
+    // The machine may be busy: what counts is that nothing fails, however long it takes.
+    const patiently = { timeout: 10_000 }
+    try {
+      await expect.poll(() => two.received.length, patiently).toBeGreaterThan(50)
+      await two.kill()
+      const before = one.received.length
+      await expect.poll(() => one.received.length, patiently).toBeGreaterThan(before + 200)
+      await two.revive()
+      const known = two.received.length
+      await expect.poll(() => two.received.length, patiently).toBeGreaterThan(known + 50)
+    } finally {
+      isOver = true
+      await Promise.all(load)
+    }
+    expect(statuses.length).toBeGreaterThan(300)
+    expect(statuses.filter(status => status !== 200)).toEqual([])
+  }, 30_000)
+
+  it('are all down: a 502, never a 503, and served again at once when one is back', async () => {
+    await Promise.all([one.kill(), two.kill()])
+    for (let i = 0; i < 4; i++) {
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+    }
+    await Promise.all([one.revive(), two.revive()])
+    expect(['one', 'two']).toContain(await get())
+    await expect
+      .poll(async () => [await get(), await get()].sort(), { timeout: 5_000 })
+      .toEqual(['one', 'two'])
+  })
+
+  describe('a request', () => {
+    const reset: MortalUpstream['answer'] = (_, response) => response.socket?.destroy()
+
+    it('that nobody answers is sent to the other target once', async () => {
+      both(reset)
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+      expect(counts()).toEqual([1, 1])
+    })
+
+    it('that one target answers and the other does not is answered', async () => {
+      one.answer = reset
+      for (let i = 0; i < 4; i++) expect(await get()).toBe('two')
+    })
+
+    it('that is a POST is never sent twice', async () => {
+      both(reset)
+      for (const body of ['', 'five!']) {
+        const bytes = requestBytes('POST', '/app/x', [`Content-Length: ${body.length}`], body)
+        expectRefusal(await ask(gateway.url, bytes), 'upstream_unreachable')
+      }
+      expect(one.received.length + two.received.length).toBe(2)
+    })
+
+    it('whose body was begun to be read is never sent twice', async () => {
+      both(reset)
+      const bytes = requestBytes('PUT', '/app/x', ['Content-Length: 5'], 'five!')
+      expectRefusal(await ask(gateway.url, bytes), 'upstream_unreachable')
+      expect(one.received.length + two.received.length).toBe(1)
+    })
+
+    it('with a body that nobody has read is sent on whole where the first target cannot be connected to', async () => {
+      await one.kill()
+      const bodies: string[] = []
+      two.answer = async (request, response) => {
+        for await (const chunk of request) bodies.push(String(chunk))
+        response.end()
+      }
+      for (let i = 0; i < 3; i++) {
+        expect((await call(gateway.url, 'PUT', '/app/x', { body: 'all of it' })).status).toBe(200)
+      }
+      expect(bodies).toEqual(['all of it', 'all of it', 'all of it'])
+      await one.revive()
+    })
+
+    it('that ran out of time is not sent twice', async () => {
+      both(() => {})
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/impatient')), 'upstream_timeout')
+      expect(one.received.length + two.received.length).toBe(1)
+    })
+
+    it('of which half an answer came is not sent twice', async () => {
+      both((_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Le'))
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+      expect(one.received.length + two.received.length).toBe(1)
+    })
+
+    it('is sent once where retries is 0', async () => {
+      both(reset)
+      expectRefusal(await ask(gateway.url, requestBytes('GET', '/once')), 'upstream_unreachable')
+      expect(one.received.length + two.received.length).toBe(1)
+    })
+
+    it('that was answered 503 reaches the upstream once', async () => {
+      both((_, response) => response.writeHead(503, { 'retry-after': '1' }).end('theirs'))
+      const answer = await call(gateway.url, 'GET', '/app/x')
+      expect([answer.status, answer.text, answer.headers.get('x-peage-error')]).toEqual([503, 'theirs', null])
+      expect(one.received.length + two.received.length).toBe(1)
+    })
+
+    it('that was tried twice is one use', async () => {
+      const user = await newUser(gateway)
+      one.answer = reset
+      two.answer = reset
+      const counted = () => call(gateway.url, 'GET', '/counted', { token: user.access })
+      expect((await counted()).status).toBe(502)
+      expect(counts()).toEqual([1, 1])
+      expect(await gateway.sql('select daily_usage from users where id = $1', [user.id])).toEqual([
+        { daily_usage: 1 },
+      ])
+      expect((await counted()).status).toBe(429)
+    })
+
+    it('whose kept connection the upstream has closed is sent on a fresh one', async () => {
+      expect(await get('/single')).toBe('one')
+      const [first] = one.received
+      // As the next request arrives on it, the way an idle limit strikes.
+      one.answer = (request, response) => {
+        if (request.socket === first?.socket) request.socket.destroy()
+        else response.end('afresh')
+      }
+      expect(await get('/single')).toBe('afresh')
+      expect(one.received.length).toBe(3)
+    })
+  })
+})

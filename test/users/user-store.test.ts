@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/storage/database.ts'
+import { createUserStore, type UserStore } from '../../src/users/user-store.ts'
+import { openRoom, outcome } from '../accounts/setup.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+describeOverDatabases('the records of users', open => {
+  let database: Database
+  let users: UserStore
+
+  beforeAll(async () => {
+    database = await open()
+    users = createUserStore(database)
+  })
+  afterAll(() => database.close())
+
+  let count = 0
+  async function create(): Promise<{ id: number; email: string }> {
+    count += 1
+    const email = `user${count}@example.com`
+    const created = await users.create(email, 'a hash')
+    if (created.outcome !== 'created') throw new Error('not created')
+    return { id: created.id, email }
+  }
+
+  async function subscribedPlan(id: number): Promise<unknown> {
+    return (
+      await database.query<{ plan: string }>('select plan from subscriptions where user_id = $1', [id])
+    )[0]?.plan
+  }
+
+  it('a new user is active, free, has used nothing, and is subscribed to free', async () => {
+    const { id, email } = await create()
+    expect(await users.findById(id)).toEqual({
+      id,
+      email,
+      plan: 'free',
+      is_active: 1,
+      daily_usage: 0,
+      last_usage_date: null,
+      created_at: expect.any(Date),
+    })
+    expect(await subscribedPlan(id)).toBe('free')
+  })
+
+  it('an email is given once, to an inactive user too, and the second try keeps nothing', async () => {
+    const { id, email } = await create()
+    expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
+    await users.update(id, { is_active: 0 })
+    expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
+    expect(await users.findCredentials(email)).toMatchObject({ id, password_hash: 'a hash' })
+    const orphans = await database.query(
+      'select 1 from subscriptions s left join users u on u.id = s.user_id where u.id is null',
+    )
+    expect(orphans).toEqual([])
+  })
+
+  it('an inactive user is found by id, by operators and by credentials, and has no active email', async () => {
+    const { id, email } = await create()
+    expect(await users.activeEmailExists(email)).toBe(true)
+    await users.update(id, { is_active: 0 })
+    expect(await users.activeEmailExists(email)).toBe(false)
+    expect(await users.findCredentials(email)).toMatchObject({ id, is_active: 0 })
+    expect(await users.findById(id)).toMatchObject({ email, is_active: 0 })
+    expect(await users.findByEmail(email)).toMatchObject({ id, is_active: 0 })
+  })
+
+  it('no answer for callers and operators carries the hash of a password', async () => {
+    const { id, email } = await create()
+    const answers = [
+      await users.findById(id),
+      await users.findByEmail(email),
+      await users.update(id, { plan: 'pro' }),
+      ...(await users.list({ limit: 1000 })).users,
+    ]
+    for (const user of answers) expect(user).not.toHaveProperty('password_hash')
+  })
+
+  it('a change of plan changes the subscription record with it, and nothing else', async () => {
+    const { id } = await create()
+    expect(await users.update(id, { plan: 'premium' })).toMatchObject({ plan: 'premium', is_active: 1 })
+    expect(await subscribedPlan(id)).toBe('premium')
+    expect(await users.update(id, { is_active: 0 })).toMatchObject({ plan: 'premium', is_active: 0 })
+    expect(await subscribedPlan(id)).toBe('premium')
+    expect(await users.update(id, { plan: 'pro', is_active: 1 })).toMatchObject({ plan: 'pro', is_active: 1 })
+    expect(await subscribedPlan(id)).toBe('pro')
+  })
+
+  it('a change of plan makes the subscription record where there was none', async () => {
+    const { id } = await create()
+    await database.query('delete from subscriptions where user_id = $1', [id])
+    await users.update(id, { plan: 'premium' })
+    expect(await subscribedPlan(id)).toBe('premium')
+  })
+
+  it('what concerns no user changes nothing and says so', async () => {
+    const nobody = 9007199254740991
+    expect(await users.findById(nobody)).toBeUndefined()
+    expect(await users.update(nobody, { plan: 'pro' })).toBeUndefined()
+    expect(await users.setPassword(nobody, 'a hash')).toBe(false)
+    expect(await users.resetUsage(nobody)).toBe(false)
+    expect(await users.delete(nobody)).toBe(false)
+    expect(await subscribedPlan(nobody)).toBeUndefined()
+  })
+
+  it('a reset gives back what was used today', async () => {
+    const { id } = await create()
+    await database.query("update users set daily_usage = 3, last_usage_date = '2026-02-03' where id = $1", [
+      id,
+    ])
+    expect(await users.findById(id)).toMatchObject({ daily_usage: 3, last_usage_date: '2026-02-03' })
+    expect(await users.resetUsage(id)).toBe(true)
+    expect(await users.findById(id)).toMatchObject({ daily_usage: 0, last_usage_date: null })
+  })
+
+  it('pages hold every user once, in the order of ids, also while others are deleted', async () => {
+    const ids: number[] = []
+    for (let i = 0; i < 7; i += 1) ids.push((await create()).id)
+    const before = (ids[0] as number) - 1
+    const seen: number[] = []
+    let cursor: number | null = before
+    while (cursor !== null) {
+      const page: Awaited<ReturnType<UserStore['list']>> = await users.list({ cursor, limit: 3 })
+      expect(page.users.length).toBeLessThanOrEqual(3)
+      seen.push(...page.users.map(user => user.id))
+      cursor = page.nextCursor
+      // The one that the cursor points at.
+      if (seen.length === 3) await users.delete(seen[2] as number)
+    }
+    expect(seen).toEqual(ids)
+  })
+
+  it('a page that ends with the last user has none after it', async () => {
+    const { id, email } = await create()
+    expect(await users.list({ cursor: id - 1, limit: 1 })).toMatchObject({
+      users: [{ id }],
+      nextCursor: null,
+    })
+    expect(await users.list({ email, limit: 10 })).toMatchObject({ users: [{ id }], nextCursor: null })
+    await users.update(id, { plan: 'pro' })
+    expect((await users.list({ email, plan: 'pro', limit: 10 })).users).toHaveLength(1)
+    expect((await users.list({ email, plan: 'free', limit: 10 })).users).toHaveLength(0)
+  })
+
+  describe('with sessions', () => {
+    it('a new password ends every session of its user and of nobody else', async () => {
+      const room = await openRoom(database)
+      const id = await room.register('sessions1@example.com')
+      await room.register('sessions2@example.com')
+      const login = (email: string) => room.accounts.login({ email, password: 'un mot de passe' })
+      const mine = [await login('sessions1@example.com'), await login('sessions1@example.com')]
+      const other = await login('sessions2@example.com')
+      expect(await users.setPassword(id, 'a hash')).toBe(true)
+      for (const { refresh_token } of mine) {
+        expect(await outcome(room.sessions.refresh(refresh_token))).toBe('refresh_token_inactive')
+      }
+      expect(await room.sessions.list(id)).toEqual([])
+      expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
+      expect((await users.findCredentials('sessions1@example.com'))?.password_hash).toBe('a hash')
+    })
+
+    it('a deleted user leaves nothing behind', async () => {
+      const room = await openRoom(database)
+      const id = await room.register('deleted@example.com')
+      const { refresh_token } = await room.accounts.login({
+        email: 'deleted@example.com',
+        password: 'un mot de passe',
+      })
+      expect(await users.delete(id)).toBe(true)
+      expect(await outcome(room.sessions.refresh(refresh_token))).toBe('refresh_token_inactive')
+      for (const table of ['subscriptions', 'refresh_tokens']) {
+        expect(await database.query(`select 1 from ${table} where user_id = $1`, [id])).toEqual([])
+      }
+    })
+  })
+})

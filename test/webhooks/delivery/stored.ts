@@ -1,0 +1,83 @@
+// Users, their webhooks and alerts to them, as they stand in a store; and what stands there afterwards.
+import { randomUUID } from 'node:crypto'
+import type { Database } from '../../../src/storage/database.ts'
+import type { Plan } from '../../../src/users/user.ts'
+import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
+import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
+import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
+
+/** The secret of every webhook here. */
+export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+
+export interface Row {
+  id: number
+  user_id: number
+  status: DeliveryStatus
+  attempts: number
+  response_status: number | null
+  error: string | null
+  due_at: Date
+  finished_at: Date | null
+}
+
+export type Stored = ReturnType<typeof storedIn>
+
+export function storedIn(database: Database, now: () => number) {
+  const webhooks = createWebhookStore(database)
+  const alerts = createAlertStore(database)
+  const deliveries = createDeliveryStore(database)
+  let made = 0
+
+  async function user(plan: Plan = 'pro', isActive: 0 | 1 = 1): Promise<number> {
+    made += 1
+    const [row] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash, plan, is_active) values ($1, 'x', $2, $3) returning id`,
+      [`stored${made}@example.com`, plan, isActive],
+    )
+    return row?.id ?? 0
+  }
+
+  /** @param url at a receiver of its host and port */
+  function webhook(userId: number, url: string, kept = secret) {
+    const { hostname, port } = new URL(url)
+    return webhooks.put(
+      userId,
+      { url, receiver: `${hostname}:${port || 443}`, secret: kept },
+      new Date(now()),
+    )
+  }
+
+  return {
+    webhooks,
+    alerts,
+    deliveries,
+    user,
+    webhook,
+
+    /** A pro user with a webhook. */
+    async receiving(url: string): Promise<number> {
+      const id = await user()
+      await webhook(id, url)
+      return id
+    },
+
+    /** Without a user, to everybody. */
+    alert(userId?: number, type = 'test', data: unknown = {}): Promise<number | 'user_unknown'> {
+      const at = new Date(now())
+      const body = JSON.stringify({ type, timestamp: at.toISOString(), data })
+      return alerts.queue({ id: randomUUID(), type, body }, userId, at)
+    },
+
+    rows(userId?: number): Promise<Row[]> {
+      return database.query<Row>(
+        `select * from webhook_deliveries where $1::bigint is null or user_id = $1 order by id`,
+        [userId ?? null],
+      )
+    },
+
+    async empty(): Promise<void> {
+      for (const table of ['webhook_deliveries', 'alerts', 'users'])
+        await database.query(`delete from ${table}`)
+    },
+  }
+}

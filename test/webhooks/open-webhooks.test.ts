@@ -1,0 +1,44 @@
+// What is kept for webhooks and has had its time goes by itself.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
+import { type OpenAlerts, openAlerts } from '../../src/webhooks/open-webhooks.ts'
+import { embeddedDatabase } from '../support/databases.ts'
+import { storedIn } from './delivery/stored.ts'
+
+const day = 24 * 60 * 60_000
+let database: EmbeddedDatabase
+let opened: OpenAlerts
+beforeEach(async () => {
+  database = await embeddedDatabase()
+})
+afterEach(async () => {
+  await opened.stop(0)
+  vi.useRealTimers()
+  await database.close()
+})
+
+it('a replaced secret that signs no more is gone from its record within minutes', async () => {
+  let time = Date.now()
+  const stored = storedIn(database, () => time)
+  const id = await stored.receiving('https://a.test/')
+  await stored.webhook(id, 'https://a.test/')
+  const before = async () => {
+    const [row] = await database.query<{ secret_before: string | null }>('select secret_before from webhooks')
+    return row?.secret_before
+  }
+  expect(await before()).not.toBeNull()
+  time += day
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  opened = openAlerts(
+    { allow_private_networks: false, timeout: 10_000, retention: 30 * day },
+    {
+      backing: { database },
+      sealer: undefined,
+      clock: { now: () => time },
+      failureLog: () => {},
+    },
+    { delivered: 0, retried: 0, failed: 0 },
+  )
+  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  await vi.waitFor(async () => expect(await before()).toBeNull())
+})

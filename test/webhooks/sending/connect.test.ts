@@ -1,0 +1,27 @@
+// The last look before anything is written: at the address that the socket is really connected to.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { expect, it, vi } from 'vitest'
+import { connect } from '../../../src/webhooks/sending/connect.ts'
+
+it('a connection to what is not public is closed before a byte is written, whoever asked for it', async () => {
+  let bytes = 0
+  let closed = 0
+  const server = createServer(socket => {
+    socket.on('data', chunk => {
+      bytes += chunk.length
+    })
+    socket.on('close', () => {
+      closed += 1
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const { signal } = new AbortController()
+  const request = { addresses: ['127.0.0.1'], port, host: 'hooks.test', timeout: 1_000, signal }
+  await expect(connect({ ...request, allowPrivate: false })).rejects.toMatchObject({ reason: 'address' })
+  await vi.waitFor(() => expect(closed).toBe(1))
+  expect(bytes).toBe(0)
+  server.close()
+})

@@ -1,0 +1,140 @@
+// The corpus' webhooks at the time of delivery: names of a real name server, hostile receivers over real TLS.
+import type { RequestListener, ServerResponse } from 'node:http'
+import { describe, expect, it, vi } from 'vitest'
+import { readWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { corpus } from '../../security/corpus.ts'
+import { courses, expired, first, receivers } from '../../support/certificates.ts'
+import type { DnsAnswer } from '../../support/dns-stub.ts'
+import { empty, loopback, receiver, senderOver } from './sending.ts'
+
+describe('the corpus', () => {
+  const inside: Record<string, DnsAnswer> = {
+    metadata: ['169.254.169.254'],
+    'kubernetes.default.svc': ['10.96.0.1'],
+    redis: ['172.17.0.2', '64:ff9b::10.0.0.1'],
+    'foo.internal': ['fd00:ec2::254'],
+    'foo.corp': ['192.168.1.1'],
+    '127.0.0.1.nip.io': ['127.0.0.1'],
+    '10-0-0-1.sslip.io': ['10.0.0.1'],
+    'multi.test': ['93.184.216.34', '127.0.0.1'],
+  }
+  const nowhere = ['-bad.example.com', 'nxdomain.test']
+  const hostile = ['redir.test', 'slow.test', 'big.test', 'badcert.test']
+  const urls = corpus.webhook_urls.filter(({ stage }) => stage === 'delivery').map(({ url }) => String(url))
+  const hostOf = (url: string) => new URL(url).hostname
+
+  it('has no address that is not tried here', () => {
+    expect(urls.map(hostOf).sort()).toEqual([...Object.keys(inside), ...nowhere, ...hostile].sort())
+  })
+
+  it.each(urls.filter(url => hostOf(url) in inside))('%s is registered, and not sent to', async url => {
+    const send = await senderOver(inside, { allowPrivate: false })
+    expect(readWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+    expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'address' })
+  })
+
+  it.each(urls.filter(url => nowhere.includes(hostOf(url))))('%s is registered, and not found', async url => {
+    const send = await senderOver({}, { allowPrivate: false })
+    expect(readWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+    expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'unresolved' })
+  })
+
+  it.each(corpus.webhook_urls.filter(({ stage, expect }) => stage === 'save' && expect === 'reject'))(
+    'is not sent to even if it was registered: $id',
+    async ({ url }) => {
+      const send = await senderOver({}, { allowPrivate: false })
+      expect(await send(url as string)).toMatchObject({ kind: 'failed', reason: 'address' })
+    },
+  )
+
+  it('redir.test: a redirect is an answer, and is not followed', async () => {
+    const elsewhere = await receiver(empty)
+    const target = await receiver((_, response) => {
+      response.writeHead(302, { location: `https://hooks.test:${elsewhere.port}/` }).end()
+    })
+    const send = await senderOver(loopback('redir.test', 'hooks.test'))
+    expect(await send(`https://redir.test:${target.port}/`)).toEqual({ kind: 'answered', status: 302 })
+    expect([target.connections, elsewhere.connections]).toEqual([1, 0])
+  })
+
+  it('big.test: of 10 GiB some KiB are read, and the status counts', async () => {
+    let written = 0
+    const chunk = Buffer.alloc(64 * 1024)
+    const target = await receiver((_, response) => {
+      response.writeHead(200, { 'content-length': 10 * 1024 ** 3 })
+      const more = () => {
+        do written += chunk.length
+        while (!response.destroyed && response.write(chunk))
+      }
+      response.on('drain', more).on('error', () => {})
+      more()
+    })
+    const send = await senderOver(loopback('big.test'))
+    expect(await send(`https://big.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
+    await vi.waitFor(() => expect(target.open).toBe(0))
+    // What was in the buffers of both ends counts here.
+    expect(written).toBeLessThan(16 * 1024 ** 2)
+  })
+
+  it.each<[string, typeof receivers, string | undefined]>([
+    ['self-signed', receivers, first.cert],
+    ['trusted by nobody', receivers, undefined],
+    ['for another host', courses, courses.cert],
+    ['expired', expired, expired.cert],
+  ])('badcert.test: a certificate that is %s ends it before anything is sent', async (_, certificate, ca) => {
+    let requests = 0
+    const target = await receiver((_, response) => {
+      requests += 1
+      response.end()
+    }, certificate)
+    const names = loopback('badcert.test', 'hooks.test')
+    const send = await senderOver(names, { ca })
+    const host = certificate === receivers ? 'hooks.test' : 'badcert.test'
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    try {
+      expect(await send(`https://${host}:${target.port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    expect(requests).toBe(0)
+    await vi.waitFor(() => expect(target.open).toBe(0))
+  })
+
+  const trickle = (response: ServerResponse, bytes: string) => {
+    const timer = setInterval(() => response.socket?.write(bytes), 20)
+    response.socket?.on('error', () => {}).on('close', () => clearInterval(timer))
+  }
+  it.each<[string, RequestListener]>([
+    ['never answers', () => {}],
+    [
+      'never ends its head',
+      (_, response) => {
+        response.socket?.write('HTTP/1.1 200 OK\r\n')
+        trickle(response, 'x: y\r\n')
+      },
+    ],
+    ['goes on with interim answers', (_, response) => trickle(response, 'HTTP/1.1 103 Early Hints\r\n\r\n')],
+    [
+      'never ends its body',
+      (_, response) => {
+        response.writeHead(200)
+        response.flushHeaders()
+        trickle(response, '1\r\na\r\n')
+      },
+    ],
+    [
+      'sends nothing of its body',
+      (_, response) => {
+        response.writeHead(200, { 'content-length': 5 }).flushHeaders()
+      },
+    ],
+  ])('slow.test: what %s is cut in time', async (_, answer) => {
+    const target = await receiver(answer)
+    const send = await senderOver(loopback('slow.test'), { timeout: 300 })
+    const begun = performance.now()
+    const outcome = await send(`https://slow.test:${target.port}/`)
+    expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout' })
+    expect(performance.now() - begun).toBeLessThan(1_500)
+    await vi.waitFor(() => expect(target.open).toBe(0))
+  })
+})

@@ -1,0 +1,169 @@
+// One delivery to real receivers over TLS: what is sent, where to, and what comes of it.
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { describe, expect, it, vi } from 'vitest'
+import { first } from '../../support/certificates.ts'
+import { empty, loopback, open, receiver, senderOver } from './sending.ts'
+
+describe('a delivery', () => {
+  it('is one POST with its headers and body, to the path and query as they are', async () => {
+    let seen: { request: IncomingMessage; body: string; serverName: unknown } | undefined
+    const { port } = await receiver(async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const { servername: serverName } = request.socket as { servername?: unknown }
+      seen = { request, body: Buffer.concat(chunks).toString(), serverName }
+      response.writeHead(202).end('taken')
+    })
+    const send = await senderOver(loopback('hooks.test'))
+    const outcome = await send(`HTTPS://HOOKS.test:${port}/a%2fb?c=d&e=%20#f`)
+    expect(outcome).toEqual({ kind: 'answered', status: 202 })
+    expect(seen?.request.method).toBe('POST')
+    expect(seen?.request.url).toBe('/a%2fb?c=d&e=%20')
+    expect(seen?.body).toBe('{"a":"é"}')
+    expect(seen?.request.headers).toEqual({
+      host: `hooks.test:${port}`,
+      connection: 'close',
+      'webhook-id': 'msg_1',
+      'content-length': '10',
+    })
+    expect(seen?.serverName).toBe('hooks.test')
+  })
+
+  it('leaves no connection behind, and makes one for each', async () => {
+    const target = await receiver(empty)
+    const send = await senderOver(loopback('hooks.test'))
+    for (let i = 0; i < 5; i += 1) await send(`https://hooks.test:${target.port}/`)
+    expect(target.connections).toBe(5)
+    await vi.waitFor(() => expect(target.open).toBe(0))
+  })
+
+  it('goes to an address that is written as one, whose certificate has it', async () => {
+    const target = await receiver(empty, first)
+    const send = await senderOver({}, { ca: first.cert })
+    expect(await send(`https://127.0.0.1:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
+    expect(await send(`https://0x7f.1:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
+  })
+
+  it('goes to the next address where one cannot be connected to', async () => {
+    const target = await receiver(empty)
+    const send = await senderOver({ 'hooks.test': ['127.0.0.2', '::1', '127.0.0.1'] })
+    expect(await send(`https://hooks.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
+  })
+
+  it('knocks at four addresses of a host at most', async () => {
+    const target = await receiver(empty)
+    const dead = [2, 3, 4, 5].map(last => `127.0.0.${last}`)
+    const send = await senderOver({ 'hooks.test': [...dead, '127.0.0.1'] })
+    expect(await send(`https://hooks.test:${target.port}/`)).toMatchObject({ reason: 'connection' })
+    expect(target.connections).toBe(0)
+  })
+
+  it('goes past the proxies of the environment', async () => {
+    const target = await receiver(empty)
+    const send = await senderOver(loopback('hooks.test'))
+    const proxies = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'HTTP_PROXY']
+    for (const name of proxies) vi.stubEnv(name, 'http://127.0.0.1:1')
+    vi.stubEnv('NODE_USE_ENV_PROXY', '1')
+    try {
+      expect(await send(`https://hooks.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
+    } finally {
+      vi.unstubAllEnvs()
+    }
+  })
+
+  it('is ended by its sender’s signal, before and under way', async () => {
+    const target = await receiver(() => {})
+    const send = await senderOver(loopback('hooks.test'))
+    const ending = new AbortController()
+    const outcome = send(`https://hooks.test:${target.port}/`, ending.signal)
+    await vi.waitFor(() => expect(target.connections).toBe(1))
+    ending.abort()
+    expect(await outcome).toMatchObject({ kind: 'failed', reason: 'aborted' })
+    expect(await send(`https://hooks.test:${target.port}/`, ending.signal)).toMatchObject({
+      reason: 'aborted',
+    })
+    expect(target.connections).toBe(1)
+    await vi.waitFor(() => expect(target.open).toBe(0))
+  })
+})
+
+describe('a receiver', () => {
+  async function raw(onConnection: (socket: Socket) => void): Promise<{ server: Server; port: number }> {
+    const server = createServer(socket => onConnection(socket.on('error', () => {}).resume()))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    open.push({ close: () => new Promise(resolve => server.close(resolve)) })
+    return { server, port: (server.address() as AddressInfo).port }
+  }
+
+  it('that takes the connection and says nothing is cut in time', async () => {
+    const { port, server } = await raw(() => {})
+    const send = await senderOver(loopback('hooks.test'), { timeout: 200 })
+    expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ reason: 'timeout' })
+    await vi.waitFor(async () => {
+      expect(await new Promise(resolve => server.getConnections((_, count) => resolve(count)))).toBe(0)
+    })
+  })
+
+  it.each<[string, (socket: Socket) => void]>([
+    ['hangs up', socket => socket.end()],
+    ['does not speak TLS', socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')],
+  ])('that %s is a failure of TLS', async (_, onConnection) => {
+    const { port } = await raw(onConnection)
+    const send = await senderOver(loopback('hooks.test'))
+    expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ kind: 'failed', reason: 'tls' })
+  })
+
+  it('that is not there is a failure of the connection', async () => {
+    const { port, server } = await raw(() => {})
+    await new Promise(resolve => server.close(resolve))
+    const send = await senderOver(loopback('hooks.test'))
+    const outcome = await send(`https://hooks.test:${port}/`)
+    expect(outcome).toMatchObject({ kind: 'failed', reason: 'connection', message: /ECONNREFUSED/ })
+  })
+
+  it.each<[string, string, object]>([
+    ['garbage', 'garbage\r\n\r\n', { kind: 'failed', reason: 'answer' }],
+    [
+      'a head of 17 KiB',
+      `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(17_000)}\r\n\r\n`,
+      { kind: 'failed', reason: 'answer' },
+    ],
+    ['nothing', '', { kind: 'failed', reason: 'connection' }],
+    ['half a head', 'HTTP/1.1 200 OK\r\nx: ', { kind: 'failed', reason: 'connection' }],
+    ['half a body', 'HTTP/1.1 204 OK\r\n\r\n', { kind: 'answered', status: 204 }],
+    [
+      'less than its length',
+      'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc',
+      { kind: 'answered', status: 200 },
+    ],
+    ['a body without a length', 'HTTP/1.1 500 OK\r\n\r\nabc', { kind: 'answered', status: 500 }],
+    [
+      'a switch of protocols',
+      'HTTP/1.1 101 x\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+      { kind: 'failed' },
+    ],
+    [
+      'two answers',
+      'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 x\r\n\r\n',
+      { kind: 'answered', status: 200 },
+    ],
+    ['a name for a redirect', 'HTTP/1.1 301 x\r\nlocation: //\r\n\r\n', { kind: 'answered', status: 301 }],
+  ])('that answers %s', async (_, answer, expected) => {
+    const target = await receiver((request, response) => {
+      request.resume().on('end', () => response.socket?.end(answer))
+    })
+    const send = await senderOver(loopback('hooks.test'))
+    expect(await send(`https://hooks.test:${target.port}/`)).toMatchObject(expected)
+    await vi.waitFor(() => expect(target.open).toBe(0))
+  })
+
+  it('whose name server is silent is unresolved, or late, whichever comes first', async () => {
+    const names = { 'hooks.test': 'silent' as const }
+    expect(await (await senderOver(names, { timeout: 100 }))('https://hooks.test/')).toMatchObject({
+      reason: 'timeout',
+    })
+    expect(await (await senderOver(names))('https://hooks.test/')).toMatchObject({ reason: 'unresolved' })
+  })
+})

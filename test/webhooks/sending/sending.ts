@@ -1,0 +1,35 @@
+// Senders with a name server of their own, and the receivers that they send to; closed after each test.
+import type { RequestListener } from 'node:http'
+import { afterEach } from 'vitest'
+import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
+import { createSender, type SenderOptions } from '../../../src/webhooks/sending/send.ts'
+import { receivers } from '../../support/certificates.ts'
+import { type DnsAnswer, startDnsStub } from '../../support/dns-stub.ts'
+import { type Receiver, startReceiver } from '../../support/receiver.ts'
+
+export const open: { close(): Promise<unknown> }[] = []
+
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close()
+})
+
+/** On loopback alone. */
+export async function receiver(answer: RequestListener, certificate = receivers): Promise<Receiver> {
+  const started = await startReceiver(certificate, answer, '127.0.0.1')
+  open.push(started)
+  return started
+}
+
+/** @param names what the name server knows; private addresses are allowed unless `options` say otherwise */
+export async function senderOver(names: Record<string, DnsAnswer>, options: Partial<SenderOptions> = {}) {
+  const stub = await startDnsStub(name => names[name] ?? 'nxdomain')
+  open.push(stub)
+  const resolve = createResolver({ allowPrivate: false, servers: [stub.address] })
+  const send = createSender({ resolve, allowPrivate: true, timeout: 5_000, ca: receivers.cert, ...options })
+  return (url: string, signal?: AbortSignal) =>
+    send({ url, headers: { 'webhook-id': 'msg_1' }, body: '{"a":"é"}', ...(signal && { signal }) })
+}
+
+export const loopback = (...names: string[]) => Object.fromEntries(names.map(name => [name, ['127.0.0.1']]))
+/** An empty 200. */
+export const empty: RequestListener = (_, response) => response.end()

@@ -1,0 +1,175 @@
+// Which addresses can be registered as webhooks (CONTRACT §5): read as written, before any name is looked up.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { corpus } from '../../security/corpus.ts'
+
+const strict = { allowPrivate: false }
+const isTaken = (raw: unknown, options = strict) => readWebhookUrl(raw, options) !== 'invalid'
+
+/** `…(len 4122)` stands for more of the same, up to that length. */
+function inFull(url: unknown): unknown {
+  const [, begin, length] = /^(.*)…\(len (\d+)\)$/.exec(String(url)) ?? []
+  return begin === undefined ? url : begin.padEnd(Number(length), 'a')
+}
+
+describe('the address of a webhook', () => {
+  it.each(corpus.webhook_urls.map(entry => ({ ...entry, url: inFull(entry.url) })))(
+    'is taken or refused as the corpus has it: $id ($why)',
+    ({ url, expect: expected, stage }) => {
+      expect(isTaken(url)).toBe(expected === 'accept' || stage === 'delivery')
+    },
+  )
+
+  it.each([
+    'HTTPS://hooks.example.com/x',
+    'hTTps://HOOKS.example.com',
+    'https://hooks.example.com?x=@',
+    'https://hooks.example.com#x',
+    'https://hooks.example.com/@user:pw@/%2e%2e/%00',
+    'https://hooks.example.com:1',
+    'https://hooks.example.com:65535',
+    'https://8.8.8.8/x',
+    'https://[::ffff:8.8.8.8]:8443/x',
+    'https://[64:ff9b::8.8.8.8]/x',
+    'https://hooks.example.com/été?q=☃',
+    'https://xn--bcher-kva.example/',
+    'https://under_score.example.com/',
+    'https://notlocalhost/',
+    'https://localhost.example.com/',
+    `https://${'a'.repeat(63)}.example/`,
+  ])('may be %s', url => {
+    expect(isTaken(url)).toBe(true)
+  })
+
+  it.each([
+    // What the parser would mend.
+    'https:hooks.example.com',
+    'https:/hooks.example.com',
+    'https:///hooks.example.com',
+    'https:////hooks.example.com',
+    'https:\\\\hooks.example.com',
+    'https:/\\hooks.example.com',
+    'https://hooks.example.com\\x',
+    'https://hooks.example.com\\@127.0.0.1/',
+    'https://hooks.example.com/a\\b',
+    'https://exam\nple.com/',
+    'https://exam\rple.com/',
+    'ht\ntps://example.com/',
+    'https://example.com/a\nb',
+    'https://example.com/a\tb',
+    'https://example.com/\u0085',
+    'https://example.com/\u007f',
+    'https://example.com/a b',
+    'https://exa mple.com/',
+    '\u00a0https://example.com/',
+    'https://example.com/\ufeff',
+    'https://example.com/\u2028',
+    '\u0000https://example.com/',
+    'https://hooks%2eexample.com/',
+    'https://%6c%6f%63%61lhost/',
+    'https://example.com/\ud800',
+    // Not https, or not absolute.
+    '',
+    'https',
+    'http://hooks.example.com/',
+    'hooks.example.com',
+    'view-source:https://hooks.example.com/',
+    'https://?x',
+    'https://#x',
+    'https://:443/',
+    // User info, even empty.
+    'https://@hooks.example.com/',
+    'https://a@hooks.example.com/',
+    'https://a:@hooks.example.com/',
+    'https://a@b@hooks.example.com/',
+    // Hosts.
+    'https://hooks.example.com./',
+    'https://hooks.example.com.:443/',
+    'https://hooks.example.com。/',
+    'https://hooks.example.com．:1/',
+    'https://hooks.example.com｡',
+    'https://hooks.example.com.\u00ad/',
+    'https://8.8.8.8./',
+    'https://./',
+    'https://a..b/',
+    'https://.example.com/',
+    'https://LOCALHOST/',
+    'https://a.b.LocalHost:8443/',
+    'https://ｌocalhost/',
+    'https://loc\u00adalhost/',
+    'https://xn--zz--.example/',
+    `https://${'a'.repeat(64)}.example/`,
+    `https://${'ü'.repeat(60)}.example/`,
+    `https://${'abcdefg.'.repeat(31)}example/`,
+    'https://hooks.example.com:0/',
+    'https://hooks.example.com:99999/',
+    'https://hooks.example.com:-1/',
+    'https://hooks.example.com:4x/',
+    // Addresses in other spellings.
+    'https://2130706433/',
+    'https://0x7f.1/',
+    'https://017700000001/',
+    'https://127.1/',
+    'https://127.0.0.1:443/',
+    'https://①②⑦.⓪.⓪.①/',
+    'https://0xa.0.0.1/',
+    'https://[0:0:0:0:0:0:0:1]/',
+    'https://[::1]:8443/',
+    'https://[::127.0.0.1]/',
+    'https://[::ffff:10.0.0.1]/',
+    'https://[2002:7f00:1::]/',
+    'https://[fe80::1%eth0]/',
+    'https://[::1/',
+    // Not a string.
+    undefined,
+    0,
+    {},
+    { toString: () => 'https://hooks.example.com/' },
+  ])('may not be %j', url => {
+    expect(isTaken(url)).toBe(false)
+  })
+
+  it('has at most 2,048 characters, whatever they take in memory', () => {
+    const begin = 'https://hooks.example.com/'
+    expect(isTaken(begin.padEnd(2_048, 'a'))).toBe(true)
+    expect(isTaken(begin.padEnd(2_049, 'a'))).toBe(false)
+    const wide = (count: number) => begin + '😀'.repeat(count - begin.length)
+    expect(isTaken(wide(2_048))).toBe(true)
+    expect(isTaken(wide(2_049))).toBe(false)
+    expect(isTaken(begin + 'a'.repeat(50_000_000))).toBe(false)
+  })
+
+  it.each(['https://localhost/', 'https://a.localhost:1/', 'https://127.0.0.1:8443/', 'https://[::1]/'])(
+    'may be %s where private networks are allowed',
+    url => {
+      expect(isTaken(url, { allowPrivate: true })).toBe(true)
+    },
+  )
+
+  it.each([
+    'http://localhost/',
+    'https://localhost./',
+    'https://u@127.0.0.1/',
+    'https:\\\\127.0.0.1',
+    'https://a..b',
+  ])('may not be %s there either', url => {
+    expect(isTaken(url, { allowPrivate: true })).toBe(false)
+  })
+
+  it('is read without an error whatever comes', () => {
+    const piece = fc.oneof(
+      fc.constantFrom('https://', '@', '[', ']', ':', '/', '\\', '.', '%', 'xn--', '::', '0x', 'localhost'),
+      fc.string({ unit: 'binary' }),
+    )
+    fc.assert(
+      fc.property(fc.array(piece), pieces => {
+        const url = readWebhookUrl(`https://${pieces.join('')}`, strict)
+        if (url === 'invalid') return
+        expect([url.protocol, url.username, url.password]).toEqual(['https:', '', ''])
+        expect(url.hostname).not.toMatch(/(^|\.)localhost$|\.$|^127\./)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
