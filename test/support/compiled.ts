@@ -15,7 +15,7 @@ export interface Compiled {
   remove(): Promise<void>
 }
 
-/** @param entry path from the repository's root, such as `test/backing/hold-folder.ts` */
+/** @param entry path from the repository's root, such as `test/storage/pglite/hold-data-dir.ts` */
 export async function compile(entry: string): Promise<Compiled> {
   const cache = join(ROOT, 'node_modules/.cache/peage-test')
   await mkdir(cache, { recursive: true })

@@ -26,7 +26,7 @@ export interface Ending {
 
 export type Launch = () => Launched
 
-const program = fileURLToPath(new URL('../worker.js', import.meta.url))
+const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
  * Workers share what they listen on: this process accepts the connections, and hands them out in turn.

@@ -26,7 +26,7 @@ it.each([
 })
 
 it('holds no literal of any statement of the program', () => {
-  const src = fileURLToPath(new URL('../../src', import.meta.url))
+  const src = fileURLToPath(new URL('../../../src', import.meta.url))
   const stores = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name =>
     /-store\.ts$/.test(name),
   )

@@ -21,7 +21,7 @@ describe('the lock of a data folder', () => {
   let holders: Holder[]
 
   beforeAll(async () => {
-    program = await compile('test/backing/hold-folder.ts')
+    program = await compile('test/storage/pglite/hold-data-dir.ts')
   })
   afterAll(() => program.remove())
   beforeEach(() => {

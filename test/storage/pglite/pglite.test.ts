@@ -18,7 +18,7 @@ describe('the embedded database', () => {
   let writer: Compiled
 
   beforeAll(async () => {
-    writer = await compile('test/backing/keep-writing.ts')
+    writer = await compile('test/storage/pglite/keep-writing.ts')
     parent = mkdtempSync(join(tmpdir(), 'peage-test-data-'))
     dir = join(parent, 'data')
     const database = await openEmbedded({ dir })
