@@ -1,7 +1,7 @@
 // The records of users and of their subscriptions.
 
-import { endSessions } from '../accounts/session-store.ts'
 import { type Alongside, type Database, prepared, type Queryable } from '../storage/database.ts'
+import { endSessions } from './session-epoch-store.ts'
 import type { Plan, User } from './user.ts'
 
 /** What a login needs, and nothing else of the program sees. */
