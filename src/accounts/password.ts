@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { createBoundedWork, type WorkBounds } from '../async/semaphore.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
+import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
   /**
@@ -22,7 +23,7 @@ export interface Passwords {
 const parameters = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 export async function createPasswords(bounds: WorkBounds): Promise<Passwords> {
-  const work = createBoundedWork(bounds)
+  const work = createBoundedWork(bounds, serviceUnavailable)
   // Made now and not at its first use: the first unknown email would otherwise take twice as long.
   const nobodys = await argon2.hash(randomBytes(32), parameters)
 

@@ -1,5 +1,4 @@
 // Lets so many tasks run at once and so many wait: costly work must not queue without end, nor slow the rest.
-import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface WorkBounds {
   /** Tasks in flight. */
@@ -13,12 +12,16 @@ export interface WorkBounds {
 export interface BoundedWork {
   /**
    * Runs `task` when it has a place, first come first served.
-   * @throws Refusal `service_unavailable` when the queue is full, or the wait is over (CONTRACT §3)
+   * @throws what `refuse` makes, when the queue is full or the wait is over
    */
   run<T>(task: () => Promise<T>): Promise<T>
 }
 
-export function createBoundedWork({ concurrency, queue, wait }: WorkBounds): BoundedWork {
+/** @param refuse makes what a task is rejected with that finds no place in time */
+export function createBoundedWork(
+  { concurrency, queue, wait }: WorkBounds,
+  refuse: () => Error,
+): BoundedWork {
   let running = 0
   const waiting = new Set<() => void>()
 
@@ -33,7 +36,7 @@ export function createBoundedWork({ concurrency, queue, wait }: WorkBounds): Bou
   }
 
   function turn(): Promise<void> {
-    if (waiting.size >= queue) throw serviceUnavailable()
+    if (waiting.size >= queue) throw refuse()
     return new Promise((resolve, reject) => {
       const start = () => {
         clearTimeout(timer)
@@ -41,7 +44,7 @@ export function createBoundedWork({ concurrency, queue, wait }: WorkBounds): Bou
       }
       const timer = setTimeout(() => {
         waiting.delete(start)
-        reject(serviceUnavailable())
+        reject(refuse())
       }, wait)
       waiting.add(start)
     })
