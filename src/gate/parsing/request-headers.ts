@@ -20,9 +20,6 @@ export interface Fields {
   wantsWebSocket: boolean
 }
 
-/** 16 KiB (CONTRACT §4); Node's own limit counts no separators, so a thousand small fields slip under it. */
-export const maxFieldBytes = 16_384
-
 /** One walk over the raw fields: Node's own table joins or drops what was sent twice, which is what must be seen. */
 export function readFields(raw: readonly string[]): Fields {
   const seen: Fields = {
