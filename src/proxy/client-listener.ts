@@ -9,6 +9,7 @@ import { showKeys } from '../endpoints/jwks.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { limitedBy } from '../gate/parsing/client-address.ts'
+import type { Arrival, Door } from '../gate/parsing/request-head.ts'
 import { endHeld } from '../http/deferred-writes.ts'
 import {
   installDoors,
@@ -24,7 +25,7 @@ import { linger } from '../http/lingering-close.ts'
 import { endTurn, inTurn, isIdle } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import { jwksMaxAge } from '../identity/keys/key-schedule.ts'
-import type { Tracing } from '../observability/tracing/tracing.ts'
+import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
 import { answerSchemas, type Operation } from '../openapi/operation.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import { beginCount, endCount } from './bytes-sent.ts'
@@ -88,7 +89,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
           const under = inForce()
           under.begin()
           const arrival = under.gate.arrivals.read(request)
-          const trace = tracing?.begin(request, arrival)
+          const trace = tracing?.begin(request, receivedRequest(arrival))
           const passage = beginPassage(request, arrival, under, startedAt, trace)
           if (under.logRequest !== undefined) beginCount(passage, request.socket)
           response.on('close', onClose)
@@ -116,6 +117,17 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   })
   serveOwnPaths(app)
   return app
+}
+
+/** As its span tells it. */
+function receivedRequest({ requestId, client, host, door }: Arrival): ReceivedRequest {
+  const route = door.kind === 'route' ? door.route.name : undefined
+  return { requestId, client, host, template: templateOf(door), route }
+}
+
+function templateOf(door: Door): string | undefined {
+  if (door.kind === 'own') return door.path
+  return door.kind === 'preflight' ? undefined : door.route?.path
 }
 
 function ownPath({ arrival: { door } }: Passage): string {

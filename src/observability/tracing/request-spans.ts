@@ -10,22 +10,28 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Arrival } from '../../gate/parsing/request-head.ts'
 import { errorType } from './error-type.ts'
-import { methodFields, nameOf, receivedFields, templateOf } from './span-fields.ts'
+import { methodFields, nameOf, receivedFields } from './span-fields.ts'
 import { readParent, writeParent } from './traceparent.ts'
-import type { EndedRequest, GuardNo, RequestTrace, Tracing, UpstreamTrace } from './tracing.ts'
+import type {
+  EndedRequest,
+  GuardNo,
+  ReceivedRequest,
+  RequestTrace,
+  Tracing,
+  UpstreamTrace,
+} from './tracing.ts'
 import { recordedUpstream } from './upstream-spans.ts'
 
 /** Guards that may ask a store, or that the answer names; the others compare two numbers. */
 const guardsWithSpans: ReadonlySet<string> = new Set(['authenticate', 'rate_limit', 'plan', 'free_daily'])
 
 export function createBegin(tracer: Tracer, asking: AsyncLocalStorage<RecordedRequest>): Tracing['begin'] {
-  return (request, arrival) => {
+  return (request, received) => {
     const { traceparent, tracestate } = request.headers
     const parent = readParent(traceparent, tracestate)
     const around = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
-    const span = startRequest(tracer, around, request, arrival)
+    const span = startRequest(tracer, around, request, received)
     const isContinued = parent !== undefined
     return span.isRecording()
       ? new RecordedRequest(tracer, asking, span, isContinued)
@@ -33,14 +39,18 @@ export function createBegin(tracer: Tracer, asking: AsyncLocalStorage<RecordedRe
   }
 }
 
-function startRequest(tracer: Tracer, around: Context, request: IncomingMessage, arrival: Arrival): Span {
+function startRequest(
+  tracer: Tracer,
+  around: Context,
+  request: IncomingMessage,
+  received: ReceivedRequest,
+): Span {
   const { method = '' } = request
-  const template = templateOf(arrival.door)
   return tracer.startSpan(
-    nameOf(method, template),
+    nameOf(method, received.template),
     {
       kind: SpanKind.SERVER,
-      attributes: { ...methodFields(method), ...receivedFields(request, arrival, template) },
+      attributes: { ...methodFields(method), ...receivedFields(request, received) },
     },
     around,
   )

@@ -1,9 +1,9 @@
 // What spans say of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that could be a secret.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
-import type { Arrival, Door } from '../../gate/parsing/request-head.ts'
 import { usualMethods } from '../metrics/methods.ts'
 import { loggablePath } from '../redact-path.ts'
+import type { ReceivedRequest } from './tracing.ts'
 
 /** @param template where there is one */
 export function nameOf(method: string, template: string | undefined): string {
@@ -17,16 +17,9 @@ export function methodFields(method: string): Attributes {
     : { 'http.request.method': '_OTHER', 'http.request.method_original': method }
 }
 
-/** The declared path, or the own endpoint's: what a client wrote is none. */
-export function templateOf(door: Door): string | undefined {
-  if (door.kind === 'own') return door.path
-  return door.kind === 'preflight' ? undefined : door.route?.path
-}
-
 export function receivedFields(
   request: IncomingMessage,
-  { requestId, client, host, door }: Arrival,
-  template: string | undefined,
+  { requestId, client, host, template, route }: ReceivedRequest,
 ): Attributes {
   const [, name, port] = authority.exec(host) ?? []
   return {
@@ -36,7 +29,7 @@ export function receivedFields(
     'network.protocol.version': request.httpVersion,
     'peage.request_id': requestId,
     ...(template === undefined ? {} : { 'http.route': template }),
-    ...(door.kind === 'route' ? { 'peage.route': door.route.name } : {}),
+    ...(route === undefined ? {} : { 'peage.route': route }),
     ...(name ? { 'server.address': name } : {}),
     ...(port ? { 'server.port': Number(port) } : {}),
   }

@@ -1,15 +1,27 @@
 // What the rest of the program knows of traces. Where there are none it is handed nothing, and none of this is loaded.
 import type { IncomingMessage } from 'node:http'
-import type { Arrival } from '../../gate/parsing/request-head.ts'
 
 /** The spans of a process. */
 export interface Tracing {
   /** Begins the span of a request that has arrived; a good `traceparent` of its own is the parent. */
-  begin(request: IncomingMessage, arrival: Arrival): RequestTrace
+  begin(request: IncomingMessage, received: ReceivedRequest): RequestTrace
   /** What the stores are asked on a request's behalf. */
   readonly stores: StoreSpans
   /** Sends what is still to be sent. @param time milliseconds; what is not taken by then is dropped */
   close(time: number): Promise<void>
+}
+
+/** What is known of a request before any guard. */
+export interface ReceivedRequest {
+  readonly requestId: string
+  /** The client's address. */
+  readonly client: string
+  /** The authority that was asked for, as received. */
+  readonly host: string
+  /** The declared path, or that of the gateway's own endpoint: what a client wrote is none. */
+  readonly template: string | undefined
+  /** The route's name, where a route serves it. */
+  readonly route: string | undefined
 }
 
 /** One request's. */
