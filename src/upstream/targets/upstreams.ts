@@ -1,6 +1,4 @@
 // The services behind, each with its targets.
-
-import type { Keep, Kept } from '../../composition/resources.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { maxFileBytes, readLimited } from '../../config/yaml/read-file.ts'
 import type { Durations } from '../../observability/metrics/histogram.ts'
@@ -21,6 +19,18 @@ export interface Upstream {
   readonly choose: Choose
 }
 
+/** An upstream that was opened. */
+export interface OpenUpstream {
+  readonly part: Upstream
+  /** Checks its targets no more: no configuration that is in use has it. */
+  rest(): void
+  /** Closes its connections: nobody is served with it any more. */
+  close(): Promise<void>
+}
+
+/** Hands on the upstream that was opened under a name, or opens it. @param name with all that it is made by */
+export type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
+
 export interface Upstreams {
   get(name: string): Upstream
   /** How every target stands. */
@@ -35,7 +45,7 @@ export interface Upstreams {
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   durationsOf: (name: string) => Durations,
-  keep: Keep,
+  keep: ReuseUpstream,
 ): Upstreams {
   // All files are read before anything is opened that would have to be closed again.
   const authorities = new Map(
@@ -80,7 +90,7 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function open(config: UpstreamConfig, ca: string | undefined, durations: Durations): Kept<Upstream> {
+function open(config: UpstreamConfig, ca: string | undefined, durations: Durations): OpenUpstream {
   const isOneOfSeveral = config.targets.length > 1
   const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
