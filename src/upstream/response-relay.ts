@@ -13,8 +13,9 @@ import type { Forwarding, Outcome } from './forward.ts'
 import { reasonOf, writeInterim } from './informational.ts'
 import { answerFields, answerTrailers } from './response-headers.ts'
 import { isRepeatable } from './retry-policy.ts'
+import type { Try, Verdict } from './targets/attempt.ts'
 import type { Sent } from './targets/connection.ts'
-import type { Target, Try, Verdict } from './targets/target.ts'
+import type { Target } from './targets/target.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
 
 /** Sends it once more, where nothing of an answer came and that may mend it. */

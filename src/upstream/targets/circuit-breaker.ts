@@ -1,7 +1,7 @@
 // A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, what is tried is ours.
 import CircuitBreaker from 'opossum'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { Try, Verdict } from './target.ts'
+import type { Try, Verdict } from './attempt.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface Circuit {

@@ -1,5 +1,5 @@
 // Avoids a target that could not be connected to, for a while: a preference only, never a reason to refuse.
-import type { Verdict } from './target.ts'
+import type { Verdict } from './attempt.ts'
 
 export interface Ejection {
   /** Whether other targets are to be preferred now. */

@@ -1,18 +1,12 @@
 // One address of an upstream: its connections, and whether requests should go to it.
 import { isIP } from 'node:net'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { Failure } from '../failures.ts'
+import type { Try } from './attempt.ts'
 import { createCircuit } from './circuit-breaker.ts'
 import { type Connections, openConnections } from './connection-pool.ts'
 import { createHealth } from './health-check.ts'
 import { createEjection, type Ejection } from './outlier-ejection.ts'
 import type { TargetStanding } from './target-status.ts'
-
-/** How a try ended: at the answer's head, without one, or by the client's doing. */
-export type Verdict = 'answered' | Failure | 'left'
-
-/** Told once how the try ended. */
-export type Try = (verdict: Verdict) => void
 
 export interface Target {
   /** `scheme://host:port`. */

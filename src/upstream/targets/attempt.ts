@@ -1,0 +1,8 @@
+// One request sent to one target: how it is told that it ended.
+import type { Failure } from '../failures.ts'
+
+/** How a try ended: at the answer's head, without one, or by the client's doing. */
+export type Verdict = 'answered' | Failure | 'left'
+
+/** Told once how the try ended. */
+export type Try = (verdict: Verdict) => void
