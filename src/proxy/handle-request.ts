@@ -9,7 +9,7 @@ import { type OnRefusal, sayNo } from '../http/error-handlers.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { Decisions } from '../observability/metrics/counters.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { Observer, Outcome } from '../upstream/forward.ts'
+import type { Observer, Outcome } from '../upstream/outcome.ts'
 import type { Pass } from './forward-request.ts'
 import type { Passage } from './request-context.ts'
 

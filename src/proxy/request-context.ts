@@ -4,7 +4,7 @@ import type { InForce } from '../composition/snapshot.ts'
 import type { Arrival } from '../gate/parsing/request-head.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
-import type { Outcome } from '../upstream/forward.ts'
+import type { Outcome } from '../upstream/outcome.ts'
 
 export interface Passage {
   readonly arrival: Arrival

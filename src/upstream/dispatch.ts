@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { TrySpan } from '../observability/tracing/tracing.ts'
-import type { Forwarding } from './forward.ts'
+import type { Forwarding } from './forward-options.ts'
 import { type Again, Exchange } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'

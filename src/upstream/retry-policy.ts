@@ -1,7 +1,7 @@
 // Which failed request may be sent once more (CONTRACT §2, `retries`).
 import type { RequestBody } from '../http/request-body.ts'
 import { type Failure, isTimeout } from './failures.ts'
-import type { Forwarding } from './forward.ts'
+import type { Forwarding } from './forward-options.ts'
 
 /** Nothing was answered: whether sending it twice does no harm, and another try may fare better. */
 export function isRepeatable(

@@ -1,7 +1,7 @@
 // A WebSocket after its 101: bytes both ways with back-pressure, and a Close frame of ours only where one may stand.
 import type { Duplex } from 'node:stream'
 import { closeFrame, type Frames, followFrames } from '../../http/websocket-frames.ts'
-import type { Outcome } from '../forward.ts'
+import type { Outcome } from '../outcome.ts'
 
 /** RFC 6455 §7.4.1: going away, policy violation. */
 export type CloseCode = 1001 | 1008

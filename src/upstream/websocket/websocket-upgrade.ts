@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { takeOver } from '../../http/upgrade.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { Observer } from '../forward.ts'
+import type { Observer } from '../outcome.ts'
 import { type AnswerRules, answerFields } from '../response-headers.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 

@@ -1,0 +1,41 @@
+// All that one request is forwarded with.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
+import type { Observer } from './outcome.ts'
+import type { AnswerRules } from './response-headers.ts'
+import type { Upstream } from './targets/upstreams.ts'
+import type { WebSocketAsked } from './websocket/websocket-upgrade.ts'
+
+export interface Forwarding {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly upstream: Upstream
+  /** Path and query as the upstream is sent them. */
+  readonly path: string
+  /**
+   * Names and values in turn; Host's comes first, and is that of the target in the end. `traceparent` comes next where
+   * `trace` has one to tell, and is that of the try.
+   */
+  readonly fields: string[]
+  /** Host's value where it is not to be the target's. */
+  readonly host?: string | undefined
+  readonly hasBody: boolean
+  /** Milliseconds to the answer's head. */
+  readonly responseTimeout: number
+  /** Bytes of the request's body, `undefined` for no limit. */
+  readonly maxBody: number | undefined
+  /** Milliseconds in which the client must send or read something while it is its turn. */
+  readonly bodyIdle: number
+  readonly requestId: string
+  /** What is changed in the upstream's answer, `undefined` for nothing. */
+  readonly answerRules: AnswerRules | undefined
+  /** Told of an answer that does not end by itself, and how to end it. @returns to be called when it has ended */
+  onEventStream(end: () => void): () => void
+  /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
+  readonly expectsContinue: boolean
+  /** Where the client asks for a WebSocket: the upstream is asked for one too. */
+  readonly webSocket?: WebSocketAsked | undefined
+  /** Nothing where there are no traces. */
+  readonly trace?: UpstreamTrace | undefined
+  readonly observer: Observer
+}
