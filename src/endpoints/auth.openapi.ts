@@ -2,9 +2,10 @@
 import Type from 'typebox'
 import { allOf, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
-import { authPrefix } from './endpoint-table.ts'
 
 const { record, text } = terms
+
+export const authPrefix = '/api/v1/auth'
 
 /** Members that are not named are not looked at. */
 const open = { additionalProperties: true }

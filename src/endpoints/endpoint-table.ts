@@ -1,20 +1,11 @@
 // The paths that the gateway answers itself, before every route (CONTRACT §2).
 import { covers, ownedPatterns } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
-import type { authOperations } from './auth.openapi.ts'
+import { type authOperations, authPrefix } from './auth.openapi.ts'
 import type { Endpoint } from './auth.ts'
-import { type GuardedEndpoint, pathsOf } from './endpoint.ts'
-
-export interface OwnPath {
-  readonly path: string
-  /** As `Allow` lists them. */
-  readonly methods: readonly string[]
-  /** It gives way to a route that is declared at the very path. */
-  readonly isReplaceable?: boolean
-}
+import { type GuardedEndpoint, type OwnPath, pathsOf } from './endpoint.ts'
 
 export const jwksPath = '/.well-known/jwks.json'
-export const authPrefix = '/api/v1/auth'
 
 export interface OwnPaths {
   /**

@@ -3,7 +3,14 @@
 import type { JsonObject } from '../http/json-body.ts'
 import type { Operation, Refusals } from '../openapi/operation.ts'
 import type { Plan, User } from '../users/user.ts'
-import type { OwnPath } from './endpoint-table.ts'
+
+export interface OwnPath {
+  readonly path: string
+  /** As `Allow` lists them. */
+  readonly methods: readonly string[]
+  /** It gives way to a route that is declared at the very path. */
+  readonly isReplaceable?: boolean
+}
 
 export interface GuardedEndpoint {
   /** A GET answers HEAD too. */

@@ -1,6 +1,6 @@
 // Where every request ends: it is looked at once, counted, and its line and span are written.
 import type { ServerResponse } from 'node:http'
-import { authPrefix } from '../endpoints/endpoint-table.ts'
+import { authPrefix } from '../endpoints/auth.openapi.ts'
 import type { Door } from '../gate/parsing/request-head.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import { outcomeOf, type Passage, passageOf, servedUnder } from './request-context.ts'
