@@ -8,7 +8,7 @@ import { createKeyStore } from '../identity/keys/key-store.ts'
 import { watchKeys } from '../identity/keys/key-watch.ts'
 import type { KeyError } from '../identity/keys/signing-key.ts'
 import { openSigningKeys, readSigningKeys, type SigningKeys } from '../identity/keys/signing-keys.ts'
-import { createAssertions } from '../identity/tokens/assertions.ts'
+import { type Assertions, createAssertions } from '../identity/tokens/assertions.ts'
 import { createTokens, type Tokens } from '../identity/tokens/tokens.ts'
 import { type CreateLimiter, createLimiters, type Limiters } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
@@ -20,6 +20,7 @@ import type { Keep, Kept } from './resources.ts'
 
 export interface OpenAsked {
   readonly asked: Asked
+  readonly assertions: Assertions
   readonly keys: SigningKeys
   readonly tokens: Tokens
   readonly limiters: Limiters
@@ -84,7 +85,7 @@ export async function openAsked(config: Config, lasting: Lasting, keep: Keep): P
   const assertions = keep(`assertions ${verified}`, () => ({
     part: createAssertions({ tokens, keys, clock }),
   }))
-  return { asked: { identity, createLimiter, counter, spent, assertions }, keys, tokens, limiters }
+  return { asked: { identity, createLimiter, counter, spent }, assertions, keys, tokens, limiters }
 }
 
 /**

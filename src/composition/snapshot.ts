@@ -9,9 +9,11 @@ import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createOwnPaths, type OwnEndpoints } from '../endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
-import { type Gate, gateSteps } from '../gate/gate.ts'
+import { gateSteps } from '../gate/gate.ts'
 import { type Certificates, openCertificates } from '../http/tls-certificate.ts'
-import { createAccessLog, type LogRequest } from '../proxy/access-log.ts'
+import { createAccessLog } from '../proxy/access-log.ts'
+import { createPass } from '../proxy/forward-request.ts'
+import type { RequestSnapshot } from '../proxy/request-snapshot.ts'
 import type { TargetStanding } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { openWebhooks } from '../webhooks/open-webhooks.ts'
@@ -19,21 +21,12 @@ import { openAsked } from './guard-dependencies.ts'
 import type { Lasting } from './process-services.ts'
 import type { Holding } from './resources.ts'
 
-export interface InForce {
+export interface InForce extends RequestSnapshot {
   readonly config: Config
-  readonly gate: Gate
-  readonly own: OwnEndpoints
-  /** Nothing where no lines are written. */
-  readonly logRequest: LogRequest | undefined
   /** Nothing for plain HTTP. */
   readonly certificates: Certificates | undefined
-  jwks(): object
   /** How the targets of all upstreams stand. */
   standing(): TargetStanding[]
-  /** A request was read under it. */
-  begin(): void
-  /** To be called once for each that has begun, when it is over. */
-  end(): void
   /** It is in force no more, or never will be: what nobody else needs is closed when its last request is over. */
   retire(): void
 }
@@ -70,7 +63,7 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
       const part = openCertificates(tls, { clock, logger })
       return { part, rest: part.stop, close: part.stop }
     })
-  const { asked, keys, tokens, limiters } = await openAsked(config, lasting, keep)
+  const { asked, assertions, keys, tokens, limiters } = await openAsked(config, lasting, keep)
   const sessions = createSessions({
     store: lasting.sessionStore,
     tokens,
@@ -100,13 +93,13 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
       findOwn: createOwnPaths(own).find,
       asked,
       upstreams,
-      openStreams,
       decisions: metrics.tallies.guards,
       clock,
       onUntrustedForwarder: lasting.onUntrustedForwarder,
       newRequestId: lasting.newRequestId,
     }),
   )
+  const pass = createPass(upstreams, server.timeouts.body_idle, assertions, openStreams)
   let requests = 0
   let isRetired = false
   const releaseIfOver = () => {
@@ -118,7 +111,9 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
   return {
     config,
     gate,
+    toUpstream: { guards: gate.guards, pass },
     own,
+    bodyIdle: server.timeouts.body_idle,
     logRequest: createAccessLog(logger, server.log),
     certificates,
     jwks: keys.jwks,

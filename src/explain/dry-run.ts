@@ -4,6 +4,7 @@ import type { OwnEndpoints } from '../endpoints/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Arrival } from '../gate/parsing/request-head.ts'
 import { type OnRefusal, sayNo } from '../http/error-handlers.ts'
+import type { Pass } from '../proxy/forward-request.ts'
 import { createServeRoute } from '../proxy/handle-request.ts'
 import { answerFields, beginPassage } from '../proxy/request-context.ts'
 import type { Refusal } from '../refusals/refusal.ts'
@@ -12,6 +13,7 @@ import type { Dispatched } from './upstreams.ts'
 
 interface Parts {
   gate: Gate
+  pass: Pass
   own: OwnEndpoints
   request: IncomingMessage
   arrival: Arrival
@@ -32,7 +34,7 @@ export interface Served {
 }
 
 export function serve(parts: Parts): Promise<Served> {
-  const { gate, own, request, arrival, tried, answer } = parts
+  const { gate, pass, own, request, arrival, tried, answer } = parts
   return new Promise((resolve, reject) => {
     let served: Served = {}
     const response = answerTo(request, head => resolve({ ...served, head }))
@@ -57,11 +59,11 @@ export function serve(parts: Parts): Promise<Served> {
     const { door } = arrival
     if (door.kind === 'refused') sayNo(response, door.refusal, onRefusal)
     else if (door.kind === 'route') {
-      const pass: Gate['pass'] = passing => {
-        gate.pass({ ...passing, request: tried })
-        gate.pass(passing)
+      const passBoth: Pass = passing => {
+        pass({ ...passing, request: tried })
+        pass(passing)
       }
-      createServeRoute(onRefusal)({ guards: gate.guards, pass }, passage, door, response)
+      createServeRoute(onRefusal)({ guards: gate.guards, pass: passBoth }, passage, door, response)
     } else if (door.kind === 'own') {
       ownGuards(gate, own, request.method ?? '', arrival, door.path)
         .then(() => resolve({}))

@@ -6,6 +6,7 @@ import type { Config } from '../config/schema/schema.ts'
 import { createOwnPaths } from '../endpoints/endpoint-table.ts'
 import { createGate } from '../gate/gate.ts'
 import { createTallies, type GuardDecisions } from '../observability/metrics/counters.ts'
+import { createPass } from '../proxy/forward-request.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import { serve } from './dry-run.ts'
@@ -18,7 +19,7 @@ import {
   tryingRequest,
 } from './header-diff.ts'
 import { type FieldList, pairsOf, requestOf } from './stub-request.ts'
-import { ownEndpoints, standIns, tokenOf } from './stubs.ts'
+import { ownEndpoints, standIns, stubAssertions, tokenOf } from './stubs.ts'
 import { type Dispatched, standInUpstreams } from './upstreams.ts'
 
 export interface Question {
@@ -81,12 +82,15 @@ export function createExplain(config: Config, clock: Clock): Explain {
   const own = ownEndpoints()
   const { guards: decisions } = createTallies()
   let onDispatch = (_: Dispatched): void => {}
+  const upstreams = standInUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
+  const pass = createPass(upstreams, config.server.timeouts.body_idle, stubAssertions, {
+    add: () => () => {},
+  })
   const gate = createGate({
     config,
     findOwn: createOwnPaths(own).find,
     asked: standIns(config.limits.free_daily, day, clock),
-    upstreams: standInUpstreams(config.upstreams, dispatched => onDispatch(dispatched)),
-    openStreams: { add: () => () => {} },
+    upstreams,
     decisions,
     clock,
     onUntrustedForwarder: () => {},
@@ -107,6 +111,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
     const answer = route ? tryingAnswer(route) : []
     const served = await serve({
       gate,
+      pass,
       own,
       request,
       arrival,

@@ -6,6 +6,7 @@ import type { OwnEndpoints } from '../endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { Asked } from '../gate/gate.ts'
+import type { Assertions } from '../identity/tokens/assertions.ts'
 import { createLimiter } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
@@ -64,9 +65,11 @@ export function standIns(limit: number, day: Day, clock: Clock): Asked {
       onFallback: () => {},
     }),
     spent: { has: () => false, asking: () => () => {} },
-    assertions: { for: async () => '<signed by the gateway>' },
   }
 }
+
+/** Of assertions that nobody receives. */
+export const stubAssertions: Assertions = { for: async () => '<signed by the gateway>' }
 
 /** The gateway's own endpoints, of which only where they are and whom they let in is looked at. */
 export function ownEndpoints(): OwnEndpoints {

@@ -4,10 +4,7 @@ import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
 import { sharedTargets } from '../config/rules/shared-targets.ts'
 import type { Config } from '../config/schema/schema.ts'
-import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'
-import { createPass, type Pass } from '../proxy/forward-request.ts'
-import type { OpenStreams } from '../proxy/open-streams.ts'
 import type { CreateLimiter } from '../storage/rate-limiter.ts'
 import type { Upstreams } from '../upstream/targets/upstreams.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
@@ -27,7 +24,6 @@ export interface Gate {
   readonly arrivals: Arrivals
   readonly guards: Guards
   readonly ownGuards: OwnGuards
-  readonly pass: Pass
 }
 
 /** What the configuration alone cannot answer. */
@@ -37,7 +33,6 @@ export interface Asked {
   readonly createLimiter: CreateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
   readonly spent: SpentUsers
-  readonly assertions: Assertions
 }
 
 interface Parts {
@@ -46,7 +41,6 @@ interface Parts {
   findOwn: FindOwn
   asked: Asked
   upstreams: Pick<Upstreams, 'get'>
-  openStreams: Pick<OpenStreams, 'add'>
   /** Where the guards' decisions are counted. */
   decisions: GuardDecisions
   clock: Clock
@@ -91,6 +85,5 @@ export function* gateSteps(parts: Parts): Steps<Gate> {
       decisions,
     }),
     ownGuards: createOwnGuards(authenticate, decisions),
-    pass: createPass(upstreams, config.server.timeouts.body_idle, asked.assertions, parts.openStreams),
   }
 }

@@ -2,7 +2,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
-import type { InForce } from '../composition/snapshot.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { guardedEndpoint, jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.ts'
@@ -32,10 +31,11 @@ import { beginCount, endCount } from './bytes-sent.ts'
 import type { EndRequest } from './completion.ts'
 import { createServeRoute } from './handle-request.ts'
 import { answerFields, beginPassage, type Passage, passageOf, servedUnder } from './request-context.ts'
+import type { RequestSnapshot } from './request-snapshot.ts'
 
 interface Parts {
   /** Of the moment: each request is served to its end by the one under which it was read. */
-  inForce(): InForce
+  inForce(): RequestSnapshot
   /** Milliseconds, to begin with. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** The certificate to serve with; undefined for plain HTTP. */
@@ -74,7 +74,7 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
   function open(request: IncomingMessage, response: ServerResponse, serveOwn: RequestListener): void {
     const passage = passageOf(request)
     const { door } = passage.arrival
-    if (door.kind === 'route') serveRoute(servedUnder(passage).gate, passage, door, response)
+    if (door.kind === 'route') serveRoute(servedUnder(passage).toUpstream, passage, door, response)
     else if (door.kind === 'own') serveOwn(request, response)
     else if (door.kind === 'preflight') answerPreflight(passage, response)
     else sayNo(response, door.refusal, onRefusal)
@@ -149,7 +149,7 @@ async function bodyOf(request: IncomingMessage, response: ServerResponse): Promi
   const passage = passageOf(request)
   const { hasBody, contentLength, expectsContinue } = passage.arrival
   const body = await readJsonObject(request, {
-    time: servedUnder(passage).config.server.timeouts.body_idle,
+    time: servedUnder(passage).bodyIdle,
     hasBody,
     contentLength,
     sendContinue: expectsContinue ? () => response.writeContinue() : undefined,

@@ -13,15 +13,15 @@ import type { Observer, Outcome } from '../upstream/outcome.ts'
 import type { Pass } from './forward-request.ts'
 import type { Passage } from './request-context.ts'
 
-/** What a gate decides by. */
-interface Deciding {
+/** What leads a request to a route, and from there to its upstream. */
+export interface ToUpstream {
   readonly guards: Guards
   readonly pass: Pass
 }
 
 type ToRoute = Extract<Door, { kind: 'route' }>
 
-export type ServeRoute = (gate: Deciding, passage: Passage, door: ToRoute, response: ServerResponse) => void
+export type ServeRoute = (gate: ToUpstream, passage: Passage, door: ToRoute, response: ServerResponse) => void
 
 export function createServeRoute(onRefusal: OnRefusal): ServeRoute {
   return (gate, passage, door, response) => new Routed(gate, onRefusal, passage, door, response).run()
@@ -29,7 +29,7 @@ export function createServeRoute(onRefusal: OnRefusal): ServeRoute {
 
 /** An object of its own and no closures: one is made for every request. */
 class Routed implements Asking, Observer {
-  readonly #gate: Deciding
+  readonly #gate: ToUpstream
   readonly #onRefusal: OnRefusal
   readonly #passage: Passage
   readonly #door: ToRoute
@@ -38,7 +38,7 @@ class Routed implements Asking, Observer {
   #deciding: Decisions | undefined
 
   constructor(
-    gate: Deciding,
+    gate: ToUpstream,
     onRefusal: OnRefusal,
     passage: Passage,
     door: ToRoute,

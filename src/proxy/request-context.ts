@@ -1,15 +1,15 @@
 // What the gateway knows of one request; it grows on the way from the socket to the answer.
 import type { IncomingMessage } from 'node:http'
-import type { InForce } from '../composition/snapshot.ts'
 import type { Arrival } from '../gate/parsing/request-head.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import type { Outcome } from '../upstream/outcome.ts'
+import type { RequestSnapshot } from './request-snapshot.ts'
 
 export interface Passage {
   readonly arrival: Arrival
   /** What it was read under, and is served by; nothing where it is only explained. */
-  readonly under: InForce | undefined
+  readonly under: RequestSnapshot | undefined
   /** The request target, as the client sent it. */
   readonly url: string
   /** `performance.now()` at arrival. */
@@ -41,7 +41,7 @@ type Carrying = IncomingMessage & { [carried]?: Passage }
 export function beginPassage(
   request: IncomingMessage,
   arrival: Arrival,
-  under: InForce | undefined,
+  under: RequestSnapshot | undefined,
   startedAt: number,
   trace?: RequestTrace,
 ): Passage {
@@ -76,7 +76,7 @@ export function outcomeOf({ decision, outcome }: Passage): Outcome | undefined {
   return outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
 }
 
-export function servedUnder({ under }: Passage): InForce {
+export function servedUnder({ under }: Passage): RequestSnapshot {
   if (under === undefined) throw new Error('a request that is only explained')
   return under
 }
