@@ -123,7 +123,7 @@ class Routed implements Asking, Observer {
   onRefused(thrown: unknown): void {
     if (this.#deciding !== undefined) {
       const no = countNo(this.#deciding, thrown)
-      this.#passage.trace?.onGuardNo(no, thrown)
+      this.#passage.trace?.onGuardFailed(no, thrown)
     }
     sayNo(this.#response, thrown, this.#onRefusal)
   }

@@ -3,7 +3,7 @@
 import { decides, type GuardName } from '../../config/active-guards.ts'
 import type { Identity, KnownUser } from '../../identity/identity.ts'
 import type { Decisions, GuardDecisions } from '../../observability/metrics/counters.ts'
-import type { GuardNo, RequestTrace } from '../../observability/tracing/tracing.ts'
+import type { GuardFailure, RequestTrace } from '../../observability/tracing/tracing.ts'
 import { ClientGone } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstreams } from '../../upstream/targets/upstreams.ts'
@@ -101,7 +101,7 @@ export function createGuards({
 export type OwnGuards = (
   arrival: Arrival,
   plans: readonly Plan[] | undefined,
-  trace?: Pick<RequestTrace, 'onGuard' | 'onGuardNo'>,
+  trace?: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'>,
 ) => Promise<KnownUser>
 
 export function createOwnGuards(authenticate: Authenticate, decisions: GuardDecisions): OwnGuards {
@@ -122,14 +122,14 @@ export function createOwnGuards(authenticate: Authenticate, decisions: GuardDeci
       return identity
     } catch (thrown) {
       const no = countNo(deciding, thrown)
-      trace?.onGuardNo(no, thrown)
+      trace?.onGuardFailed(no, thrown)
       throw thrown
     }
   }
 }
 
 /** A guard’s no, in its count: where a store failed it is none of its own, and a client that left was told none. */
-export function countNo(decisions: Decisions, thrown: unknown): GuardNo {
+export function countNo(decisions: Decisions, thrown: unknown): GuardFailure {
   if (thrown instanceof ClientGone) return 'client_gone'
   const no = thrown instanceof Refusal && !storeFailed.has(thrown.code) ? 'refuse' : 'error'
   decisions[no] += 1

@@ -15,7 +15,7 @@ import { methodFields, nameOf, receivedFields } from './span-fields.ts'
 import { readParent, writeParent } from './traceparent.ts'
 import type {
   EndedRequest,
-  GuardNo,
+  GuardFailure,
   ReceivedRequest,
   RequestTrace,
   Tracing,
@@ -96,14 +96,14 @@ export class RecordedRequest implements RequestTrace {
     this.parent = trace.setSpan(this.#context, this.#guard)
   }
 
-  onGuardNo(decision: GuardNo, thrown: unknown): void {
+  onGuardFailed(decision: GuardFailure, thrown: unknown): void {
     if (decision === 'error') {
       this.#guard?.setAttribute('error.type', errorType(thrown)).setStatus({ code: SpanStatusCode.ERROR })
     }
     this.#endGuard(decision)
   }
 
-  #endGuard(decision: GuardNo | 'pass'): void {
+  #endGuard(decision: GuardFailure | 'pass'): void {
     this.parent = this.#context
     this.#guard?.setAttribute('peage.guard.decision', decision).end()
     this.#guard = undefined
@@ -141,7 +141,7 @@ function unrecorded(span: Span, isContinued: boolean): RequestTrace {
     isContinued,
     run: work => work(),
     onGuard: nothing,
-    onGuardNo: nothing,
+    onGuardFailed: nothing,
     forwardTo: (_upstream, isTold) => ({
       begin: () => ({ traceparent: isTold ? traceparent : undefined, onStatus: nothing, end: nothing }),
     }),

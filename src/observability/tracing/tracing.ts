@@ -36,7 +36,7 @@ export interface RequestTrace {
   /** A guard decides from now on, or none does; the one before has let it through. */
   onGuard(name: string | undefined): void
   /** The guard that decides has not let it through. */
-  onGuardNo(decision: GuardNo, thrown: unknown): void
+  onGuardFailed(decision: GuardFailure, thrown: unknown): void
   /**
    * It leaves the gateway: what the stores are asked from now on is not its doing.
    * @param isTold whether the upstream receives `traceparent`
@@ -46,7 +46,7 @@ export interface RequestTrace {
 }
 
 /** `error`: a store failed. */
-export type GuardNo = 'refuse' | 'error' | 'client_gone'
+export type GuardFailure = 'refuse' | 'error' | 'client_gone'
 
 export interface EndedRequest {
   /** Nothing where the client left before anything was answered. */
