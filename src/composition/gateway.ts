@@ -40,7 +40,7 @@ interface Parts extends Opened {
  * @throws CertificateError where `server.tls` cannot be served with
  */
 export async function createGateway(parts: Parts): Promise<Gateway> {
-  const { metrics, tracing, failureLog } = parts
+  const { metrics, tracing } = parts
   const lasting = openLasting(parts)
   const shelf = createShelf()
   const { feed, openStreams, lastUsed, pendingLogouts } = lasting
@@ -58,11 +58,12 @@ export async function createGateway(parts: Parts): Promise<Gateway> {
     throw error
   }
   const app = createFrontDoor({
-    inForce: () => current,
+    current: () => current,
     timeouts: current.config.server.timeouts,
     tls: current.certificates?.first,
-    failureLog,
     tracing,
+    newRequestId: lasting.newRequestId,
+    onUntrustedForwarder: lasting.onUntrustedForwarder,
     endRequest: createRequestEnd(metrics),
   })
   const watchCertificates = () => current.certificates?.watch(context => showCertificate(app, context))

@@ -6,13 +6,13 @@ import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
-import { createOwnPaths, type OwnEndpoints } from '../endpoints/endpoint-table.ts'
+import { createEndpointTable } from '../endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { gateSteps } from '../gate/gate.ts'
 import { type Certificates, openCertificates } from '../http/tls-certificate.ts'
 import { createAccessLog } from '../proxy/access-log.ts'
-import { createPass } from '../proxy/forward-request.ts'
+import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { RequestSnapshot } from '../proxy/request-snapshot.ts'
 import type { TargetStanding } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
@@ -76,30 +76,29 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
   }))
   const accounts = createAccounts({ users, passwords, sessions })
   const upstreams = createUpstreams(config.upstreams, metrics.upstream, keep)
-  const own: OwnEndpoints = {
-    auth: createAuthEndpoints({ accounts, sessions, limiters, failures: lasting.failures }),
-    user: createUserEndpoints({
-      apiTokens,
-      webhooks: openWebhooks(config.webhooks, lasting),
-      randomBytes,
-      clock,
-      inForce,
-    }),
-    upgrade: createUpgradeEndpoints(config.subscription.upgrade_url),
-  }
+  const endpoints = createEndpointTable(
+    [
+      ...createAuthEndpoints({ accounts, sessions, limiters, failures: lasting.failures }),
+      ...createUserEndpoints({
+        apiTokens,
+        webhooks: openWebhooks(config.webhooks, lasting),
+        randomBytes,
+        clock,
+        inForce,
+      }),
+    ],
+    createUpgradeEndpoints(config.subscription.upgrade_url),
+  )
   const gate = await inSlices(
     gateSteps({
       config,
-      findOwn: createOwnPaths(own).find,
+      findLocalEndpoint: endpoints.find,
       asked,
       upstreams,
       decisions: metrics.tallies.guards,
       clock,
-      onUntrustedForwarder: lasting.onUntrustedForwarder,
-      newRequestId: lasting.newRequestId,
     }),
   )
-  const pass = createPass(upstreams, server.timeouts.body_idle, assertions, openStreams)
   let requests = 0
   let isRetired = false
   const releaseIfOver = () => {
@@ -111,17 +110,20 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
   return {
     config,
     gate,
-    toUpstream: { guards: gate.guards, pass },
-    own,
-    bodyIdle: server.timeouts.body_idle,
+    forward: createForwardRequest(server.timeouts.body_idle, assertions, openStreams),
+    endpoints,
+    bodyIdleMs: server.timeouts.body_idle,
     logRequest: createAccessLog(logger, server.log),
     certificates,
     jwks: keys.jwks,
+    onRefusal(requestId, { code, cause }) {
+      if (cause !== undefined) lasting.failureLog(code, cause, () => ({ request_id: requestId }))
+    },
     standing: upstreams.standing,
-    begin() {
+    acquire() {
       requests += 1
     },
-    end() {
+    release() {
       requests -= 1
       releaseIfOver()
     },

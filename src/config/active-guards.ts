@@ -11,11 +11,11 @@ export const decides = {
   max_body: ({ max_body }) => max_body !== undefined,
   target: () => true,
   free_daily: ({ free_daily }) => free_daily,
-} as const satisfies Record<string, (route: RouteConfig) => boolean>
+} as const satisfies Record<string, (route: Omit<RouteConfig, 'upstream'>) => boolean>
 
 export const guardNames = Object.keys(decides) as GuardName[]
 
 /** In order. */
-export function guardsOf(route: RouteConfig): GuardName[] {
+export function guardsOf(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
   return guardNames.filter(name => decides[name](route))
 }

@@ -1,44 +1,42 @@
 // The paths that the gateway answers itself, before every route (CONTRACT §2).
 import { covers, ownedPatterns } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
-import { type authOperations, authPrefix } from './auth.openapi.ts'
-import type { Endpoint } from './auth.ts'
-import { type GuardedEndpoint, type OwnPath, pathsOf } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 
 export const jwksPath = '/.well-known/jwks.json'
 
-export interface OwnPaths {
+/** An endpoint's path. */
+export interface LocalPath {
+  readonly path: string
+  /** As `Allow` lists them. */
+  readonly methods: readonly string[]
+  /** It gives way to a route that is declared at the very path. */
+  readonly isReplaceable: boolean
+}
+
+/** What the gateway answers itself under one configuration, the JWKS aside. */
+export interface LocalEndpoints {
   /**
    * The endpoint at a path, `unknown` where nothing is there but the path is ours, or nothing of ours.
    * @param segments decoded once and folded, as requests are matched
    */
-  find(segments: readonly string[]): OwnPath | 'unknown' | undefined
+  find(segments: readonly string[]): LocalPath | 'unknown' | undefined
+  /** The endpoint that does what is described. */
+  get(operation: Operation): Endpoint
 }
 
-/** Whatever the gateway answers itself, the JWKS aside. */
-export interface OwnEndpoints {
-  /** By the last segment of their path. */
-  readonly auth: Readonly<Record<keyof typeof authOperations, Endpoint>>
-  readonly user: readonly GuardedEndpoint[]
-  /** A declared route may replace them. */
-  readonly upgrade: readonly GuardedEndpoint[]
-}
-
-/** The one of a configuration's endpoints that does what was described. */
-export function guardedEndpoint({ user, upgrade }: OwnEndpoints, operation: Operation): GuardedEndpoint {
-  const found = [...user, ...upgrade].find(endpoint => endpoint.operation === operation)
-  if (found === undefined) throw new Error(`no endpoint ${operation.id}`)
-  return found
-}
-
-export function createOwnPaths({ auth, user, upgrade }: OwnEndpoints): OwnPaths {
-  const served: OwnPath[] = [
-    ...Object.keys(auth).map(name => ({ path: `${authPrefix}/${name}`, methods: ['POST'] })),
-    ...pathsOf(user),
-    ...pathsOf(upgrade).map(path => ({ ...path, isReplaceable: true })),
-    { path: jwksPath, methods: ['GET', 'HEAD'] },
+/** @param replaceable those that a declared route may replace */
+export function createEndpointTable(
+  endpoints: readonly Endpoint[],
+  replaceable: readonly Endpoint[],
+): LocalEndpoints {
+  const paths: LocalPath[] = [
+    ...pathsOf(endpoints, false),
+    ...pathsOf(replaceable, true),
+    { path: jwksPath, methods: ['GET', 'HEAD'], isReplaceable: false },
   ]
-  const byPath = new Map(served.map(own => [own.path, own]))
+  const byPath = new Map(paths.map(local => [local.path, local]))
+  const byOperation = new Map([...endpoints, ...replaceable].map(endpoint => [endpoint.operation, endpoint]))
   return {
     find(segments) {
       // Everything of ours lies below one of two first segments, and most requests below neither.
@@ -51,5 +49,21 @@ export function createOwnPaths({ auth, user, upgrade }: OwnEndpoints): OwnPaths 
       }
       return ownedPatterns.some(owned => covers(owned, pattern)) ? 'unknown' : undefined
     },
+    get(operation) {
+      const endpoint = byOperation.get(operation)
+      if (endpoint === undefined) throw new Error(`no endpoint ${operation.id}`)
+      return endpoint
+    },
   }
+}
+
+/** Their paths, each once with all of its methods. */
+function pathsOf(endpoints: readonly Endpoint[], isReplaceable: boolean): LocalPath[] {
+  const methods = new Map<string, string[]>()
+  for (const { operation } of endpoints) {
+    const { path, method } = operation
+    const before = methods.get(path) ?? []
+    methods.set(path, [...before, ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+  }
+  return [...methods].map(([path, allowed]) => ({ path, methods: allowed, isReplaceable }))
 }

@@ -13,6 +13,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
   return [
     {
+      kind: 'guarded',
       operation: upgradeOperations.show,
       plans: undefined,
       async answer({ user }) {
@@ -25,6 +26,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       },
     },
     {
+      kind: 'guarded',
       operation: upgradeOperations.go,
       plans: undefined,
       async answer({ user, body }) {

@@ -32,6 +32,7 @@ export function createUserEndpoints({
 }: Parts): GuardedEndpoint[] {
   return [
     {
+      kind: 'guarded',
       operation: userOperations.makeApiToken,
       plans,
       async answer({ user }) {
@@ -46,6 +47,7 @@ export function createUserEndpoints({
       },
     },
     {
+      kind: 'guarded',
       operation: userOperations.revokeApiToken,
       plans,
       async answer({ user }) {
@@ -55,6 +57,7 @@ export function createUserEndpoints({
       },
     },
     {
+      kind: 'guarded',
       operation: userOperations.registerWebhook,
       plans,
       async answer({ user, body }) {
@@ -63,6 +66,7 @@ export function createUserEndpoints({
       },
     },
     {
+      kind: 'guarded',
       operation: userOperations.removeWebhook,
       plans,
       async answer({ user }) {

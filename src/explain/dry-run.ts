@@ -1,22 +1,26 @@
-// Serves one request as a running gateway does, but for the network: the same gate, the same order, the same refusals.
+// Handles one request as a running gateway does, but for the network: the same gate, the same order, the same refusals.
 import type { IncomingMessage } from 'node:http'
-import type { OwnEndpoints } from '../endpoints/endpoint-table.ts'
+import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
-import type { Arrival } from '../gate/parsing/request-head.ts'
-import { type OnRefusal, sayNo } from '../http/error-handlers.ts'
-import type { Pass } from '../proxy/forward-request.ts'
-import { createServeRoute } from '../proxy/handle-request.ts'
-import { answerFields, beginPassage } from '../proxy/request-context.ts'
+import type { RequestHead } from '../gate/parsing/request-head.ts'
+import type { RoutingDecision } from '../gate/routing/decision.ts'
+import type { Operation } from '../openapi/operation.ts'
+import type { ForwardRequest } from '../proxy/forward-request.ts'
+import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
+import { RequestContext } from '../proxy/request-context.ts'
+import type { RequestSnapshot } from '../proxy/request-snapshot.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { answerTo, type FieldList, type Head } from './stub-request.ts'
 import type { Dispatched } from './upstreams.ts'
 
 interface Parts {
   gate: Gate
-  pass: Pass
-  own: OwnEndpoints
+  forward: ForwardRequest
+  endpoints: LocalEndpoints
+  operations: readonly Operation[]
   request: IncomingMessage
-  arrival: Arrival
+  head: RequestHead
+  routing: RoutingDecision
   /** The same with more fields, to see what becomes of them on the way to the upstream. */
   tried: IncomingMessage
   /** What the upstream answers. */
@@ -34,16 +38,10 @@ export interface Served {
 }
 
 export function serve(parts: Parts): Promise<Served> {
-  const { gate, pass, own, request, arrival, tried, answer } = parts
+  const { gate, forward, endpoints, request, head, routing, tried, answer } = parts
   return new Promise((resolve, reject) => {
     let served: Served = {}
-    const response = answerTo(request, head => resolve({ ...served, head }))
-    const onRefusal: OnRefusal = (_, refusal) => {
-      // A fault is ours, and no explanation.
-      if (refusal.code === 'internal') reject(refusal.cause)
-      served = { refusal }
-      return answerFields(passage)
-    }
+    const response = answerTo(request, sent => resolve({ ...served, head: sent }))
     let first: Dispatched | undefined
     parts.onDispatch(dispatched => {
       if (first === undefined) {
@@ -55,34 +53,48 @@ export function serve(parts: Parts): Promise<Served> {
       dispatched.handler.onHeaders?.(200, raw, () => {}, 'OK')
       dispatched.handler.onComplete?.(null)
     })
-    const passage = beginPassage(request, arrival, undefined, performance.now())
-    const { door } = arrival
-    if (door.kind === 'refused') sayNo(response, door.refusal, onRefusal)
-    else if (door.kind === 'route') {
-      const passBoth: Pass = passing => {
-        pass({ ...passing, request: tried })
-        pass(passing)
-      }
-      createServeRoute(onRefusal)({ guards: gate.guards, pass: passBoth }, passage, door, response)
-    } else if (door.kind === 'own') {
-      ownGuards(gate, own, request.method ?? '', arrival, door.path)
-        .then(() => resolve({}))
-        .catch(thrown => sayNo(response, thrown, onRefusal))
-    } else reject(new Error('a preflight, which no question is'))
+    const contextWith = (received: IncomingMessage) =>
+      new RequestContext(received, response, head, routing, snapshot, 'explained', performance.now())
+    const snapshot: RequestSnapshot = {
+      gate,
+      endpoints,
+      forward(context, to, identity) {
+        const trying = contextWith(tried)
+        if (context.headers !== undefined) trying.addHeaders(context.headers)
+        forward(trying, to, identity)
+        forward(context, to, identity)
+      },
+      onRefusal(_, refusal) {
+        // A fault is ours, and no explanation.
+        if (refusal.code === 'internal') reject(refusal.cause)
+        served = { refusal }
+      },
+      bodyIdleMs: 0,
+      logRequest: undefined,
+      jwks: () => ({}),
+      acquire() {},
+      release() {},
+    }
+    const serveEndpoint: ServeEndpoint = context => {
+      passGuards(context, parts.operations).then(
+        () => resolve({}),
+        thrown => context.refuse(thrown),
+      )
+    }
+    handleRequest(contextWith(request), serveEndpoint)
   })
 }
 
 /** A GET answers HEAD too. */
-async function ownGuards(
-  gate: Gate,
-  { user, upgrade }: OwnEndpoints,
-  method: string,
-  arrival: Arrival,
-  path: string,
-): Promise<void> {
-  const answers = (declared: string) => declared === method || (declared === 'GET' && method === 'HEAD')
-  const guarded = [...user, ...upgrade].find(
-    ({ operation }) => operation.path === path && answers(operation.method),
+async function passGuards(context: RequestContext, operations: readonly Operation[]): Promise<void> {
+  const { request, routing, snapshot } = context
+  const answers = (declared: string) =>
+    declared === request.method || (declared === 'GET' && request.method === 'HEAD')
+  const operation = operations.find(
+    ({ path, method }) => routing.kind === 'local' && routing.path === path && answers(method),
   )
-  if (guarded !== undefined) await gate.ownGuards(arrival, guarded.plans)
+  const endpoint = operation && snapshot.endpoints.get(operation)
+  if (endpoint?.kind !== 'guarded') return
+  const decision = await snapshot.gate.endpointGuards(endpoint.plans)(context)
+  if (!decision.allowed) throw decision.thrown
 }

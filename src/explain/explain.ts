@@ -3,10 +3,9 @@
 import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
-import { createOwnPaths } from '../endpoints/endpoint-table.ts'
 import { createGate } from '../gate/gate.ts'
 import { createTallies, type GuardDecisions } from '../observability/metrics/counters.ts'
-import { createPass } from '../proxy/forward-request.ts'
+import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import { serve } from './dry-run.ts'
@@ -19,7 +18,7 @@ import {
   tryingRequest,
 } from './header-diff.ts'
 import { type FieldList, pairsOf, requestOf } from './stub-request.ts'
-import { ownEndpoints, standIns, stubAssertions, tokenOf } from './stubs.ts'
+import { standIns, stubAssertions, stubEndpoints, tokenOf } from './stubs.ts'
 import { type Dispatched, standInUpstreams } from './upstreams.ts'
 
 export interface Question {
@@ -79,22 +78,20 @@ export type Explain = (question: Question) => Promise<Explanation>
 /** One question at a time: they share what stands in for the stores. */
 export function createExplain(config: Config, clock: Clock): Explain {
   const day = { used: 0 }
-  const own = ownEndpoints()
+  const { endpoints, operations } = stubEndpoints()
   const { guards: decisions } = createTallies()
   let onDispatch = (_: Dispatched): void => {}
   const upstreams = standInUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
-  const pass = createPass(upstreams, config.server.timeouts.body_idle, stubAssertions, {
+  const forward = createForwardRequest(config.server.timeouts.body_idle, stubAssertions, {
     add: () => () => {},
   })
   const gate = createGate({
     config,
-    findOwn: createOwnPaths(own).find,
+    findLocalEndpoint: endpoints.find,
     asked: standIns(config.limits.free_daily, day, clock),
     upstreams,
     decisions,
     clock,
-    onUntrustedForwarder: () => {},
-    newRequestId: () => 'explained',
   })
 
   return async question => {
@@ -104,17 +101,19 @@ export function createExplain(config: Config, clock: Clock): Explain {
     const write = (fields: FieldList) =>
       requestOf({ ...question, fields, isEncrypted: config.server.tls !== undefined })
     const request = write(asked)
-    const arrival = gate.arrivals.read(request)
-    const { door } = arrival
-    const route = door.kind === 'route' ? door.route : undefined
+    const parsed = gate.parse(request)
+    const routing = gate.decide(request, parsed)
+    const route = routing.kind === 'route' ? routing.route : undefined
     const tried = route ? tryingRequest(route, asked) : asked
     const answer = route ? tryingAnswer(route) : []
     const served = await serve({
       gate,
-      pass,
-      own,
+      forward,
+      endpoints,
+      operations,
       request,
-      arrival,
+      head: parsed,
+      routing,
       tried: write(tried),
       answer,
       onDispatch(listener) {
@@ -126,10 +125,10 @@ export function createExplain(config: Config, clock: Clock): Explain {
     return {
       question,
       route: route?.name ?? null,
-      own: door.kind === 'own' ? door.path : null,
+      own: routing.kind === 'local' ? routing.path : null,
       guards: outcomesOf(decisions, refusal),
       refusal: refusal ? refusedWith(refusal) : null,
-      upstream: route && dispatched ? forwardedTo(config, route.upstream, dispatched.asked) : null,
+      upstream: route && dispatched ? forwardedTo(config, route.upstreamName, dispatched.asked) : null,
       headers: {
         request: dispatched
           ? {

@@ -2,11 +2,12 @@
 
 import type { Clock } from '../clock.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
-import type { OwnEndpoints } from '../endpoints/endpoint-table.ts'
+import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { Asked } from '../gate/gate.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
+import type { Operation } from '../openapi/operation.ts'
 import { createLimiter } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
@@ -72,22 +73,24 @@ export function standIns(limit: number, day: Day, clock: Clock): Asked {
 export const stubAssertions: Assertions = { for: async () => '<signed by the gateway>' }
 
 /** The gateway's own endpoints, of which only where they are and whom they let in is looked at. */
-export function ownEndpoints(): OwnEndpoints {
+export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readonly Operation[] } {
+  const auth = createAuthEndpoints({
+    accounts: { register: unasked, login: unasked },
+    sessions: { open: unasked, refresh: unasked, logout: unasked, revokeAll: unasked, list: unasked },
+    limiters: { register: unlimited, login: unlimited, login_address: unlimited, refresh: unlimited },
+    failures: { counting: unasked },
+  })
+  const user = createUserEndpoints({
+    apiTokens: { replace: unasked, revoke: unasked },
+    webhooks: { register: unasked, remove: unasked },
+    randomBytes: unasked,
+    clock: { now: unasked },
+    inForce: unasked,
+  })
+  const upgrade = createUpgradeEndpoints('')
   return {
-    auth: createAuthEndpoints({
-      accounts: { register: unasked, login: unasked },
-      sessions: { open: unasked, refresh: unasked, logout: unasked, revokeAll: unasked, list: unasked },
-      limiters: { register: unlimited, login: unlimited, login_address: unlimited, refresh: unlimited },
-      failures: { counting: unasked },
-    }),
-    user: createUserEndpoints({
-      apiTokens: { replace: unasked, revoke: unasked },
-      webhooks: { register: unasked, remove: unasked },
-      randomBytes: unasked,
-      clock: { now: unasked },
-      inForce: unasked,
-    }),
-    upgrade: createUpgradeEndpoints(''),
+    endpoints: createEndpointTable([...auth, ...user], upgrade),
+    operations: [...auth, ...user, ...upgrade].map(({ operation }) => operation),
   }
 }
 

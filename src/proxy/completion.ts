@@ -1,57 +1,63 @@
 // Where every request ends: it is looked at once, counted, and its line and span are written.
-import type { ServerResponse } from 'node:http'
 import { authPrefix } from '../endpoints/auth.openapi.ts'
-import type { Door } from '../gate/parsing/request-head.ts'
+import type { RoutingDecision } from '../gate/routing/decision.ts'
+import { endTurn } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
-import { outcomeOf, type Passage, passageOf, servedUnder } from './request-context.ts'
+import { endCount } from './bytes-sent.ts'
+import type { RequestContext } from './request-context.ts'
 
-/** A request whose answer is over, or whose client has gone. */
-export interface Ended {
-  readonly passage: Passage
-  readonly method: string
-  /** The route's name, the own endpoint's path, or nothing. */
-  readonly route: string | undefined
-  /** Nothing where the client left before anything was answered. */
-  readonly status: number | undefined
-  /** Milliseconds from its arrival. */
-  readonly duration: number
-}
-
-/** To be called once for each, whatever became of it. */
-export type EndRequest = (response: ServerResponse) => void
+/** To be called once for each request, when its response closes. */
+export type EndRequest = (context: RequestContext) => void
 
 export function createRequestEnd({ requests, tallies }: Pick<Metrics, 'requests' | 'tallies'>): EndRequest {
-  return response => {
-    const passage = passageOf(response.req)
-    const { door } = passage.arrival
-    const ended: Ended = {
-      passage,
-      method: response.req.method ?? '',
-      route: nameOf(door),
-      status: response.headersSent ? response.statusCode : undefined,
-      duration: performance.now() - passage.startedAt,
+  function end(context: RequestContext): void {
+    const { request, response, routing, snapshot, trace } = context
+    const { decision = 'client_gone' } = context
+    // What was forwarded and outlived the client's connection was left by the client.
+    const outcome = context.outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
+    const method = request.method ?? ''
+    const route = nameOf(routing)
+    const status = response.headersSent ? response.statusCode : undefined
+    const duration = performance.now() - context.startedAt
+    requests.count({ method, route, status, duration })
+    if (routing.kind === 'local' && routing.path.startsWith(authPaths)) {
+      const came = decision === 'answered' ? 'success' : decision
+      tallies.authenticated(routing.path.slice(authPaths.length), came)
     }
-    requests.count(ended)
-    if (door.kind === 'own' && door.path.startsWith(authPaths)) {
-      tallies.authenticated(door.path.slice(authPaths.length), authOutcomeOf(passage))
-    }
-    servedUnder(passage).logRequest?.(ended)
-    passage.trace?.end({
-      status: ended.status,
-      decision: passage.decision ?? 'client_gone',
-      outcome: outcomeOf(passage),
+    snapshot.logRequest?.({
+      requestId: context.requestId,
+      trace,
+      route,
+      userId: context.identity.kind === 'user' ? context.identity.user.id : context.userId,
+      decision,
+      outcome,
+      method,
+      url: context.url,
+      status,
+      bytesSent: context.bytesSent,
+      client: context.head.client,
+      host: context.head.host,
+      upstreamTarget: context.upstreamTarget,
+      upstreamDurationMs: context.upstreamDurationMs,
+      duration,
     })
+    trace?.end({ status, decision, outcome })
+    snapshot.release()
+  }
+
+  return context => {
+    if (context.snapshot.logRequest !== undefined) endCount(context, context.request.socket)
+    endTurn(context.response)
+    // The exchange with the upstream hears of the same event, and has still to say how it ended.
+    if (context.decision === 'forwarded' && context.outcome === undefined) process.nextTick(end, context)
+    else end(context)
   }
 }
 
 const authPaths = `${authPrefix}/`
 
-function authOutcomeOf({ decision = 'client_gone' }: Passage): string {
-  return decision === 'answered' ? 'success' : decision
-}
-
-function nameOf(door: Door): string | undefined {
-  if (door.kind === 'route') return door.route.name
-  if (door.kind === 'preflight') return door.name
-  return door.kind === 'own' ? door.path : undefined
+function nameOf(routing: RoutingDecision): string | undefined {
+  if (routing.kind === 'route') return routing.route.name
+  if (routing.kind === 'preflight') return routing.name
+  return routing.kind === 'local' ? routing.path : undefined
 }

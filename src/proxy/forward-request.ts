@@ -1,43 +1,26 @@
-// Lets a request through to its upstream: only one that was counted, which the type of its identity tells.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+// What a request that the guards let through is sent to its upstream with.
 import type { Counted } from '../gate/guards/count-daily-use.ts'
-import type { Arrival } from '../gate/parsing/request-head.ts'
-import type { Target } from '../gate/parsing/request-target.ts'
 import { bearerPrefix, offeredProtocols } from '../gate/parsing/websocket-handshake.ts'
+import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
-import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
-import type { Forwarding } from '../upstream/forward-options.ts'
-import type { Upstreams } from '../upstream/targets/upstreams.ts'
 import type { WebSocketAsked } from '../upstream/websocket/websocket-upgrade.ts'
 import { answerRulesFor } from './answer-rules.ts'
 import type { OpenStreams } from './open-streams.ts'
+import type { RequestContext } from './request-context.ts'
 import { isToldOfTrace, upstreamFields } from './upstream-headers.ts'
 
-interface Passing extends Pick<Forwarding, 'observer'> {
-  request: IncomingMessage
-  response: ServerResponse
-  arrival: Arrival
-  route: Route
-  target: Target
-  identity: Counted
-  /** Fields that the answer carries whoever gives it. */
-  answer: Readonly<Record<string, string>> | undefined
-  trace: RequestTrace | undefined
-}
-
-/** What becomes of it is the observer's to hear. */
-export type Pass = (passing: Passing) => void
+/** Lets a request through to its upstream: only one that was counted, which the type of its identity tells. */
+export type ForwardRequest = (context: RequestContext, routing: ToRoute, identity: Counted) => void
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
-export function createPass(
-  upstreams: Pick<Upstreams, 'get'>,
+export function createForwardRequest(
   bodyIdle: number,
   assertions: Assertions,
   openStreams: Pick<OpenStreams, 'add'>,
-): Pass {
-  function webSocketOf({ request, identity, route: { plans } }: Passing): WebSocketAsked {
+): ForwardRequest {
+  function webSocketOf({ request }: RequestContext, { plans }: Route, identity: Counted): WebSocketAsked {
     const { bearers, others } = offeredProtocols(request.headers['sec-websocket-protocol'])
     return {
       key: String(request.headers['sec-websocket-key']),
@@ -53,38 +36,39 @@ export function createPass(
     }
   }
 
-  function send(passing: Passing, assertion: string | undefined): void {
-    const { request, response, arrival, route, target, identity, answer, trace, observer } = passing
-    const upstream = upstreams.get(route.upstream)
+  function send(context: RequestContext, routing: ToRoute, identity: Counted, assertion?: string): void {
+    const { request, response, head, trace } = context
+    const { route, target } = routing
+    const { upstream } = route
     forward({
       request,
       response,
       upstream,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
-      fields: upstreamFields({ request, arrival, route, target, identity, assertion, trace }),
-      hasBody: arrival.hasBody,
+      fields: upstreamFields(context, routing, identity, assertion),
+      hasBody: head.hasBody,
       responseTimeout: route.timeout ?? upstream.timeouts.response,
       maxBody: route.max_body,
       bodyIdle,
-      requestId: arrival.requestId,
-      answerRules: answerRulesFor(route, answer, arrival.cors !== undefined),
+      requestId: context.requestId,
+      answerRules: answerRulesFor(route, context.headers, routing.cors !== undefined),
       onEventStream: end => openStreams.add({ kind: 'event_stream', identity, plans: route.plans, end }),
-      webSocket: arrival.wantsWebSocket ? webSocketOf(passing) : undefined,
-      expectsContinue: arrival.expectsContinue,
-      trace: trace?.forwardTo(route.upstream, isToldOfTrace(route)),
-      observer,
+      webSocket: routing.isWebSocket ? webSocketOf(context, route, identity) : undefined,
+      expectsContinue: head.expectsContinue,
+      trace: trace?.forwardTo(route.upstreamName, isToldOfTrace(route)),
+      observer: context,
     })
   }
 
-  return passing => {
-    const { route, identity, observer } = passing
-    if (!route.identity_assertion || identity.kind !== 'user') send(passing, undefined)
+  return (context, routing, identity) => {
+    const { route } = routing
+    if (!route.identity_assertion || identity.kind !== 'user') send(context, routing, identity)
     else {
       assertions
-        .for(identity.user, route.upstream)
-        .then(assertion => send(passing, assertion))
-        .catch(fault => observer.onRefused(fault))
+        .for(identity.user, route.upstreamName)
+        .then(assertion => send(context, routing, identity, assertion))
+        .catch(fault => context.refuse(fault))
     }
   }
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { canonicalName } from '../config/formats/header-names.ts'
 import { isOurKey, isOurToken } from '../gate/guards/credential.ts'
 import { plainAddress } from '../gate/parsing/client-address.ts'
-import type { Arrival } from '../gate/parsing/request-head.ts'
+import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { Target } from '../gate/parsing/request-target.ts'
 import { offeredProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { Route } from '../gate/routing/route.ts'
@@ -11,28 +11,31 @@ import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { type FieldKind, fieldKind } from './header-kind.ts'
 
-interface Passing {
-  request: IncomingMessage
-  arrival: Arrival
-  route: Route
-  target: Target
-  identity: Identity
-  /** Who calls, signed, where the route asks for it. */
-  assertion?: string | undefined
+/** What the headers are made of; a RequestContext is one. */
+interface ReceivedRequest {
+  readonly request: IncomingMessage
+  readonly head: RequestHead
+  readonly requestId: string
   /** Its upstream is told of it, and not of the client's place in it. */
-  trace?: Pick<RequestTrace, 'isContinued'> | undefined
+  readonly trace: Pick<RequestTrace, 'isContinued'> | undefined
 }
 
 /**
+ * @param assertion who calls, signed, where the route asks for it
  * @returns names and values in turn, as undici and node:http take them; Host first, and `traceparent` next where the
  * upstream is told of the trace, both for `forward` to fill in
  */
-export function upstreamFields(passing: Passing): string[] {
-  const { request, arrival, route, trace } = passing
+export function upstreamFields(
+  received: ReceivedRequest,
+  { route, target }: { readonly route: Route; readonly target: Target },
+  identity: Identity,
+  assertion?: string,
+): string[] {
+  const { request, head, trace } = received
   const named = connectionOptions(request)
   const fields: string[] = ['host', unknownYet]
   if (trace !== undefined && isToldOfTrace(route)) fields.push('traceparent', unknownYet)
-  addIdentity(fields, passing)
+  addIdentity(fields, route, identity, assertion)
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
   const ours = fields.length
@@ -43,16 +46,16 @@ export function upstreamFields(passing: Passing): string[] {
     const value = raw[i + 1] as string
     const kind = fieldKind(name)
     if (named?.has(name.toLowerCase()) && mayBeNamed.has(kind)) continue
-    if (kind === 'pass' || isPassed(kind, value, arrival, route)) {
+    if (kind === 'pass' || isPassed(kind, value, head, route)) {
       fields.push(name, value)
     } else if (kind === 'sec-websocket-protocol') {
       const { others } = offeredProtocols(value)
       if (others.length > 0) fields.push(name, others.join(', '))
     } else {
-      note(proxied, kind, name, value, arrival.peerIsTrusted)
+      note(proxied, kind, name, value, head.peerIsTrusted)
     }
   }
-  addOwn(fields, passing, proxied)
+  addOwn(fields, received, route, target, proxied)
   const kept = rules === undefined ? fields : without(rules.remove, fields, ours)
   return trace === undefined ? kept : without(trace.isContinued ? ofParent : ofTrace, kept, ours)
 }
@@ -93,11 +96,11 @@ interface Forwarded {
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
 /** Fields that are neither always passed nor always dropped. */
-function isPassed(kind: FieldKind, value: string, arrival: Arrival, route: Route): boolean {
+function isPassed(kind: FieldKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':
       // Not for `Connection` to name away: it frames the body.
-      return arrival.hasBody
+      return head.hasBody
     case 'authorization':
       return route.forward_credentials || (route.auth === 'none' && !isOurToken(value))
     case 'x-api-key':
@@ -124,16 +127,21 @@ function note(proxied: Forwarded, kind: FieldKind, name: string, value: string, 
 }
 
 /** Before all that the client chose: a server that keeps the first thousand fields only must not lose them. */
-function addIdentity(fields: string[], { route, identity, assertion }: Passing): void {
+function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
   if (route.forward_email) fields.push('x-user-email', fieldSafe(identity.user.email))
   if (assertion !== undefined) fields.push('x-peage-assertion', assertion)
 }
 
-function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {
-  const { request, arrival, route, target } = passing
-  if (arrival.peerIsTrusted) passTrusted(fields, request.rawHeaders)
+function addOwn(
+  fields: string[],
+  { request, head, requestId }: ReceivedRequest,
+  route: Route,
+  target: Target,
+  proxied: Forwarded,
+): void {
+  if (head.peerIsTrusted) passTrusted(fields, request.rawHeaders)
   const proto = 'encrypted' in request.socket ? 'https' : 'http'
   fields.push(
     'x-forwarded-for',
@@ -141,11 +149,11 @@ function addOwn(fields: string[], passing: Passing, proxied: Forwarded): void {
     'x-forwarded-proto',
     proxied.proto === '' ? proto : proxied.proto,
   )
-  const host = proxied.host === '' ? (target.authority ?? arrival.host) : proxied.host
+  const host = proxied.host === '' ? (target.authority ?? head.host) : proxied.host
   if (host !== '') fields.push('x-forwarded-host', host)
   const prefix = route.strippedPrefix(target)
   if (prefix !== undefined) fields.push('x-forwarded-prefix', prefix)
-  fields.push('x-request-id', arrival.requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
+  fields.push('x-request-id', requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
 }
 
 /** `Forwarded` and its kin go on as a trusted proxy wrote them; what we set ourselves is not among them. */

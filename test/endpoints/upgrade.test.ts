@@ -1,6 +1,7 @@
 // The upgrade path: which plan comes next, where it is paid for, and what is no upgrade.
 import { describe, expect, it } from 'vitest'
-import { type GuardedReply, pathsOf } from '../../src/endpoints/endpoint.ts'
+import type { EndpointResponse } from '../../src/endpoints/endpoint.ts'
+import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
 import type { Plan, User } from '../../src/users/user.ts'
@@ -13,7 +14,7 @@ function ask(
   plan: Plan,
   body: object = {},
   upgradeUrl = address,
-): Promise<GuardedReply> {
+): Promise<EndpointResponse> {
   const user: User = {
     id: 9007199254740991,
     email: 'a@b.c',
@@ -24,16 +25,18 @@ function ask(
     created_at: new Date(0),
   }
   const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
-  return found?.answer({ user, body: new JsonObject(body) }) as Promise<GuardedReply>
+  return found?.answer({ user, client: '', body: new JsonObject(body) }) as Promise<EndpointResponse>
 }
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`
 
 it('is one path, for every plan, and its GET answers HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
-  expect(pathsOf(endpoints)).toEqual([
-    { path: '/api/v1/subscription/upgrade', methods: ['GET', 'HEAD', 'POST'] },
-  ])
+  expect(createEndpointTable([], endpoints).find(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
+    path: '/api/v1/subscription/upgrade',
+    methods: ['GET', 'HEAD', 'POST'],
+    isReplaceable: true,
+  })
   expect(endpoints.map(({ plans }) => plans)).toEqual([undefined, undefined])
 })
 

@@ -1,7 +1,8 @@
 // What a pro user's endpoints answer, and what is then in the store.
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type GuardedReply, pathsOf } from '../../src/endpoints/endpoint.ts'
+import type { EndpointResponse } from '../../src/endpoints/endpoint.ts'
+import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
 import { createUserEndpoints } from '../../src/endpoints/user.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
@@ -56,10 +57,15 @@ function endpoints(webhooks: Webhooks = noting()) {
   return createUserEndpoints({ apiTokens, webhooks, randomBytes, clock: { now: () => at }, inForce })
 }
 
-function ask(method: string, path: string, body: object = {}, webhooks?: Webhooks): Promise<GuardedReply> {
+function ask(
+  method: string,
+  path: string,
+  body: object = {},
+  webhooks?: Webhooks,
+): Promise<EndpointResponse> {
   const found = endpoints(webhooks).find(({ operation: one }) => one.method === method && one.path === path)
   if (found === undefined) throw new Error(`no ${method} ${path}`)
-  return found.answer({ user, body: new JsonObject(body) })
+  return found.answer({ user, client: '', body: new JsonObject(body) })
 }
 
 const apiToken = '/api/v1/user/api-token'
@@ -67,10 +73,14 @@ const webhook = '/api/v1/user/webhook'
 
 it('all four are for pro users alone, under the paths of the spec', () => {
   expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
-  expect(pathsOf(endpoints())).toEqual([
-    { path: apiToken, methods: ['POST', 'DELETE'] },
-    { path: webhook, methods: ['POST', 'DELETE'] },
-  ])
+  const table = createEndpointTable(endpoints(), [])
+  for (const path of [apiToken, webhook]) {
+    expect(table.find(path.slice(1).split('/'))).toEqual({
+      path,
+      methods: ['POST', 'DELETE'],
+      isReplaceable: false,
+    })
+  }
 })
 
 describe('POST api-token', () => {
@@ -88,7 +98,7 @@ describe('POST api-token', () => {
   })
 
   it('a second one ends the first', async () => {
-    const keyOf = (reply: GuardedReply) => (reply.body as { api_token: string }).api_token
+    const keyOf = (reply: EndpointResponse) => (reply.body as { api_token: string }).api_token
     const [first, second] = [keyOf(await ask('POST', apiToken)), keyOf(await ask('POST', apiToken))]
     const owner = (key: string) => apiTokens.findLive(createHash('sha256').update(key).digest('hex'))
     expect(second).not.toBe(first)

@@ -5,9 +5,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalName } from '../../src/config/formats/header-names.ts'
 import { createTrustedProxies } from '../../src/gate/parsing/client-address.ts'
-import { createArrivals } from '../../src/gate/parsing/request-head.ts'
+import { parseRequestHead } from '../../src/gate/parsing/request-head.ts'
 import { readTarget } from '../../src/gate/parsing/request-target.ts'
-import { createRouteTable } from '../../src/gate/routing/route-table.ts'
 import type { Identity } from '../../src/identity/identity.ts'
 import { fieldKind } from '../../src/proxy/header-kind.ts'
 import { upstreamFields } from '../../src/proxy/upstream-headers.ts'
@@ -94,19 +93,11 @@ function sent(
 ): [string, string][] {
   const request = requestOf(lines)
   const route = routeOf(identity.kind === 'user' ? 'required' : 'none', forwardEmail)
-  const arrivals = createArrivals({
-    findOwn: () => undefined,
-    routes: createRouteTable([route]),
-    allowInPath: () => false,
-    cors: undefined,
-    proxies: createTrustedProxies(proxies),
-    newRequestId: () => 'made',
-    onUntrustedForwarder: () => {},
-  })
   const target = readTarget('/x')
   if (target === undefined) throw new Error('no target')
-  const arrival = arrivals.read(request)
-  const flat = upstreamFields({ request, arrival, route, target, identity })
+  const head = parseRequestHead(request, createTrustedProxies(proxies))
+  const received = { request, head, requestId: head.clientRequestId ?? 'made', trace: undefined }
+  const flat = upstreamFields(received, { route, target }, identity)
   return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] as string, flat[2 * i + 1] as string])
 }
 

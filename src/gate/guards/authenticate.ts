@@ -12,9 +12,10 @@ import { Refusal } from '../../refusals/refusal.ts'
 import { StorageError } from '../../storage/database.ts'
 import type { Limiter } from '../../storage/rate-limiter.ts'
 import { limitedBy } from '../parsing/client-address.ts'
-import type { Arrival } from '../parsing/request-head.ts'
+import type { RequestHead } from '../parsing/request-head.ts'
 import type { Route } from '../routing/route.ts'
 import { behindScheme, type Credentials, readCredentials } from './credential.ts'
+import type { Guard } from './guard.ts'
 
 /** What is asked to find out who calls. */
 export interface AskedForIdentity {
@@ -26,23 +27,33 @@ export interface AskedForIdentity {
   onKeyFault(fault: unknown): void
 }
 
-export type Authenticate = (arrival: Arrival, route: Pick<Route, 'auth'>) => Soon<Identity>
+/** @param auth `routes[].auth` */
+export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
  * Throws the spec's 401s; 503 where a bearer's user could not be read (StorageError goes up); 429 past `bad_keys`.
  * The user is the stored record, never the token's claims. At once where token and user are remembered.
  */
 export function createAuthenticate(parts: AskedForIdentity): Authenticate {
-  return (arrival, route) => {
-    if (route.auth === 'none') return anonymous
-    const remembered = recall(parts, arrival.authorization)
+  function identify({ authorization, apiKey, client }: RequestHead, isOptional: boolean): Soon<Identity> {
+    const remembered = recall(parts, authorization)
     if (remembered !== undefined) return byToken(parts, remembered.userId)
-    const credentials = readCredentials(arrival.authorization, arrival.apiKey)
-    if (route.auth === 'optional' && !credentials.presented) return anonymous
-    if (credentials.bearer === undefined) return byKey(parts, credentials, arrival.client)
+    const credentials = readCredentials(authorization, apiKey)
+    if (isOptional && !credentials.presented) return anonymous
+    if (credentials.bearer === undefined) return byKey(parts, credentials, client)
     return andThen(parts.tokens.verify(credentials.bearer), claims =>
-      claims === 'invalid' ? byKey(parts, credentials, arrival.client) : byToken(parts, claims.userId),
+      claims === 'invalid' ? byKey(parts, credentials, client) : byToken(parts, claims.userId),
     )
+  }
+
+  return auth => {
+    if (auth === 'none') return () => anonymous
+    const isOptional = auth === 'optional'
+    return request =>
+      andThen(identify(request.head, isOptional), identity => {
+        request.identity = identity
+        return identity
+      })
   }
 }
 

@@ -2,28 +2,23 @@
 
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
+import { ClientGone } from '../../refusals/client-gone.ts'
 import { createDailyLimitReached } from '../../refusals/daily-limit.ts'
 import type { Refusal } from '../../refusals/refusal.ts'
 import type { DailyCounter } from '../../usage/daily-counter.ts'
 import type { SpentUsers } from '../../usage/exhausted-users.ts'
 import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'
 import type { User } from '../../users/user.ts'
-import type { Route } from '../routing/route.ts'
-import type { Admitted } from './require-plan.ts'
+import type { Targeted } from './available-target.ts'
+import type { Guard } from './guard.ts'
 
 declare const counted: unique symbol
 
 /** An identity whose use, where it is one, stands in the record. */
 export type Counted = Identity & { readonly [counted]: true }
 
-/**
- * A refusal that is known at once is returned: to throw it costs as much as all the guards, and who is refused may
- * ask as often as he likes. @throws Refusal in the promise
- */
-export type CountDailyUse = (
-  admitted: Admitted,
-  route: Pick<Route, 'free_daily'>,
-) => Counted | Refusal | Promise<Counted>
+/** Refuses with 429 `daily_limit_reached`. */
+export type CountDailyUse = Guard<Targeted, Counted>
 
 interface Parts {
   counter: Pick<DailyCounter, 'use'>
@@ -38,17 +33,18 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Parts): Co
   const reached = createDailyLimitReached(limit)
   const refusal = () => reached(secondsToMidnight(clock.now()))
 
-  async function count(user: User, identity: Counted): Promise<Counted> {
+  async function count(user: User, identity: Counted): Promise<Counted | Refusal> {
     const refused = spent.asking()
     const use = await counter.use(user.id)
     if (use.counted) return identity
     if (use.reason === 'spent') refused(user.id, use.day)
-    throw refusal()
+    return refusal()
   }
 
-  return (admitted, route) => {
-    const identity = admitted as Identity as Counted
-    if (!route.free_daily || identity.kind !== 'user' || identity.user.plan !== 'free') return identity
+  return (request, targeted) => {
+    if (request.isGone()) throw new ClientGone()
+    const identity = targeted as Identity as Counted
+    if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
     if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
     return count(identity.user, identity)
   }

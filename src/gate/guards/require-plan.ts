@@ -4,6 +4,7 @@ import type { Identity } from '../../identity/identity.ts'
 import { upgradePath } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Plan } from '../../users/user.ts'
+import type { Guard } from './guard.ts'
 import type { Limited } from './rate-limit.ts'
 
 declare const admitted: unique symbol
@@ -11,17 +12,17 @@ declare const admitted: unique symbol
 /** An identity that the plan guard let through. */
 export type Admitted = Identity & { readonly [admitted]: true }
 
-/** @throws Refusal 401 `unauthenticated` for nobody, 403 `plan_insufficient` for a plan that is not in the list */
-export function requirePlan(identity: Limited, route: { plans?: readonly Plan[] | undefined }): Admitted {
-  const { plans } = route
-  if (plans !== undefined) {
+/** Refuses nobody with 401 `unauthenticated`, and a plan that is not among them with 403 `plan_insufficient`. */
+export function requirePlan(plans: readonly Plan[] | undefined): Guard<Limited, Admitted> {
+  return (_, identity) => {
+    if (plans === undefined) return identity as Identity as Admitted
     if (identity.kind === 'anonymous') {
-      throw new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
+      return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
     }
     if (!plans.includes(identity.user.plan)) {
       const body = { required: plans, current_plan: identity.user.plan, upgrade_url: upgradePath }
-      throw new Refusal('plan_insufficient', { body })
+      return new Refusal('plan_insufficient', { body })
     }
+    return identity as Identity as Admitted
   }
-  return identity as Identity as Admitted
 }

@@ -17,7 +17,6 @@ export interface Fields {
   ambiguous: boolean
   /** Two `Host` fields, or two of those that frame the body. */
   malformed: boolean
-  wantsWebSocket: boolean
 }
 
 /** One walk over the raw fields: Node's own table joins or drops what was sent twice, which is what must be seen. */
@@ -33,7 +32,6 @@ export function readFields(raw: readonly string[]): Fields {
     bytes: 0,
     ambiguous: false,
     malformed: false,
-    wantsWebSocket: false,
   }
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string

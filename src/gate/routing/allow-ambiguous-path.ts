@@ -7,7 +7,7 @@ import type { RouteTable } from './route-table.ts'
 interface Parts {
   /** Whether a path is the gateway's own. */
   isOwn(segments: readonly string[]): boolean
-  routes: RouteTable
+  routes: RouteTable<Route>
   /** Whether two upstreams, by name, are one service. */
   isSameService(one: string, other: string): boolean
 }
@@ -28,7 +28,8 @@ export function createAllowInPath({ isOwn, routes, isSameService }: Parts): Allo
       const lax = routes.match(method, host, segments)
       if (lax.kind === 'none' || lax.route === route) return true
       return (
-        !isSameService(lax.route.upstream, route.upstream) || (lax.kind === 'route' && !lax.route.isGuarded)
+        !isSameService(lax.route.upstreamName, route.upstreamName) ||
+        (lax.kind === 'route' && !lax.route.isGuarded)
       )
     })
   }

@@ -4,26 +4,26 @@ import { atOnce, mapSteps, type Steps } from '../../async/steps.ts'
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 
-export type Match =
-  | { readonly kind: 'route'; readonly route: Route }
+export type Match<R extends Route> =
+  | { readonly kind: 'route'; readonly route: R }
   /** The most specific routes for path and host do not declare the method; nothing wider is asked. `route` is one of them. */
-  | { readonly kind: 'method'; readonly allow: string; readonly route: Route }
+  | { readonly kind: 'method'; readonly allow: string; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }
 
-export interface RouteTable {
+export interface RouteTable<R extends Route> {
   /**
    * @param host lower case, without port and final dot
    * @param segments decoded once and folded, as `readTarget` gives them
    */
-  match(method: string, host: string, segments: readonly string[]): Match
+  match(method: string, host: string, segments: readonly string[]): Match<R>
 }
 
-export function createRouteTable(routes: readonly Route[]): RouteTable {
+export function createRouteTable<R extends Route>(routes: readonly R[]): RouteTable<R> {
   return atOnce(routeTableSteps(routes))
 }
 
-export function* routeTableSteps(routes: readonly Route[]): Steps<RouteTable> {
-  const tree = new PathTree<Route>()
+export function* routeTableSteps<R extends Route>(routes: readonly R[]): Steps<RouteTable<R>> {
+  const tree = new PathTree<R>()
   yield* mapSteps(routes, route => tree.insert(route))
   return {
     match(method, host, segments) {
@@ -32,7 +32,7 @@ export function* routeTableSteps(routes: readonly Route[]): Steps<RouteTable> {
       for (const route of candidates) {
         if (route.allowed === undefined || route.allowed.has(method)) return { kind: 'route', route }
       }
-      return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as Route }
+      return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as R }
     },
   }
 }

@@ -5,7 +5,9 @@ import { bitsOf } from '../parsing/path-ambiguity.ts'
 import type { Target } from '../parsing/request-target.ts'
 import { type FieldChanges, readChanges } from './header-rules.ts'
 
-export interface Route extends RouteConfig, FieldChanges {
+export interface Route extends Omit<RouteConfig, 'upstream'>, FieldChanges {
+  /** Of `upstreams`. */
+  readonly upstreamName: string
   readonly pattern: PathPattern
   /** Declared methods with HEAD where GET is; `undefined` stands for every method. */
   readonly allowed: ReadonlySet<string> | undefined
@@ -21,13 +23,14 @@ export interface Route extends RouteConfig, FieldChanges {
   strippedPrefix(target: Target): string | undefined
 }
 
-export function compileRoute(config: RouteConfig): Route {
+export function compileRoute({ upstream, ...config }: RouteConfig): Route {
   const pattern = parsePathPattern(config.path)
   const strip = config.strip_prefix === undefined ? 0 : parsePathPattern(config.strip_prefix).segments.length
   const rewrite = config.rewrite === undefined ? undefined : compileRewrite(config.rewrite, pattern)
   const sent = rewrite ?? (strip === 0 ? (target: Target) => target.path : cutFront(strip))
   return {
     ...config,
+    upstreamName: upstream,
     pattern,
     allowed: config.methods === undefined ? undefined : withHead(config.methods),
     isLiteral: !pattern.wildcard && pattern.segments.every(({ kind }) => kind === 'literal'),

@@ -93,7 +93,7 @@ function reached(routes: readonly Route[]): Set<string> {
 
 function isSameService(one: Route, other: Route): boolean {
   const targets = (name: string) => upstreams[name as keyof typeof upstreams].targets
-  return targets(one.upstream).some(target => targets(other.upstream).includes(target))
+  return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
 /** Somebody comes through the one and not through the other, or through the other only at the cost of a daily use. */

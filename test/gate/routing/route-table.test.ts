@@ -68,7 +68,7 @@ describe('the route table', () => {
   })
 })
 
-function named(match: Match) {
+function named(match: Match<Route>) {
   if (match.kind === 'method') return { kind: match.kind, allow: match.allow }
   return match.kind === 'route' ? { kind: match.kind, route: match.route.name } : match
 }
@@ -79,7 +79,7 @@ function reference(
   method: string,
   host: string,
   segments: readonly string[],
-): Match {
+): Match<Route> {
   const fitting = routes
     .filter(route => (route.hosts.length === 0 || route.hosts.includes(host)) && matches(route, segments))
     .sort((a, b) => compare(a, b))

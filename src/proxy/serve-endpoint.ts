@@ -1,0 +1,115 @@
+// The gateway's own endpoints on the client listener: Fastify finds and serializes them; guards, body and answer are ours.
+import type { IncomingMessage, RequestListener } from 'node:http'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { authOperations } from '../endpoints/auth.openapi.ts'
+import type { Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
+import { jwksPath } from '../endpoints/endpoint-table.ts'
+import { showKeys } from '../endpoints/jwks.ts'
+import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
+import { userOperations } from '../endpoints/user.openapi.ts'
+import { limitedBy } from '../gate/parsing/client-address.ts'
+import { JsonObject, readJsonObject } from '../http/json-body.ts'
+import type { KnownUser } from '../identity/identity.ts'
+import { jwksMaxAge } from '../identity/keys/key-schedule.ts'
+import { answerSchemas, type Operation } from '../openapi/operation.ts'
+import type { Plan } from '../users/user.ts'
+import type { ServeEndpoint } from './handle-request.ts'
+import type { RequestContext } from './request-context.ts'
+
+/** Fastify hands its handlers the request alone. Only requests of our own endpoints are in here. */
+const contexts = new WeakMap<IncomingMessage, RequestContext>()
+
+/** The context of a request that `serveEndpoint` gave to Fastify. */
+export function contextOf(request: IncomingMessage): RequestContext {
+  const context = contexts.get(request)
+  if (context === undefined) throw new Error('a request that did not come through the gate')
+  return context
+}
+
+/** @param serve Fastify's listener */
+export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
+  return context => {
+    contexts.set(context.request, context)
+    serve(context.request, context.response)
+  }
+}
+
+/** What Fastify's router sees is what the gate decided, never what the client wrote. */
+export function localPathOf(request: IncomingMessage): string {
+  const { routing } = contextOf(request)
+  if (routing.kind !== 'local') throw new Error(`a ${routing.kind} request at our own endpoints`)
+  return routing.path
+}
+
+const operations: readonly Operation[] = [
+  ...Object.values(authOperations),
+  ...Object.values(userOperations),
+  ...Object.values(upgradeOperations),
+]
+
+export function registerEndpoints(app: FastifyInstance): void {
+  // Without a body to Fastify, which would refuse odd media types: the endpoints read it themselves.
+  for (const method of ['POST', 'DELETE'])
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  app.addHook('onSend', async ({ raw }, reply) => {
+    const headers = contextOf(raw).gatewayHeaders()
+    for (let i = 0; i < headers.length; i += 2) reply.header(headers[i] as string, headers[i + 1])
+  })
+  for (const operation of operations) {
+    app.route({
+      method: operation.method,
+      url: operation.path,
+      schema: { response: answerSchemas(operation) },
+      async handler({ raw }, reply) {
+        const context = contextOf(raw)
+        const { status, headers, body, userId } = await answer(
+          context,
+          context.snapshot.endpoints.get(operation),
+        )
+        context.userId = userId
+        return answered(context, reply, 'no-store')
+          .code(status)
+          .headers(headers ?? {})
+          .send(body)
+      },
+    })
+  }
+  app.get(jwksPath, { schema: { response: answerSchemas(showKeys) } }, async ({ raw }, reply) => {
+    const context = contextOf(raw)
+    answered(context, reply, `public, max-age=${jwksMaxAge}`)
+    return context.snapshot.jwks()
+  })
+}
+
+async function answer(context: RequestContext, endpoint: Endpoint): Promise<EndpointResponse> {
+  const client = limitedBy(context.head.client)
+  if (endpoint.kind === 'open') return endpoint.answer({ client, body: await bodyOf(context) })
+  const { user } = await authenticated(context, endpoint.plans)
+  return endpoint.answer({ client, user, body: await bodyOf(context) })
+}
+
+async function authenticated(
+  context: RequestContext,
+  plans: readonly Plan[] | undefined,
+): Promise<KnownUser> {
+  const decision = await context.snapshot.gate.endpointGuards(plans)(context)
+  if (!decision.allowed) throw decision.thrown
+  return decision.identity
+}
+
+/** What is no JSON object counts as `{}` (spec §4). */
+async function bodyOf({ request, response, head, snapshot }: RequestContext): Promise<JsonObject> {
+  const { hasBody, contentLength, expectsContinue } = head
+  const body = await readJsonObject(request, {
+    time: snapshot.bodyIdleMs,
+    hasBody,
+    contentLength,
+    sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
+  })
+  return body ?? new JsonObject({})
+}
+
+function answered(context: RequestContext, reply: FastifyReply, cacheControl: string): FastifyReply {
+  context.decision = 'answered'
+  return reply.header('cache-control', cacheControl)
+}
