@@ -1,6 +1,36 @@
 // How due deliveries are found and taken in one statement, which takes as long with a hundred thousand waiting as with ten.
 import type { Queryable } from '../../storage/database.ts'
-import type { Claim, Claimed } from './delivery-store.ts'
+import type { Lane } from './delivery-slots.ts'
+
+/** A delivery in the hands of this process, until its lease ends. */
+export interface Claimed {
+  id: number
+  alert_id: string
+  user_id: number
+  /** Which attempt this is, from 1 on; with the id it names the lease. */
+  attempts: number
+  body: string
+  url: string
+  receiver: string
+  /** As it is kept, and so is the one before where deliveries are still signed with it too. */
+  secret: string
+  secret_before: string | null
+  registration: number
+}
+
+export interface Claim {
+  /** How many at most, and how many of them to one receiver. */
+  limit: number
+  perReceiver: number
+  /** Receivers that have some under way already, and how many more each may have. */
+  busy: ReadonlyMap<string, number>
+  /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
+  slow: readonly string[]
+  lane: Lane
+  now: Date
+  /** When the lease ends. */
+  until: Date
+}
 
 export interface ClaimStore {
   /**

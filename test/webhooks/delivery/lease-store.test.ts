@@ -1,7 +1,7 @@
 // Who gets which due delivery where many wait: a long backlog of one receiver stands in nobody else's way.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
-import type { Claim } from '../../../src/webhooks/delivery/delivery-store.ts'
+import type { Claim } from '../../../src/webhooks/delivery/lease-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
