@@ -14,7 +14,6 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   schema: async io => (await import('./schema.ts')).schemaCommand(io),
   users: async io => (await import('./users/commands.ts')).usersCommand(io),
   keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
-  demo: async io => (await import('./demo.ts')).demoCommand(io),
 }
 
 /**

@@ -65,7 +65,7 @@ start_redis() {
 
 # A service at 127.0.0.1:9000 that says who calls.
 start_upstream() {
-  HOST=127.0.0.1 PORT=9000 node dist/demo/serve-upstream.js &
+  HOST=127.0.0.1 PORT=9000 node demo/serve-upstream.mjs &
   wait_for raw_curl -s http://127.0.0.1:9000/
 }
 

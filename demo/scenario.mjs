@@ -1,24 +1,11 @@
-// The demo's walk: what a client lives through, from its account to its last logout.
-import type { DemoClient } from './client.ts'
-
-interface Place {
-  gateway: string
-  admin: string
-  adminToken: string
-}
-
 /** Ends with a user of plan `pro` and a token for it, to go on with by hand. */
-export async function walk(
-  client: DemoClient,
-  { gateway, admin, adminToken }: Place,
-): Promise<{ token: string }> {
+export async function walk(client, { gateway, admin, adminToken }) {
   const auth = `${gateway}/api/v1/auth`
   const credentials = { email: 'ada@example.com', password: 'correct horse battery' }
-  const post = (title: string, path: string, body: object, due: number) =>
+  const post = (title, path, body, due) =>
     client.send(title, { method: 'POST', url: `${auth}/${path}`, body, due })
-  const get = (title: string, path: string, token: string, due: number) =>
+  const get = (title, path, token, due) =>
     client.send(title, { method: 'GET', url: `${gateway}${path}`, token, due })
-
   const account = await post('Register', 'register', credentials, 201)
   const first = (await post('Log in', 'login', credentials, 200)).body
   const token = String(first.access_token)

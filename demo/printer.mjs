@@ -1,24 +1,7 @@
 // How the demo looks on a terminal, and in a file.
 
-interface Exchange {
-  title: string
-  method: string
-  url: string
-  body: object | undefined
-  status: number
-  answer: object
-  /** The status that was due, where it was another. */
-  due: number | undefined
-}
-
-export interface Printer {
-  line(text?: string): void
-  heading(text: string): void
-  exchange(exchange: Exchange): void
-}
-
-export function createPrinter(out: { write(text: string): unknown; isTTY?: boolean }): Printer {
-  const paint = (code: number) => (text: string) => (out.isTTY ? `\u001b[${code}m${text}\u001b[0m` : text)
+export function createPrinter(out) {
+  const paint = code => text => (out.isTTY ? `\u001b[${code}m${text}\u001b[0m` : text)
   const [bold, dim, green, red] = [paint(1), paint(2), paint(32), paint(31)]
   const line = (text = '') => out.write(`${text}\n`)
   let step = 0
@@ -38,8 +21,8 @@ export function createPrinter(out: { write(text: string): unknown; isTTY?: boole
 }
 
 /** One line, with tokens shortened: they are long, and only their change matters here. */
-function json(value: object): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
+function json(value) {
+  return JSON.stringify(value, (_key, member) =>
     typeof member === 'string' && member.length > 80 ? `${member.slice(0, 12)}…${member.slice(-6)}` : member,
   )
 }

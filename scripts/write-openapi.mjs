@@ -1,7 +1,7 @@
 // `npm run openapi`: writes docs/openapi.json.
 import { writeFileSync } from 'node:fs'
-import { createDocumentation } from './composition/api-description.ts'
-import { packageFacts } from './version.ts'
+import { createDocumentation } from '../dist/composition/api-description.js'
+import { packageFacts } from '../dist/version.js'
 
 writeFileSync(
   new URL('../docs/openapi.json', import.meta.url),

@@ -1,8 +1,8 @@
 // The demo's service behind the gateway: it says who the gateway told it is calling.
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 
 /** @param listen where; port 0 lets the system choose */
-export async function startDemoUpstream(listen: { host: string; port: number }): Promise<Server> {
+export async function startDemoUpstream(listen) {
   const server = createServer((request, response) => {
     request.resume()
     const user = request.headers['x-user-id']
@@ -14,7 +14,7 @@ export async function startDemoUpstream(listen: { host: string; port: number }):
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   })
-  await new Promise<void>((resolve, reject) => {
+  await new Promise((resolve, reject) => {
     server.once('error', reject).listen(listen.port, listen.host, resolve)
   })
   return server

@@ -1,7 +1,7 @@
 // The gateway.yaml of the demo: everything on free ports, everything thrown away afterwards.
 
 /** @param upstream the demo service's URL @param dataDir a throw-away folder @param adminToken made for this run */
-export function demoConfig(upstream: string, dataDir: string, adminToken: string): string {
+export function demoConfig(upstream, dataDir, adminToken) {
   return `server:
   listen: 127.0.0.1:0
   log: { level: warn }

@@ -1,0 +1,92 @@
+// `npm run demo`: a service, a gateway in front of it, and a walk through both. `--exit` ends after the walk.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { createDemoClient } from './client.mjs'
+import { demoConfig } from './config.mjs'
+import { createPrinter } from './printer.mjs'
+import { walk } from './scenario.mjs'
+import { startDemoUpstream } from './upstream.mjs'
+
+const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
+
+// Listened for from the start: a signal during the walk must not leave the folder behind.
+const ended = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
+const printer = createPrinter(process.stdout)
+const folder = await mkdtemp(join(tmpdir(), 'peage-demo-'))
+const upstream = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
+let gateway
+try {
+  printer.heading('Péage demo')
+  printer.line(`Starting a gateway on an embedded database in ${folder} …`)
+  const adminToken = randomBytes(18).toString('base64url')
+  const file = join(folder, 'gateway.yaml')
+  const target = `http://127.0.0.1:${upstream.address().port}`
+  await writeFile(file, demoConfig(target, join(folder, 'data'), adminToken))
+  gateway = await startGateway(file)
+  printer.line(
+    `Ready: ${gateway.address}, its admin listener ${gateway.adminAddress}, its configuration ${file}`,
+  )
+  const client = createDemoClient(printer)
+  const place = { gateway: gateway.address, admin: gateway.adminAddress, adminToken }
+  const { token } = await walk(client, place)
+  printer.line()
+  printer.line(client.allAsDue ? 'Every step answered as it should.' : 'A step did not answer as it should.')
+  if (!process.argv.includes('--exit')) {
+    invite(place, token)
+    await ended
+  }
+  process.exitCode = client.allAsDue ? 0 : 1
+} finally {
+  await gateway?.stop()
+  upstream.closeAllConnections()
+  upstream.close()
+  await rm(folder, { recursive: true, force: true })
+}
+
+/** Runs the program as an operator does, and resolves when it has printed its ready line. */
+async function startGateway(file) {
+  const program = spawn(process.execPath, [peage, 'start', '-c', file], {
+    // A Ctrl-C is for the demo alone: it ends the gateway when it is done with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const exited = once(program, 'exit')
+  const stop = async () => {
+    program.kill()
+    await exited
+  }
+  const lines = createInterface({ input: program.stdout })
+  const ready = (async () => {
+    for await (const line of lines) {
+      const { address, admin_address } = line.startsWith('{') ? JSON.parse(line) : {}
+      if (address !== undefined) return { address, adminAddress: admin_address }
+    }
+    throw new Error('the gateway ended before it was ready')
+  })()
+  try {
+    const addresses = await ready
+    program.stdout.resume()
+    return { ...addresses, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+function invite({ gateway, admin, adminToken }, token) {
+  printer.line()
+  printer.heading('It stays up. To go on by hand (Ctrl-C ends it and removes the folder):')
+  printer.line(`curl -i ${gateway}/news`)
+  printer.line(`curl -i ${gateway}/api/v1/courses/1 -H 'Authorization: Bearer ${token}'`)
+  printer.line(
+    `curl -i ${gateway}/api/v1/auth/login -d '{"email":"ada@example.com","password":"correct horse battery"}'`,
+  )
+  printer.line(`curl -i ${admin}/readyz`)
+  printer.line(`curl -i ${admin}/admin/v1/users -H 'Authorization: Bearer ${adminToken}'`)
+}
