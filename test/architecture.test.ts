@@ -1,11 +1,15 @@
-// The house laws that imports can tell: arrows point down, one door per dependency, SQL and French in their places.
-import { readdirSync, readFileSync } from 'node:fs'
+// The laws of the house that imports can tell: the order of the rooms, one door per package, SQL and French in their places.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { roomRules } from '../scripts/room-rules.mjs'
+import { floors } from '../scripts/rooms.mjs'
 
-const src = fileURLToPath(new URL('../src', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
+const src = join(root, 'src')
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
+const rooms = floors.flat().map(({ name }) => name)
 
 interface Import {
   from: string
@@ -34,83 +38,28 @@ function read(file: string): string {
   return readFileSync(join(src, file), 'utf8')
 }
 
-/** The room of a file; what stands directly under src/ is a room of its own. */
-function roomOf(file: string): string {
-  const [first = '', ...rest] = file.split('/')
-  return rest.length === 0 ? first.replace('.ts', '') : first
-}
-
-/** What each room may see of the others, besides itself. */
-const sees: Record<string, readonly string[]> = {
-  clock: [],
-  metrics: [],
-  tracing: ['metrics', 'wire'],
-  steps: [],
-  workers: ['config', 'metrics', 'steps', 'upstream'],
-  config: ['steps'],
-  wire: ['refusals'],
-  refusals: ['backing'],
-  backing: ['clock', 'config'],
-  identity: ['accounts', 'backing', 'clock', 'config', 'refusals'],
-  accounts: ['backing', 'clock', 'identity', 'refusals'],
-  usage: ['backing', 'clock'],
-  webhooks: ['accounts', 'backing', 'clock', 'identity', 'refusals'],
-  upstream: ['config', 'metrics', 'refusals', 'wire'],
-  gate: ['accounts', 'backing', 'clock', 'config', 'identity', 'refusals', 'steps', 'upstream', 'usage'],
-  endpoints: ['accounts', 'backing', 'config', 'identity', 'openapi', 'refusals', 'webhooks', 'wire'],
-  openapi: ['accounts', 'refusals'],
-  explain: [
-    ...[
-      'accounts',
-      'backing',
-      'clock',
-      'config',
-      'endpoints',
-      'gate',
-      'metrics',
-      'refusals',
-      'upstream',
-      'usage',
-    ],
-    // What leads a request from the gate to its upstream or its refusal, without the listener.
-    ...['passage', 'routed'],
-  ],
-  admin: [
-    'accounts',
-    'backing',
-    'clock',
-    'config',
-    'identity',
-    'metrics',
-    'openapi',
-    'refusals',
-    'webhooks',
-    'wire',
-  ],
-}
-
 /** Packages, and the only places where they are known. */
-const doors: Record<string, readonly string[]> = {
+const packages: Record<string, readonly string[]> = {
   argon2: ['accounts/password.ts'],
   jose: ['identity/'],
-  pg: ['backing/postgres.ts', 'backing/postgres-listener.ts'],
-  '@electric-sql/pglite': ['backing/pglite.ts'],
-  'node-pg-migrate': ['backing/migrate.ts'],
-  ioredis: ['backing/redis.ts'],
+  pg: ['storage/postgres/'],
+  '@electric-sql/pglite': ['storage/pglite/pglite.ts'],
+  'node-pg-migrate': ['storage/migrate.ts'],
+  ioredis: ['storage/redis/'],
   'lru-cache': ['identity/', 'usage/'],
-  undici: ['upstream/', 'webhooks/send.ts'],
-  opossum: ['upstream/circuit.ts'],
+  undici: ['upstream/', 'webhooks/sending/send.ts'],
+  opossum: ['upstream/targets/circuit-breaker.ts'],
   yaml: ['config/'],
   typebox: ['config/', 'openapi/', 'endpoints/', 'admin/'],
   ajv: ['config/'],
-  'ipaddr.js': ['config/', 'gate/client-address.ts', 'webhooks/addresses.ts'],
-  pino: ['log.ts'],
-  'prom-client': ['metrics/'],
-  '@opentelemetry': ['tracing/'],
-  'pino-pretty': ['log.ts'],
+  'ipaddr.js': ['config/', 'gate/parsing/client-address.ts', 'webhooks/sending/public-address.ts'],
+  pino: ['observability/logger.ts'],
+  'prom-client': ['observability/metrics/'],
+  '@opentelemetry': ['observability/tracing/'],
+  'pino-pretty': ['observability/logger.ts'],
   commander: ['commands/'],
-  'node:cluster': ['workers/', 'worker.ts'],
-  fastify: ['front-door.ts', 'admin/', 'refusals/doors.ts'],
+  'node:cluster': ['server/workers/', 'worker.ts'],
+  fastify: ['proxy/', 'admin/', 'http/error-handlers.ts'],
 }
 
 function withoutComments(text: string): string {
@@ -123,26 +72,50 @@ function isTypeOnly({ from, to }: Import): boolean {
   return new RegExp(`^import type [^']*from '[^']*${module}'`, 'm').test(read(from))
 }
 
-describe('the house', () => {
+describe('the rooms', () => {
   it('has imports to look at', () => {
     expect(imports.length).toBeGreaterThan(200)
   })
 
-  it.each(Object.keys(sees))('the room %s sees only what lies below it', room => {
-    const allowed = new Set([room, ...(sees[room] ?? [])])
-    const upward = imports
-      .filter(({ from, to }) => roomOf(from) === room && to.endsWith('.ts') && !allowed.has(roomOf(to)))
-      .filter(edge => !isTypeOnly(edge))
-    expect(upward).toEqual([])
+  it('every room is in the order once, and every room of the order is there', () => {
+    expect(readdirSync(src).sort()).toEqual([...rooms].sort())
   })
 
-  it('no room below the gateway knows the composition', () => {
-    const tops = ['gateway.ts', 'server.ts', 'cli.ts', 'front-door.ts']
-    const edges = imports.filter(({ from, to }) => roomOf(from) in sees && tops.includes(to))
-    expect(edges).toEqual([])
+  it('the linter holds the order that the list has', () => {
+    expect(readFileSync(join(root, 'biome.rooms.json'), 'utf8')).toBe(roomRules())
   })
 
-  it.each(Object.entries(doors))('%s has one door', (name, places) => {
+  it('docs/architecture.md tells each room’s duty as the list has it', () => {
+    const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+    for (const { name, duty } of floors.flat()) expect(page).toContain(`| \`${name}\` | ${duty} |`)
+  })
+
+  it('no sub-folder bears a room’s name, but for the folders of commands', () => {
+    const folders = new Set(files.map(dirname).filter(folder => folder.includes('/')))
+    const twins = [...folders].filter(
+      folder => !folder.startsWith('commands/') && rooms.includes(folder.split('/').at(-1) as string),
+    )
+    expect(twins).toEqual([])
+  })
+
+  it('no file and folder of one folder share a name', () => {
+    const twins = files.filter(file => existsSync(join(src, file.replace(/\.ts$/, ''))))
+    expect(twins).toEqual([])
+  })
+
+  it('nothing is imported in a way that the linter does not see', () => {
+    const unseen =
+      /\bimport\(['"][^'"]+['"]\)\.|\btypeof import\(|\bimport\(`|\bcreateRequire\b|[:=]\s*import\(/
+    expect(files.filter(file => unseen.test(withoutComments(read(file))))).toEqual([])
+  })
+
+  it('no file is longer than 250 lines', () => {
+    expect(files.filter(file => read(file).split('\n').length > 251)).toEqual([])
+  })
+})
+
+describe('the house', () => {
+  it.each(Object.entries(packages))('%s has one door', (name, places) => {
     const users = imports
       .filter(({ to }) => to === name || to.startsWith(`${name}/`))
       .filter(edge => !isTypeOnly(edge))
@@ -151,11 +124,11 @@ describe('the house', () => {
     expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
   })
 
-  it('SQL stands in stores and in backing', () => {
+  it('SQL stands in stores and in storage', () => {
     const statement = /['"`]\s*(?:select|insert into|update|delete from|with) [a-z_0-9]/
     const places = files.filter(file => statement.test(withoutComments(read(file))))
     expect(places.length).toBeGreaterThan(3)
-    expect(places.filter(file => !/-store\.ts$|^backing\//.test(file))).toEqual([])
+    expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
   it('French stands in one file', () => {
@@ -165,18 +138,19 @@ describe('the house', () => {
   })
 
   it('OpenTelemetry is loaded where traces are on, and nowhere else', () => {
-    const late = imports.filter(({ from, isLate }) => isLate && from.startsWith('tracing/'))
-    expect(late.map(({ from, to }) => [from, to])).toEqual([['tracing/open.ts', 'tracing/create.ts']])
+    const tracing = 'observability/tracing/'
+    const late = imports.filter(({ from, isLate }) => isLate && from.startsWith(tracing))
+    expect(late.map(({ from, to }) => [from, to])).toEqual([[`${tracing}open.ts`, `${tracing}otel.ts`]])
     const withSdk = new Set(
       imports.filter(({ to }) => to.startsWith('@opentelemetry')).map(({ from }) => from),
     )
-    withSdk.add('tracing/create.ts')
+    withSdk.add(`${tracing}otel.ts`)
     const loading = imports.filter(({ from, to, isLate }) => withSdk.has(to) && !withSdk.has(from) && !isLate)
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
-  it('only programs’ entry points and the demo read the environment', () => {
+  it('only programs’ entry points read the environment', () => {
     const readers = files.filter(file => /process\.env/.test(read(file)))
-    expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/|demo\/)/.test(file))).toEqual([])
+    expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/)/.test(file))).toEqual([])
   })
 })

@@ -1,18 +1,28 @@
 // What a request that the guards let through is sent to its upstream with.
+import type { ServerResponse } from 'node:http'
 import type { Counted } from '../gate/guards/count-daily-use.ts'
 import { bearerPrefix, offeredProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
+import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
+import type { Observer } from '../upstream/outcome.ts'
 import type { WebSocketAsked } from '../upstream/websocket/websocket-upgrade.ts'
 import { answerRulesFor } from './answer-rules.ts'
 import type { OpenStreams } from './open-streams.ts'
-import type { RequestContext } from './request-context.ts'
-import { isToldOfTrace, upstreamFields } from './upstream-headers.ts'
+import { isToldOfTrace, type ReceivedRequest, upstreamFields } from './upstream-headers.ts'
+
+/** What of a request is forwarded, and who is told how it ended; a RequestContext is one. */
+export interface ForwardedRequest extends ReceivedRequest, Observer {
+  readonly response: ServerResponse
+  readonly trace: RequestTrace | undefined
+  /** What the answer carries whoever gives it. */
+  readonly headers: Readonly<Record<string, string>> | undefined
+}
 
 /** Lets a request through to its upstream: only one that was counted, which the type of its identity tells. */
-export type ForwardRequest = (context: RequestContext, routing: ToRoute, identity: Counted) => void
+export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: Counted) => void
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createForwardRequest(
@@ -20,7 +30,7 @@ export function createForwardRequest(
   assertions: Assertions,
   openStreams: Pick<OpenStreams, 'add'>,
 ): ForwardRequest {
-  function webSocketOf({ request }: RequestContext, { plans }: Route, identity: Counted): WebSocketAsked {
+  function webSocketOf({ request }: ForwardedRequest, { plans }: Route, identity: Counted): WebSocketAsked {
     const { bearers, others } = offeredProtocols(request.headers['sec-websocket-protocol'])
     return {
       key: String(request.headers['sec-websocket-key']),
@@ -36,7 +46,7 @@ export function createForwardRequest(
     }
   }
 
-  function send(context: RequestContext, routing: ToRoute, identity: Counted, assertion?: string): void {
+  function send(context: ForwardedRequest, routing: ToRoute, identity: Counted, assertion?: string): void {
     const { request, response, head, trace } = context
     const { route, target } = routing
     const { upstream } = route
@@ -68,7 +78,7 @@ export function createForwardRequest(
       assertions
         .for(identity.user, route.upstreamName)
         .then(assertion => send(context, routing, identity, assertion))
-        .catch(fault => context.refuse(fault))
+        .catch(fault => context.onRefused(fault))
     }
   }
 }

@@ -11,16 +11,10 @@ export type ServeEndpoint = (context: RequestContext) => void
 
 export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpoint): void {
   const { routing } = context
-  switch (routing.kind) {
-    case 'local':
-      return serveEndpoint(context)
-    case 'preflight':
-      return answerPreflight(context)
-    case 'refused':
-      return context.refuse(routing.refusal)
-    case 'route':
-      return serveRoute(context, routing)
-  }
+  if (routing.kind === 'route') serveRoute(context, routing)
+  else if (routing.kind === 'local') serveEndpoint(context)
+  else if (routing.kind === 'preflight') answerPreflight(context)
+  else context.refuse(routing.refusal)
 }
 
 /** No framework stands between the socket and the upstream. */
@@ -32,9 +26,10 @@ function serveRoute(context: RequestContext, routing: ToRoute): void {
 }
 
 function follow(context: RequestContext, routing: ToRoute, decision: Decision): void {
-  if (!decision.allowed) return context.refuse(decision.thrown)
-  context.decision = 'forwarded'
-  context.snapshot.forward(context, routing, decision.identity)
+  if (decision.allowed) {
+    context.decision = 'forwarded'
+    context.snapshot.forward(context, routing, decision.identity)
+  } else context.refuse(decision.thrown)
 }
 
 function answerPreflight(context: RequestContext): void {

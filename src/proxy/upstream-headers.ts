@@ -12,7 +12,7 @@ import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { type FieldKind, fieldKind } from './header-kind.ts'
 
 /** What the headers are made of; a RequestContext is one. */
-interface ReceivedRequest {
+export interface ReceivedRequest {
   readonly request: IncomingMessage
   readonly head: RequestHead
   readonly requestId: string

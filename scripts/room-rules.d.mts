@@ -1,0 +1,2 @@
+/** The text of biome.rooms.json. */
+export function roomRules(): string

@@ -1,0 +1,65 @@
+// The order of `src`: one list, read by the linter's configuration (write-room-rules.mjs) and by the architecture test.
+
+/**
+ * From left to right: a room imports, types included, only rooms of the floors further right. Rooms of one floor do
+ * not know each other. A name that ends in `.ts` is a file at the root of `src`.
+ * @type {readonly (readonly { readonly name: string; readonly duty: string; readonly except?: readonly string[] }[])[]}
+ */
+export const floors = [
+  [
+    { name: 'cli.ts', duty: 'The program `peage`.' },
+    { name: 'worker.ts', duty: 'The program of one worker process.' },
+  ],
+  [{ name: 'commands', duty: 'Commands: what `peage` reads from the command line, and what it prints.' }],
+  [{ name: 'server', duty: 'The process: starts, reloads, drains and ends, with or without workers.' }],
+  [
+    {
+      name: 'composition',
+      duty: 'All joined: builds everything that one configuration needs from the rooms to the right.',
+    },
+    { name: 'explain', duty: 'The dry run: the same gate over stubs in the place of stores and network.' },
+  ],
+  [{ name: 'proxy', duty: 'One request: from the client listener through gate and upstream to its end.' }],
+  [
+    { name: 'admin', duty: 'Operators: the admin listener, its API, health and audit.' },
+    {
+      name: 'endpoints',
+      duty: 'Our own API: what clients are answered under /api/v1/auth, /api/v1/user and /.well-known.',
+    },
+    {
+      name: 'gate',
+      duty: 'May it pass? Parses the request, finds its route and runs the guards.',
+      // It sees what a target is, never how a request is sent or an answer relayed.
+      forbids: ['**/upstream/forward.ts', '**/upstream/response-relay.ts'],
+    },
+  ],
+  [
+    {
+      name: 'upstream',
+      duty: 'Where it goes: targets, connections, retries, the answer on its way back, WebSockets.',
+    },
+    { name: 'accounts', duty: 'Sign up, in and out: passwords, sessions, refresh tokens.' },
+    { name: 'webhooks', duty: 'Telling users: webhooks, alerts and their deliveries.' },
+    { name: 'usage', duty: 'What is left: the daily use of the free plan.' },
+    { name: 'openapi', duty: 'Description: the OpenAPI document and its page.' },
+  ],
+  [{ name: 'identity', duty: 'Who calls: tokens, signing keys, API tokens, and what is cached of them.' }],
+  [{ name: 'users', duty: 'The user record: its store, status and session epoch.' }],
+  [{ name: 'http', duty: 'node:http: servers, TLS, pipelining, upgrades, bodies, refusals on the wire.' }],
+  [
+    {
+      name: 'storage',
+      duty: 'Where it is kept: Postgres, PGlite, Redis, the change feed, rate limiters, migrations.',
+    },
+  ],
+  [{ name: 'observability', duty: 'What it tells: log, metrics, traces.' }],
+  [
+    { name: 'refusals', duty: 'How we say no: every code and every French sentence.' },
+    { name: 'config', duty: 'What operators wrote: read, checked, decoded, compared.' },
+  ],
+  [
+    { name: 'async', duty: 'Waiting: semaphore, keyed mutex, values that may be promises.' },
+    { name: 'clock.ts', duty: 'The time.' },
+    { name: 'version.ts', duty: "The package's name and version." },
+  ],
+]
