@@ -2,39 +2,39 @@
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reachOf, type StoreChecks } from './admin/health.ts'
+import { probeStores, type StoreChecks } from './admin/health.ts'
 import { inSlices } from './async/steps.ts'
 import { systemClock } from './clock.ts'
-import { type Opened, openStores } from './composition/dependencies.ts'
+import { createDependencies, type Dependencies } from './composition/dependencies.ts'
 import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
 import type { Config } from './config/schema/schema.ts'
 import { openLog } from './observability/stdout.ts'
 import { openTracing } from './observability/tracing/open.ts'
 import { tracingSettings } from './observability/tracing/settings.ts'
-import { type Prepared, type Serving, serveHere } from './server/serve.ts'
-import { type AskedOfPrimary, type AskedOfWorker, patience } from './server/workers/protocol.ts'
-import { createLine } from './server/workers/rpc.ts'
+import { type DataPlane, type PreparedChange, serveInProcess } from './server/serve.ts'
+import { type PrimaryApi, replyTimeoutMs, type WorkerApi } from './server/workers/protocol.ts'
+import { createRpcChannel } from './server/workers/rpc.ts'
 import { packageFacts } from './version.ts'
 
-interface Work extends Omit<Opened, 'config'> {
+interface RunningWorker extends Omit<Dependencies, 'config'> {
   /** In force. */
   config: Config
-  serving: Serving
+  dataPlane: DataPlane
 }
 
-let work: Work | undefined
+let running: RunningWorker | undefined
 /** Another configuration, which waits for the other workers. */
-let prepared: { config: Config; change: Prepared } | undefined
+let prepared: { config: Config; change: PreparedChange } | undefined
 let preparing: Promise<unknown> | undefined
 
 // A terminal and a supervisor send them to all processes; it is the primary that says what follows.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
-const answers: AskedOfWorker = {
+const api: WorkerApi = {
   async serve(config) {
     try {
-      work = await begin(await inSlices(unpackSteps(config)))
-      return { address: work.serving.address }
+      running = await begin(await inSlices(unpackSteps(config)))
+      return { address: running.dataPlane.address }
     } catch (error) {
       return { fault: error instanceof Error ? error.message : String(error) }
     }
@@ -44,35 +44,36 @@ const answers: AskedOfWorker = {
     preparing = turn
     return turn
   },
-  settle,
-  reach: async () => (work === undefined ? { postgres: false } : reachOf(inTime(work.backing.checks))),
-  metrics: async () => work?.metrics.gather() ?? [],
-  standing: async () => work?.serving.standing() ?? [],
+  finish,
+  reach: async () =>
+    running === undefined ? { postgres: false } : probeStores(withReplyTimeout(running.storage.checks)),
+  metrics: async () => running?.metrics.gather() ?? [],
+  targetStatus: async () => running?.dataPlane.targetStatus() ?? [],
   async catch_up() {
-    await work?.serving.inForce()
+    await running?.dataPlane.changesVisible()
   },
   drain: end,
 }
 
-const primary = createLine<AskedOfPrimary>(process, answers)
-void primary.ask('hello', undefined)
+const primary = createRpcChannel<PrimaryApi>(process, api)
+void primary.call('hello', undefined)
 
 // Node would exit here, whatever is in flight.
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
-  work?.logger.error('the primary process has ended: draining')
-  void end(work?.config.server.drain_timeout ?? 0)
+  running?.logger.error('the primary process has ended: draining')
+  void end(running?.config.server.drain_timeout ?? 0)
 })
 
-async function begin(config: Config): Promise<Work> {
+async function begin(config: Config): Promise<RunningWorker> {
   const logger = openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
   const version = packageFacts().version
   const tracing = await openTracing(tracingSettings(process.env), { logger, version })
-  const opened = await openStores({ config, clock: systemClock, logger, tracing })
+  const opened = await createDependencies({ config, clock: systemClock, logger, tracing })
   try {
-    return { ...opened, serving: await serveHere(opened, everywhere) }
+    return { ...opened, dataPlane: await serveInProcess(opened, changesVisibleEverywhere) }
   } catch (error) {
-    await opened.backing.close()
+    await opened.storage.close()
     throw error
   }
 }
@@ -83,24 +84,24 @@ async function prepare(
 ): Promise<{ fault?: string }> {
   await before
   // The primary gave up on it.
-  await prepared?.change.drop()
+  await prepared?.change.rollback()
   prepared = undefined
-  if (work === undefined) return { fault: 'a worker does not serve yet' }
+  if (running === undefined) return { fault: 'a worker does not serve yet' }
   try {
     const config = await inSlices(unpackSteps(packed))
-    prepared = { config, change: await work.serving.prepare(config) }
+    prepared = { config, change: await running.dataPlane.prepare(config) }
     return {}
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) }
   }
 }
 
-async function settle(how: 'take' | 'drop'): Promise<true> {
+async function finish(how: 'commit' | 'rollback'): Promise<true> {
   await preparing
-  if (work === undefined || prepared === undefined) return true
-  if (how === 'take') {
-    work.config = prepared.config
-    work.logger.level = prepared.config.server.log.level
+  if (running === undefined || prepared === undefined) return true
+  if (how === 'commit') {
+    running.config = prepared.config
+    running.logger.level = prepared.config.server.log.level
   }
   const { change } = prepared
   prepared = undefined
@@ -109,14 +110,14 @@ async function settle(how: 'take' | 'drop'): Promise<true> {
 }
 
 /** Its clients may be the other workers' with their next connection. */
-async function everywhere(here: () => Promise<void>): Promise<void> {
-  const isInForce = await primary.ask('in_force', 1.5 * patience)
-  if (!isInForce) await here()
+async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void> {
+  const areVisible = await primary.call('changes_visible', 1.5 * replyTimeoutMs)
+  if (!areVisible) await here()
 }
 
 /** The primary waits for the answer only so long, and has to hear which store it is that does not answer. */
-function inTime({ postgres, redis }: StoreChecks): StoreChecks {
-  const late = async () => sleep(0.8 * patience, false, { ref: false })
+function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
+  const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })
   return {
     postgres: () => Promise.race([postgres(), late()]),
     redis: redis && (() => Promise.race([redis(), late()])),
@@ -124,12 +125,12 @@ function inTime({ postgres, redis }: StoreChecks): StoreChecks {
 }
 
 async function end(time: number): Promise<never> {
-  if (work !== undefined) await Promise.race([stop(work, time), sleep(time)])
+  if (running !== undefined) await Promise.race([stop(running, time), sleep(time)])
   process.exit(0)
 }
 
-async function stop({ serving, backing }: Work, time: number): Promise<void> {
-  await serving.drain(time)
-  await serving.close()
-  await backing.close()
+async function stop({ dataPlane, storage }: RunningWorker, time: number): Promise<void> {
+  await dataPlane.drain(time)
+  await dataPlane.close()
+  await storage.close()
 }

@@ -26,8 +26,8 @@ export async function createUsers({ folder, database }, count, plan) {
     clock: Date,
     issuer: 'peage',
     audience: 'peage',
-    accessTokenTtl: 86_400_000,
-    refreshTokenTtl: 86_400_000,
+    accessTokenTtlMs: 86_400_000,
+    refreshTokenTtlMs: 86_400_000,
   })
   const signed = []
   for (let id = 1; id <= count; id += 100) {

@@ -10,12 +10,12 @@ export async function crypto({ say, table }) {
   const { kid, text } = await generatePrivateJwk('ES256')
   const key = await readPrivateJwk(text)
   const tokens = createTokens({
-    keys: { current: () => key, known: () => key, find: async name => (name === kid ? key : undefined) },
+    keys: { current: () => key, getLoaded: () => key, find: async name => (name === kid ? key : undefined) },
     clock: Date,
     issuer: 'peage',
     audience: 'peage',
-    accessTokenTtl: 900_000,
-    refreshTokenTtl: 900_000,
+    accessTokenTtlMs: 900_000,
+    refreshTokenTtlMs: 900_000,
   })
   const user = { id: 1_234_567, email: 'firstname.lastname@example.com', plan: 'free' }
   const token = await tokens.issueAccess(user)

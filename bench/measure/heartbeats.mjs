@@ -20,7 +20,7 @@ export async function heartbeats({ say, table }) {
     const before = cpu()
     await sleep(seconds * 1_000)
     const cores = (cpu() - before) / seconds
-    const isHeard = feeds.every(feed => feed.isTrusted())
+    const isHeard = feeds.every(feed => feed.isFresh())
     await Promise.all(feeds.map(feed => feed.close()))
     const wakeUps = 2 * processes * processes
     idle.push([
@@ -78,7 +78,7 @@ async function listen({ url, database }, processes) {
       onState: () => {},
     }),
   )
-  for (let waited = 0; !feeds.every(feed => feed.isTrusted()); waited += 50) {
+  for (let waited = 0; !feeds.every(feed => feed.isFresh()); waited += 50) {
     if (waited > 30_000) throw new Error(`not all of ${processes} hear within 30 s`)
     await sleep(50)
   }

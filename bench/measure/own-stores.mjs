@@ -13,7 +13,7 @@ export async function startOwnPostgres(settings = []) {
   if (bin === undefined) throw new Error('this needs the programs postgres and initdb on the machine')
   const quiet = ['autovacuum=off', 'checkpoint_timeout=1h', 'max_wal_size=16GB', 'max_connections=500']
   const { url, pid } = await startPostgres(bin, [...quiet, ...settings])
-  const database = openPostgres({ url, pool: 10, onError: () => {} })
+  const database = openPostgres({ url, maxConnections: 10, onError: () => {} })
   await database.migrate()
   return { url, database, cpu: () => cpuSeconds(processTree(pid)) }
 }

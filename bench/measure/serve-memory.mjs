@@ -2,11 +2,11 @@
 // process, so that nothing else is in the heap. `node --expose-gc serve-memory.mjs KIND COUNT`.
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createKnownTokens } from '../../dist/identity/cache/token-cache.js'
-import { createKnownUsers } from '../../dist/identity/cache/user-cache.js'
-import { createSpentMemory } from '../../dist/usage/exhausted-users.js'
+import { createTokenCache } from '../../dist/identity/cache/token-cache.js'
+import { createUserCache } from '../../dist/identity/cache/user-cache.js'
+import { createExhaustedCache } from '../../dist/usage/exhausted-users.js'
 
-const feed = { isTrusted: () => true, subscribe: () => () => {} }
+const feed = { isFresh: () => true, subscribe: () => () => {} }
 
 /** Every string a copy of its own, as it is that was read from a socket. */
 const copied = text => Buffer.from(text).toString()
@@ -17,7 +17,7 @@ const usualEmail = id => `firstname.lastname${id}@example.com`
 const longEmail = id => `${id}@`.padEnd(longestEmail, 'λ')
 
 const usersWith = (email, most) =>
-  createKnownUsers({
+  createUserCache({
     users: {
       findById: async id => ({
         id,
@@ -29,9 +29,9 @@ const usersWith = (email, most) =>
         created_at: new Date(),
       }),
     },
-    apiTokens: { findLive: async hash => ({ keyId: Number.parseInt(hash, 16), userId: 1 }) },
+    apiTokens: { findActive: async hash => ({ apiTokenId: Number.parseInt(hash, 16), userId: 1 }) },
     feed,
-    most,
+    maxUsers: most,
     results: { hit: 0, miss: 0, bypass: 0 },
   })
 
@@ -41,12 +41,12 @@ const user = email => most => {
 }
 
 const token = length => most => {
-  const verified = { userId: 1, kid: 'k', expiresAt: Date.now() }
-  const known = createKnownTokens({
+  const verified = { userId: 1, kid: 'k', expiresAtMs: Date.now() }
+  const known = createTokenCache({
     tokens: { verifyAccess: async () => ({ ...verified }) },
-    keys: { known: () => true },
+    keys: { getLoaded: () => true },
     clock: { now: () => 0 },
-    most,
+    maxTokens: most,
   })
   // Cut out of its header field, which then stays with it.
   return { known, use: id => known.verify(copied(`Bearer ${String(id).padStart(length, 'x')}`).slice(7)) }
@@ -61,8 +61,8 @@ const kinds = {
     return { known, use: id => known.findOwner(copied(id.toString(16).padStart(64, '0'))) }
   },
   'spent day'(most) {
-    const known = createSpentMemory({ feed, most }).forLimit()
-    return { known, use: id => known.asking()(id, copied('2026-01-01')) }
+    const known = createExhaustedCache({ feed, maxUsers: most }).withLimit()
+    return { known, use: id => known.beginRead()(id, copied('2026-01-01')) }
   },
   'token of 500 bytes': token(500),
   'token of 4 KiB': token(4096),

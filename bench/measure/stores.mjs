@@ -4,7 +4,7 @@ import { createApiTokenStore } from '../../dist/identity/api-tokens/api-token-st
 import { sha256Hex } from '../../dist/identity/token-hash.js'
 import { openRedis } from '../../dist/storage/redis/redis.js'
 import { defineScript } from '../../dist/storage/redis/redis-scripts.js'
-import { createFastCount } from '../../dist/usage/usage-hint.js'
+import { createUsageHint } from '../../dist/usage/usage-hint.js'
 import { createUsageStore } from '../../dist/usage/usage-store.js'
 import { createUserStore } from '../../dist/users/user-store.js'
 import { forEach, round, startOwnPostgres, startOwnRedis } from './own-stores.mjs'
@@ -49,10 +49,10 @@ async function statementCosts({ database, cpu }) {
   const hash = `$argon2id$v=19$m=19456,t=2,p=1$${'s'.repeat(22)}$${'h'.repeat(43)}`
   const work = {
     registration: id => accounts.create(`firstname.lastname${id}@example.com`, hash),
-    login: id => sessions.open(id, 0, session(id, 0)),
+    login: id => sessions.create(id, 0, session(id, 0)),
     refresh: id => sessions.rotate({ userId: id, tokenHash: session(id, 0).tokenHash }, session(id, 1), now),
     'API token': id => keys.replace(id, sha256Hex(`key ${id}`), now),
-    'last use of a key': id => keys.touch(id, new Date()),
+    'last use of a key': id => keys.recordUse(id, new Date()),
     'look-up of a user': id => accounts.findById(id),
     'counted use': id => usage.count(id, '2026-01-01', 1),
     'change of a plan': id => accounts.update(id, { plan: 'premium' }),
@@ -139,7 +139,7 @@ async function redisCosts() {
   const redis = await startOwnRedis()
   const keyValue = openRedis(redis.url)
   await keyValue.whenUp(2_000)
-  const counts = createFastCount(keyValue)
+  const counts = createUsageHint(keyValue)
   const inUse = () => keyValue.run(memory, 'peage:memory', [])
   const before = await inUse()
   const cpuBefore = redis.cpu()

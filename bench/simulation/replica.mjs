@@ -1,6 +1,6 @@
 // One replica's requests, through the gateway's own memory of users and the cache that its tokens are in.
 import { LRUCache } from 'lru-cache'
-import { createRemembered } from '../../dist/identity/cache/record-cache.js'
+import { createRecordCache } from '../../dist/identity/cache/record-cache.js'
 import { createDraw } from './population.mjs'
 
 /** Seconds: `auth.access_token_ttl`. */
@@ -19,10 +19,10 @@ const tokenLife = 900
 export async function simulate({ rates, isHere, users, tokens, changeRate, seconds, random }) {
   const counts = { requests: 0, lookUps: 0, ofChanged: 0, verifications: 0 }
   const hasChanged = new Uint8Array(rates.length)
-  const remembered = createRemembered({
-    feed: { isTrusted: () => true },
-    most: users,
-    mostAbsent: 0,
+  const remembered = createRecordCache({
+    feed: { isFresh: () => true },
+    maxRecords: users,
+    maxAbsent: 0,
     results: { hit: 0, miss: 0, bypass: 0 },
     read: async user => {
       counts.lookUps += 1

@@ -5,7 +5,7 @@ import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { isStorableEmail, normalizeEmail } from './email.ts'
-import { type Passwords, passwordFault } from './password.ts'
+import { type Passwords, passwordRefusal } from './password.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 /** As the client sent them; what was not a string is empty. */
@@ -29,15 +29,15 @@ export interface Accounts {
   login(submitted: SubmittedCredentials): Promise<SignedIn>
 }
 
-interface Parts {
+interface Dependencies {
   users: UserStore
   passwords: Passwords
   sessions: Sessions
 }
 
-export function createAccounts({ users, passwords, sessions }: Parts): Accounts {
+export function createAccounts({ users, passwords, sessions }: Dependencies): Accounts {
   /** Registrations that are under way, by email. */
-  const underWay = new Map<string, Promise<number>>()
+  const pendingRegistrations = new Map<string, Promise<number>>()
 
   async function create(email: string, password: string): Promise<number> {
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
@@ -51,30 +51,30 @@ export function createAccounts({ users, passwords, sessions }: Parts): Accounts 
     async register({ email: raw, password }) {
       const email = normalizeEmail(raw)
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-      const fault = passwordFault(password)
-      if (fault !== undefined) throw new Refusal(fault)
+      const refusalCode = passwordRefusal(password)
+      if (refusalCode !== undefined) throw new Refusal(refusalCode)
 
       // Of many registrations of one email only the first is worth a hash; the others share what becomes of it.
-      const leader = underWay.get(email)
-      if (leader !== undefined) {
-        await leader
+      const pendingRegistration = pendingRegistrations.get(email)
+      if (pendingRegistration !== undefined) {
+        await pendingRegistration
         throw new Refusal('email_taken')
       }
       const creation = create(email, password)
-        .catch(storageFailureIsInternal)
-        .finally(() => underWay.delete(email))
-      underWay.set(email, creation)
+        .catch(rethrowAsInternal)
+        .finally(() => pendingRegistrations.delete(email))
+      pendingRegistrations.set(email, creation)
       return { message: messages.registered, user_id: await creation }
     },
 
     async login({ email: raw, password }) {
       const email = normalizeEmail(raw)
       if (email === '' || password === '') throw new Refusal('credentials_missing')
-      const found = isStorableEmail(email) ? await users.findCredentials(email) : undefined
+      const found = isStorableEmail(email) ? await users.findPasswordRecord(email) : undefined
       const user = found?.is_active === 1 ? found : undefined
-      const right = await passwords.verify(user?.password_hash, password)
-      if (user === undefined || !right) throw new Refusal('credentials_invalid')
-      const opened = await sessions.open(user.id, user.session_epoch)
+      const isPasswordRight = await passwords.verify(user?.password_hash, password)
+      if (user === undefined || !isPasswordRight) throw new Refusal('credentials_invalid')
+      const opened = await sessions.create(user.id, user.session_epoch)
       if (opened === 'user_inactive') throw new Refusal('credentials_invalid')
       return opened
     },
@@ -82,6 +82,6 @@ export function createAccounts({ users, passwords, sessions }: Parts): Accounts 
 }
 
 // Register's own answer where the store fails is a 500, unlike every other endpoint's 503 (spec §4, CONTRACT §4).
-function storageFailureIsInternal(error: unknown): never {
+function rethrowAsInternal(error: unknown): never {
   throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
 }

@@ -1,13 +1,13 @@
 // Passwords: which are taken, how they are hashed, and a check that takes as long for "unknown" as for "wrong".
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
-import { createBoundedWork, type WorkBounds } from '../async/semaphore.ts'
+import { createSemaphore, type SemaphoreOptions } from '../async/semaphore.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
 import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
   /**
-   * The PHC string of a password that `passwordFault` lets through, hashed as given.
+   * The PHC string of a password that `passwordRefusal` lets through, hashed as given.
    * @throws Refusal `service_unavailable` when too much hashing is under way
    */
   hash(password: string): Promise<string>
@@ -20,23 +20,23 @@ export interface Passwords {
 }
 
 /** Argon2id at OWASP's floor: 19 MiB, two passes, one lane (CONTRACT §3). */
-const parameters = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
+const argon2Options = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
-export async function createPasswords(bounds: WorkBounds): Promise<Passwords> {
-  const work = createBoundedWork(bounds, serviceUnavailable)
+export async function createPasswords(options: SemaphoreOptions): Promise<Passwords> {
+  const semaphore = createSemaphore(options, serviceUnavailable)
   // Made now and not at its first use: the first unknown email would otherwise take twice as long.
-  const nobodys = await argon2.hash(randomBytes(32), parameters)
+  const dummyHash = await argon2.hash(randomBytes(32), argon2Options)
 
   async function compare(hash: string | undefined, password: string): Promise<boolean> {
-    const comparable = password.isWellFormed() && passwordFault(password) !== 'password_too_long'
-    if (comparable && hash !== undefined && isArgon2(hash)) return argon2.verify(hash, password)
-    await argon2.verify(nobodys, '')
+    const isComparable = password.isWellFormed() && passwordRefusal(password) !== 'password_too_long'
+    if (isComparable && hash !== undefined && isArgon2(hash)) return argon2.verify(hash, password)
+    await argon2.verify(dummyHash, '')
     return false
   }
 
   return {
-    hash: password => work.run(() => argon2.hash(password, parameters)),
-    verify: (hash, password) => work.run(() => compare(hash, password)),
+    hash: password => semaphore.run(() => argon2.hash(password, argon2Options)),
+    verify: (hash, password) => semaphore.run(() => compare(hash, password)),
   }
 }
 
@@ -44,7 +44,7 @@ export async function createPasswords(bounds: WorkBounds): Promise<Passwords> {
  * Why a password cannot be an account's, or nothing. Counted in code points, 8 to 1,024; one with a lone
  * surrogate is too short, as its bytes would be those of other passwords too (spec §4, CONTRACT §3).
  */
-export function passwordFault(
+export function passwordRefusal(
   password: string,
 ): Extract<RefusalCode, 'password_too_short' | 'password_too_long'> | undefined {
   const length = Array.from(password).length

@@ -1,13 +1,13 @@
 // Logouts that the store could not take: kept, and tried again until it has them.
 
-export interface PendingLogouts {
+export interface PendingRevocations {
   /** How many wait to be stored. */
   readonly count: number
   /**
    * Keeps a token's hash until its revocation is stored. One that is not certain to be a token of ours is kept
    * only while there is room: a flood of made-up ones must not fill the memory.
    */
-  add(tokenHash: string, certain: boolean): void
+  add(tokenHash: string, isVerified: boolean): void
   /**
    * Resolves when nothing is pending. A refresh waits for it, so that no token lives on that was logged out here.
    * @throws StorageError when they cannot be stored now; they are kept
@@ -17,35 +17,35 @@ export interface PendingLogouts {
   close(): void
 }
 
-interface Parts {
+interface Dependencies {
   store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
   /** Told of every try that failed. */
   onError: (error: unknown) => void
 }
 
-export function createPendingLogouts({ store, onError }: Parts): PendingLogouts {
+export function createPendingRevocations({ store, onError }: Dependencies): PendingRevocations {
   const hashes = new Set<string>()
-  let attemptUnderWay: Promise<void> | undefined
+  let runningAttempt: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
-  let delay = shortestDelay
-  let closed = false
+  let retryDelayMs = minRetryDelayMs
+  let isClosed = false
 
   // One at a time: a store that comes back must not be met by every waiting refresh at once.
   function attempt(): Promise<void> {
-    attemptUnderWay ??= storeSome().finally(() => {
-      attemptUnderWay = undefined
+    runningAttempt ??= storeBatch().finally(() => {
+      runningAttempt = undefined
     })
-    return attemptUnderWay
+    return runningAttempt
   }
 
-  async function storeSome(): Promise<void> {
+  async function storeBatch(): Promise<void> {
     const batch: string[] = []
     for (const hash of hashes) {
       if (batch.push(hash) === batchSize) break
     }
     await store.revoke(batch)
     for (const hash of batch) hashes.delete(hash)
-    delay = shortestDelay
+    retryDelayMs = minRetryDelayMs
   }
 
   // An attempt that was under way may have left before the latest logout: go on until none is left.
@@ -53,8 +53,8 @@ export function createPendingLogouts({ store, onError }: Parts): PendingLogouts 
     while (hashes.size > 0) await attempt()
   }
 
-  function retryLater(): void {
-    if (closed || timer !== undefined || hashes.size === 0) return
+  function scheduleRetry(): void {
+    if (isClosed || timer !== undefined || hashes.size === 0) return
     timer = setTimeout(async () => {
       try {
         await flush()
@@ -62,29 +62,29 @@ export function createPendingLogouts({ store, onError }: Parts): PendingLogouts 
         onError(error)
       }
       timer = undefined
-      retryLater()
-    }, delay).unref()
-    delay = Math.min(delay * 2, longestDelay)
+      scheduleRetry()
+    }, retryDelayMs).unref()
+    retryDelayMs = Math.min(retryDelayMs * 2, maxRetryDelayMs)
   }
 
   return {
     get count() {
       return hashes.size
     },
-    add(tokenHash, certain) {
-      if (!certain && hashes.size >= uncertainLimit) return
+    add(tokenHash, isVerified) {
+      if (!isVerified && hashes.size >= maxUnverified) return
       hashes.add(tokenHash)
-      retryLater()
+      scheduleRetry()
     },
     flush,
     close() {
-      closed = true
+      isClosed = true
       clearTimeout(timer)
     },
   }
 }
 
-const shortestDelay = 50
-const longestDelay = 1000
+const minRetryDelayMs = 50
+const maxRetryDelayMs = 1000
 const batchSize = 1000
-const uncertainLimit = 100_000
+const maxUnverified = 100_000

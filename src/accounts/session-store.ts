@@ -1,5 +1,5 @@
 // The records of refresh tokens. Which are active, and who wins a race for one, is decided by these statements.
-import type { Alongside, Database } from '../storage/database.ts'
+import type { Database, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/session-epoch-store.ts'
 import type { Plan } from '../users/user.ts'
 
@@ -9,7 +9,7 @@ export interface SessionOwner {
   plan: Plan
 }
 
-export interface NewToken {
+export interface NewRefreshToken {
   tokenHash: string
   expiresAt: Date
 }
@@ -32,12 +32,16 @@ export interface SessionStore {
    * Stores a session with the epoch that was read beside the password's hash. One that is no longer the user's
    * makes a record that is dead from the start: sessions were revoked, or the password changed, in between.
    */
-  open(userId: number, epoch: number, token: NewToken): Promise<SessionOwner | 'user_inactive'>
-  rotate(presented: { userId: number; tokenHash: string }, successor: NewToken, now: Date): Promise<Rotation>
+  create(userId: number, epoch: number, token: NewRefreshToken): Promise<SessionOwner | 'user_inactive'>
+  rotate(
+    presented: { userId: number; tokenHash: string },
+    successor: NewRefreshToken,
+    now: Date,
+  ): Promise<Rotation>
   /** Whatever their state; unknown ones change nothing. The owners of those that were not revoked before. */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** Whether there is such a user. @param alongside stored with it */
-  revokeAll(userId: number, alongside?: Alongside): Promise<boolean>
+  revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
   /** The active ones, oldest first. */
   list(userId: number, now: Date): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed, and says how many there were. */
@@ -47,7 +51,7 @@ export interface SessionStore {
 /** Every method throws StorageError where the store fails. */
 export function createSessionStore(database: Database): SessionStore {
   return {
-    async open(userId, epoch, { tokenHash, expiresAt }) {
+    async create(userId, epoch, { tokenHash, expiresAt }) {
       const [owner] = await database.query<SessionOwner>(
         `with owner as (
            select id, email, plan from users where id = $1 and is_active = 1 for key share
@@ -62,7 +66,7 @@ export function createSessionStore(database: Database): SessionStore {
     },
 
     async rotate(presented, successor, now) {
-      const [row] = await database.query<RotationRow>(rotation, [
+      const [row] = await database.query<RotationRow>(rotationSql, [
         presented.tokenHash,
         presented.userId,
         now,
@@ -83,10 +87,10 @@ export function createSessionStore(database: Database): SessionStore {
       return rows.map(row => row.user_id)
     },
 
-    revokeAll: (userId, alongside) =>
+    revokeAll: (userId, inTransaction) =>
       database.transaction(async tx => {
         const isUser = await endSessions(tx, userId)
-        if (isUser) await alongside?.(tx)
+        if (isUser) await inTransaction?.(tx)
         return isUser
       }),
 
@@ -124,7 +128,7 @@ interface RotationRow extends SessionOwner {
 // `rotated`; when it has committed, each looks at the record anew, finds it revoked and updates nothing.
 // The user is locked before the record, as a deletion does: the insert's foreign key would lock it afterwards,
 // and the two could wait for each other. The lock is one that a raised epoch does not wait for.
-const rotation = `
+const rotationSql = `
   with presented as (
     select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
            t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = u.session_epoch as active

@@ -4,8 +4,8 @@ import { sha256Hex } from '../identity/token-hash.ts'
 import type { Tokens } from '../identity/tokens/tokens.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
-import type { PendingLogouts } from './pending-revocations.ts'
-import type { NewToken, Session, SessionStore } from './session-store.ts'
+import type { PendingRevocations } from './pending-revocations.ts'
+import type { NewRefreshToken, Session, SessionStore } from './session-store.ts'
 
 /** The answer of login and refresh (spec §2). */
 export interface TokenPair {
@@ -25,7 +25,7 @@ export interface Sessions {
    * A first pair for a user whose password was right. `epoch` is the one read with the password's hash.
    * @throws StorageError
    */
-  open(userId: number, epoch: number): Promise<SignedIn | 'user_inactive'>
+  create(userId: number, epoch: number): Promise<SignedIn | 'user_inactive'>
   /**
    * Exchanges a refresh token, once (spec §4, refresh).
    * @throws Refusal by the spec's rules 1 to 4; `service_unavailable` while a logout cannot be stored
@@ -49,35 +49,38 @@ export interface Sessions {
   list(userId: number): Promise<Session[]>
 }
 
-interface Parts {
+interface Dependencies {
   store: SessionStore
   tokens: Tokens
-  pendingLogouts: PendingLogouts
+  pendingRevocations: PendingRevocations
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
 }
 
-export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: Parts): Sessions {
-  async function newToken(userId: number): Promise<{ raw: string; stored: NewToken }> {
+export function createSessions({ store, tokens, pendingRevocations, clock, reuse }: Dependencies): Sessions {
+  async function newRefreshToken(userId: number): Promise<{ raw: string; stored: NewRefreshToken }> {
     const { token, expiresAt } = await tokens.issueRefresh(userId)
     return { raw: token, stored: { tokenHash: sha256Hex(token), expiresAt } }
   }
 
-  async function pair(user: { id: number; email: string; plan: Plan }, refresh: string): Promise<SignedIn> {
+  async function tokenPair(
+    user: { id: number; email: string; plan: Plan },
+    refresh: string,
+  ): Promise<SignedIn> {
     const access = await tokens.issueAccess(user)
     const { id: userId, plan } = user
     return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan, userId }
   }
 
-  async function storePendingLogouts(): Promise<void> {
-    if (pendingLogouts.count === 0) return
+  async function flushPendingRevocations(): Promise<void> {
+    if (pendingRevocations.count === 0) return
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(serviceUnavailable()), flushTime)
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(serviceUnavailable()), flushTimeoutMs)
     })
     try {
-      await Promise.race([pendingLogouts.flush(), late])
+      await Promise.race([pendingRevocations.flush(), timeout])
     } catch (error) {
       throw serviceUnavailable(error)
     } finally {
@@ -87,14 +90,14 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
 
   // Two tabs, or a client that never saw its answer, use a token twice within moments; a thief comes later.
   function isReuse(rotatedAt: Date | null): boolean {
-    return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGrace
+    return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGraceMs
   }
 
   return {
-    async open(userId, epoch) {
-      const token = await newToken(userId)
-      const owner = await store.open(userId, epoch, token.stored)
-      return owner === 'user_inactive' ? owner : pair({ id: userId, ...owner }, token.raw)
+    async create(userId, epoch) {
+      const token = await newRefreshToken(userId)
+      const owner = await store.create(userId, epoch, token.stored)
+      return owner === 'user_inactive' ? owner : tokenPair({ id: userId, ...owner }, token.raw)
     },
 
     async refresh(rawToken) {
@@ -102,9 +105,9 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
       if (raw === '') throw new Refusal('refresh_token_missing')
       const verified = await tokens.verifyRefresh(raw)
       if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
-      await storePendingLogouts()
+      await flushPendingRevocations()
       const { userId } = verified
-      const successor = await newToken(userId)
+      const successor = await newRefreshToken(userId)
       const now = new Date(clock.now())
       const rotation = await store.rotate({ userId, tokenHash: sha256Hex(raw) }, successor.stored, now)
       if (rotation.outcome === 'user_inactive') throw new Refusal('user_not_found')
@@ -112,7 +115,7 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
         if (reuse === 'revoke_all' && isReuse(rotation.rotatedAt)) await store.revokeAll(userId)
         throw new Refusal('refresh_token_inactive')
       }
-      return pair({ id: userId, email: rotation.email, plan: rotation.plan }, successor.raw)
+      return tokenPair({ id: userId, email: rotation.email, plan: rotation.plan }, successor.raw)
     },
 
     async logout(rawToken) {
@@ -124,8 +127,8 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
         return owner
       } catch {
         // By the keys in memory: the store that could tell more is away. Undecided is kept while there is room.
-        const recognized = await tokens.recognizeRefresh(raw)
-        if (recognized !== 'invalid') pendingLogouts.add(tokenHash, recognized !== 'undecided')
+        const verified = await tokens.verifyRefreshOffline(raw)
+        if (verified !== 'invalid') pendingRevocations.add(tokenHash, verified !== 'undecided')
         return undefined
       }
     },
@@ -136,7 +139,7 @@ export function createSessions({ store, tokens, pendingLogouts, clock, reuse }: 
 }
 
 /** Milliseconds after its rotation in which a token's second use is not taken for a theft (CONTRACT §2). */
-const reuseGrace = 10_000
+const reuseGraceMs = 10_000
 
 /** Milliseconds that a refresh waits for logouts to be stored: all of it is answered within 2 s (CONTRACT §4). */
-const flushTime = 500
+const flushTimeoutMs = 500

@@ -1,7 +1,7 @@
 // The record of what operators changed, or were refused (CONTRACT §7, our addition).
-import type { Alongside, Database, Queryable } from '../storage/database.ts'
+import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 
-export interface Deed {
+export interface AuditRecord {
   at: Date
   /** The name of the token. */
   operator: string
@@ -17,7 +17,7 @@ export interface Deed {
 }
 
 /** As operators see it. */
-export interface AuditEntry extends Deed {
+export interface AuditEntry extends AuditRecord {
   id: number
 }
 
@@ -31,17 +31,17 @@ export interface AuditFilter {
 
 /** Every method throws StorageError where the store fails. */
 export interface AuditStore {
-  write(deed: Deed): Promise<void>
+  write(record: AuditRecord): Promise<void>
   /** The same in the transaction of what was done. */
-  alongside(deed: Deed): Alongside
+  inTransaction(record: AuditRecord): TransactionStep
   /** The newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>
 }
 
 export function createAuditStore(database: Database): AuditStore {
   return {
-    write: deed => write(database, deed),
-    alongside: deed => tx => write(tx, deed),
+    write: record => write(database, record),
+    inTransaction: record => tx => write(tx, record),
     list: ({ userId, operator, before, limit }) =>
       database.query<AuditEntry>(
         `select id, at, operator, method, route, user_id, changes, status, request_id
@@ -56,8 +56,8 @@ export function createAuditStore(database: Database): AuditStore {
   }
 }
 
-async function write(queryable: Queryable, deed: Deed): Promise<void> {
-  const { at, operator, method, route, user_id, changes, status, request_id } = deed
+async function write(queryable: Queryable, record: AuditRecord): Promise<void> {
+  const { at, operator, method, route, user_id, changes, status, request_id } = record
   await queryable.query(
     `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id)
      values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8)`,

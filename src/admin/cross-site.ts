@@ -7,10 +7,10 @@ import { Refusal } from '../refusals/refusal.ts'
  * field, and browsers let no page change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
  * @throws Refusal 403 `admin_unauthorized`
  */
-export function refuseOtherSites({ origin, host, ...headers }: IncomingHttpHeaders): void {
+export function rejectCrossSite({ origin, host, ...headers }: IncomingHttpHeaders): void {
   const site = headers['sec-fetch-site']
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') throw notYours()
-  if (origin !== undefined && hostOf(origin) !== host?.toLowerCase()) throw notYours()
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') throw forbidden()
+  if (origin !== undefined && hostOf(origin) !== host?.toLowerCase()) throw forbidden()
 }
 
 /**
@@ -18,9 +18,9 @@ export function refuseOtherSites({ origin, host, ...headers }: IncomingHttpHeade
  * the browser sends that name.
  * @throws Refusal 403 `admin_unauthorized`
  */
-export function refuseOtherNames({ host }: IncomingHttpHeaders): void {
+export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {
   // Browsers always send one; an HTTP/1.0 client need not.
-  if (host !== undefined && !isLoopback(nameOf(host))) throw notYours()
+  if (host !== undefined && !isLoopback(hostName(host))) throw forbidden()
 }
 
 /** @param name an address, or a host name in lower case; IPv6 with or without its brackets */
@@ -38,7 +38,7 @@ const loopback = [
   /^::ffff:7f[\da-f]{2}:[\da-f]{1,4}$/,
 ]
 
-function nameOf(host: string): string {
+function hostName(host: string): string {
   return host.toLowerCase().replace(/:\d*$/, '')
 }
 
@@ -46,6 +46,6 @@ function hostOf(origin: string): string | undefined {
   return URL.canParse(origin) ? new URL(origin).host : undefined
 }
 
-function notYours(): Refusal {
+function forbidden(): Refusal {
   return new Refusal('admin_unauthorized', { status: 403 })
 }

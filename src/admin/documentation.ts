@@ -13,7 +13,7 @@ export const documentation = {
     id: 'showDocument',
     summary: 'This document',
     caller: 'reader',
-    answers: {
+    responses: {
       200: {
         description: 'OpenAPI 3.1.',
         body: Type.Unsafe<object>({ type: 'object', description: 'An OpenAPI document.' }),
@@ -28,10 +28,10 @@ export const documentation = {
     summary: 'This document as a page',
     description: 'Browsers ask for a name and a password: any name, and the token.',
     caller: 'reader',
-    answers: {
+    responses: {
       200: {
         description: 'Without scripts; nothing is loaded from elsewhere.',
-        type: 'text/html',
+        mediaType: 'text/html',
         headers: { 'content-security-policy': 'Nothing but the page itself.' },
       },
     },
@@ -48,11 +48,11 @@ export interface Documentation {
 }
 
 /** @param app where every request is an operator's @param make called once, when somebody wants to read it */
-export function serveDocumentation(app: FastifyInstance, make: () => Documentation): void {
-  let made: Documentation | undefined
+export function serveDocumentation(app: FastifyInstance, render: () => Documentation): void {
+  let rendered: Documentation | undefined
   const get = () => {
-    made ??= make()
-    return made
+    rendered ??= render()
+    return rendered
   }
   app.get(documentation.document.path, (_request, reply) =>
     reply.type('application/json; charset=utf-8').send(get().document),

@@ -1,10 +1,10 @@
 // Whether this gateway can do its work (CONTRACT §7, `/readyz`).
 
-type Mark = 'ok' | 'degraded' | 'down'
+type Status = 'ok' | 'degraded' | 'down'
 
 export interface HealthReport {
-  readonly status: Mark
-  readonly checks: Readonly<Record<string, Mark>>
+  readonly status: Status
+  readonly checks: Readonly<Record<string, Status>>
   /** What was saved last could not be taken: the gateway works, as it was configured before. */
   readonly configuration?: 'refused'
   /** What works, but not as it should in production. */
@@ -13,13 +13,13 @@ export interface HealthReport {
 
 export interface Health {
   /** Whether a guard could decide. Redis lost is `degraded`: Postgres alone is the record. */
-  ofGuards(): Promise<HealthReport>
+  readiness(): Promise<HealthReport>
   /** Whether unguarded routes can be served: they need nothing but a process that serves. */
-  ofPublicRoutes(): Promise<HealthReport>
+  publicReadiness(): Promise<HealthReport>
 }
 
 /** Which stores answer. */
-export interface Reach {
+export interface StoreReachability {
   readonly postgres: boolean
   /** Absent where no Redis is configured. */
   readonly redis?: boolean
@@ -29,7 +29,7 @@ export interface Reach {
 export interface WorkerHealth {
   readonly pid: number | undefined
   /** Nothing where it does not answer in time, or is not there. */
-  readonly reach: Reach | undefined
+  readonly stores: StoreReachability | undefined
 }
 
 /** Resolve to whether the store answers; a rejection is a no. */
@@ -39,7 +39,7 @@ export interface StoreChecks {
   redis: (() => Promise<boolean>) | undefined
 }
 
-interface Parts extends StoreChecks {
+interface Dependencies extends StoreChecks {
   /** Where workers serve: every one of them, those that are not there too. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
   /** Of the configuration in force. */
@@ -48,65 +48,71 @@ interface Parts extends StoreChecks {
   isLastReloadGood(): boolean
 }
 
-export function createHealth({ workers, warnings, isLastReloadGood, ...stores }: Parts): Health {
+export function createHealth({ workers, warnings, isLastReloadGood, ...stores }: Dependencies): Health {
   return {
-    async ofGuards() {
-      const [own, crew] = await Promise.all([reachOf(stores), workers?.()])
-      const checks = { ...checksOf(own, crew), ...(crew === undefined ? {} : { workers: markOf(crew) }) }
-      const said = [...warnings(), ...(crew ?? []).flatMap(complaintOf)]
+    async readiness() {
+      const [own, workerHealths] = await Promise.all([probeStores(stores), workers?.()])
+      const checks = {
+        ...checksOf(own, workerHealths),
+        ...(workerHealths === undefined ? {} : { workers: workersStatus(workerHealths) }),
+      }
+      const allWarnings = [...warnings(), ...(workerHealths ?? []).flatMap(workerWarnings)]
       return {
         status: statusOf(checks),
         checks,
         ...(isLastReloadGood() ? {} : { configuration: 'refused' }),
-        ...(said.length === 0 ? {} : { warnings: said }),
+        ...(allWarnings.length === 0 ? {} : { warnings: allWarnings }),
       }
     },
-    async ofPublicRoutes() {
-      const crew = await workers?.()
-      if (crew === undefined) return { status: 'ok', checks: {} }
-      const checks = { workers: markOf(crew) }
+    async publicReadiness() {
+      const workerHealths = await workers?.()
+      if (workerHealths === undefined) return { status: 'ok', checks: {} }
+      const checks = { workers: workersStatus(workerHealths) }
       return { status: statusOf(checks), checks }
     },
   }
 }
 
 /** Never rejects. */
-export async function reachOf({ postgres, redis }: StoreChecks): Promise<Reach> {
-  const [record, count] = await Promise.all([answers(postgres), redis && answers(redis)])
-  return { postgres: record, ...(count === undefined ? {} : { redis: count }) }
+export async function probeStores({ postgres, redis }: StoreChecks): Promise<StoreReachability> {
+  const [isPostgresUp, isRedisUp] = await Promise.all([isAnswering(postgres), redis && isAnswering(redis)])
+  return { postgres: isPostgresUp, ...(isRedisUp === undefined ? {} : { redis: isRedisUp }) }
 }
 
-function answers(check: () => Promise<boolean>): Promise<boolean> {
+function isAnswering(check: () => Promise<boolean>): Promise<boolean> {
   return check().catch(() => false)
 }
 
 /** A store that some of the workers do not reach is half there. */
-function checksOf(own: Reach, crew: readonly WorkerHealth[] = []): Record<string, Mark> {
-  const reaches = crew.flatMap(({ reach }) => reach ?? [])
-  const mark = (name: 'postgres' | 'redis'): Mark => {
+function checksOf(own: StoreReachability, workers: readonly WorkerHealth[] = []): Record<string, Status> {
+  const workerStores = workers.flatMap(({ stores }) => stores ?? [])
+  const statusOfStore = (name: 'postgres' | 'redis'): Status => {
     if (!own[name]) return 'down'
-    const reaching = reaches.filter(reach => reach[name]).length
-    if (reaching === reaches.length) return 'ok'
-    return reaching === 0 ? 'down' : 'degraded'
+    const reachable = workerStores.filter(reach => reach[name]).length
+    if (reachable === workerStores.length) return 'ok'
+    return reachable === 0 ? 'down' : 'degraded'
   }
-  return { postgres: mark('postgres'), ...(own.redis === undefined ? {} : { redis: mark('redis') }) }
+  return {
+    postgres: statusOfStore('postgres'),
+    ...(own.redis === undefined ? {} : { redis: statusOfStore('redis') }),
+  }
 }
 
-function markOf(crew: readonly WorkerHealth[]): Mark {
-  const up = crew.filter(({ reach }) => reach !== undefined).length
-  if (up === crew.length) return 'ok'
+function workersStatus(workers: readonly WorkerHealth[]): Status {
+  const up = workers.filter(({ stores }) => stores !== undefined).length
+  if (up === workers.length) return 'ok'
   return up === 0 ? 'down' : 'degraded'
 }
 
-function statusOf({ redis, ...needed }: Record<string, Mark>): Mark {
-  const marks = Object.values(needed)
-  if (marks.includes('down')) return 'down'
-  return marks.includes('degraded') || (redis ?? 'ok') !== 'ok' ? 'degraded' : 'ok'
+function statusOf({ redis, ...required }: Record<string, Status>): Status {
+  const statuses = Object.values(required)
+  if (statuses.includes('down')) return 'down'
+  return statuses.includes('degraded') || (redis ?? 'ok') !== 'ok' ? 'degraded' : 'ok'
 }
 
-function complaintOf({ pid, reach }: WorkerHealth): string[] {
+function workerWarnings({ pid, stores }: WorkerHealth): string[] {
   if (pid === undefined) return ['a worker has ended and is not replaced yet']
-  if (reach === undefined) return [`worker ${pid} does not answer`]
-  const missed = (['postgres', 'redis'] as const).filter(name => reach[name] === false)
-  return missed.map(name => `worker ${pid} does not reach ${name}`)
+  if (stores === undefined) return [`worker ${pid} does not answer`]
+  const unreachable = (['postgres', 'redis'] as const).filter(name => stores[name] === false)
+  return unreachable.map(name => `worker ${pid} does not reach ${name}`)
 }

@@ -3,26 +3,31 @@ import { METHODS } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { installDoors, type OnRefusal, refuse, refuseConnection } from '../http/error-handlers.ts'
+import {
+  installErrorHandlers,
+  type OnRefusal,
+  onClientError,
+  sendFastifyRefusal,
+} from '../http/error-handlers.ts'
 import { contentType } from '../observability/metrics/exposition.ts'
-import { answerSchemas } from '../openapi/operation.ts'
+import { responseSchemas } from '../openapi/operation.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
-import { type AdminParts, createAdminEndpoints } from './api/endpoints.ts'
+import { type AdminDependencies, createAdminEndpoints } from './api/endpoints.ts'
 import { refuseOtherMethods, serveApi } from './api/serve-api.ts'
-import { isLoopback, refuseOtherNames, refuseOtherSites } from './cross-site.ts'
+import { isLoopback, rejectCrossSite, rejectDnsRebinding } from './cross-site.ts'
 import { type Documentation, documentation, serveDocumentation } from './documentation.ts'
 import type { Health } from './health.ts'
 import type { Operators } from './operators.ts'
 import { probes } from './probes.ts'
 
-interface Parts extends AdminParts {
+interface Dependencies extends AdminDependencies {
   /** Those of the moment. */
   operators(): Operators
   health: Health
   /** The page for Prometheus: of this process, or of all workers. */
-  expose(): Promise<string>
+  renderMetrics(): Promise<string>
   /** Asked when somebody wants to read it. */
   documentation(): Documentation
   /** Keeps what a client named its request, where that is safe, or makes an id. */
@@ -31,8 +36,8 @@ interface Parts extends AdminParts {
   failureLog: FailureLog
 }
 
-export function createAdminListener(parts: Parts): FastifyInstance {
-  const { health, expose, requestIdFor, failureLog } = parts
+export function createAdminListener(dependencies: Dependencies): FastifyInstance {
+  const { health, renderMetrics, requestIdFor, failureLog } = dependencies
   const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
     const id = ids.get(request) ?? requestIdFor(undefined)
@@ -46,14 +51,14 @@ export function createAdminListener(parts: Parts): FastifyInstance {
       ids.set(request, id)
       return id
     },
-    frameworkErrors: (error, _request, reply) => refuse(reply, error, onRefusal),
-    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
+    clientErrorHandler: onClientError,
     routerOptions: { ignoreTrailingSlash: true },
     // Node would refuse a request without a host in words of its own.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
-  installDoors(app, onRefusal)
+  installErrorHandlers(app, onRefusal)
   // Bodies are read as the endpoints under /api/v1/auth read theirs, and every method has its answer.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
@@ -64,28 +69,28 @@ export function createAdminListener(parts: Parts): FastifyInstance {
   })
 
   const { isUp, isReady, metrics } = probes
-  app.get(isUp.path, { schema: { response: answerSchemas(isUp) } }, async () => ({ status: 'ok' }))
+  app.get(isUp.path, { schema: { response: responseSchemas(isUp) } }, async () => ({ status: 'ok' }))
   app.get<{ Querystring: { for?: string } }>(
     isReady.path,
-    { schema: { response: answerSchemas(isReady) } },
+    { schema: { response: responseSchemas(isReady) } },
     async (request, reply) => {
-      const report = await (request.query.for === 'public' ? health.ofPublicRoutes() : health.ofGuards())
+      const report = await (request.query.for === 'public' ? health.publicReadiness() : health.readiness())
       return reply.code(report.status === 'down' ? 503 : 200).send(report)
     },
   )
-  app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await expose()))
+  app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await renderMetrics()))
   refuseOtherMethods(app, [...Object.values(probes), ...Object.values(documentation)])
-  app.register(async api => serveOperators(api, parts))
+  app.register(async api => serveOperators(api, dependencies))
   app.register(async docs => {
-    admitOperators(docs, parts, 'Basic')
-    serveDocumentation(docs, parts.documentation)
+    admitOperators(docs, dependencies, 'Basic')
+    serveDocumentation(docs, dependencies.documentation)
   })
   return app
 }
 
-function serveOperators(api: FastifyInstance, parts: Parts): void {
-  admitOperators(api, parts, 'Bearer')
-  serveApi(api, { ...parts, endpoints: createAdminEndpoints(parts) })
+function serveOperators(api: FastifyInstance, dependencies: Dependencies): void {
+  admitOperators(api, dependencies, 'Bearer')
+  serveApi(api, { ...dependencies, endpoints: createAdminEndpoints(dependencies) })
   api.all('/admin/v1/*', async () => {
     throw new Refusal('route_unknown')
   })
@@ -94,16 +99,16 @@ function serveOperators(api: FastifyInstance, parts: Parts): void {
 /** @param scheme `Basic` for what people open in a browser, which can send no other */
 function admitOperators(
   app: FastifyInstance,
-  { operators: inForce, logger }: Parts,
+  { operators: currentOperators, logger }: Dependencies,
   scheme: 'Bearer' | 'Basic',
 ): void {
   const challenge = scheme === 'Basic' ? 'Basic realm="peage", charset="UTF-8"' : scheme
   app.addHook('onRequest', async (request: OperatorRequest) => {
-    const operators = inForce()
-    if (!operators.areAny) throw new Refusal('admin_disabled')
+    const operators = currentOperators()
+    if (!operators.hasAny) throw new Refusal('admin_disabled')
     const { headers } = request
-    if (isLocal(request)) refuseOtherNames(headers)
-    refuseOtherSites(headers)
+    if (isLoopbackListener(request)) rejectDnsRebinding(headers)
+    rejectCrossSite(headers)
     const operator = operators.find(headers.authorization, scheme)
     if (operator === undefined)
       throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': challenge } })
@@ -111,13 +116,16 @@ function admitOperators(
   })
   app.addHook('onResponse', async (request: OperatorRequest, reply) => {
     const { id, operator, method, routeOptions } = request
-    const who = operator === undefined ? { client: request.ip } : { operator }
-    logger.info({ request_id: id, ...who, method, path: routeOptions.url, status: reply.statusCode }, 'admin')
+    const caller = operator === undefined ? { client: request.ip } : { operator }
+    logger.info(
+      { request_id: id, ...caller, method, path: routeOptions.url, status: reply.statusCode },
+      'admin',
+    )
   })
 }
 
 /** By what is listened on, not by where this request came in: a proxy beside the gateway may pass the client's Host on. */
-function isLocal({ server }: FastifyRequest): boolean {
-  const listening = server.server.address() as AddressInfo | null
-  return listening !== null && isLoopback(listening.address)
+function isLoopbackListener({ server }: FastifyRequest): boolean {
+  const address = server.server.address() as AddressInfo | null
+  return address !== null && isLoopback(address.address)
 }

@@ -8,32 +8,33 @@ export interface Operators {
    */
   find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): string | undefined
   /** Whether there are any. */
-  readonly areAny: boolean
+  readonly hasAny: boolean
 }
 
 /** @param tokens tokens by name; an empty one is none */
 export function createOperators(tokens: Readonly<Record<string, string>>): Operators {
-  const known = Object.entries(tokens)
+  const digests = Object.entries(tokens)
     .filter(([, token]) => token !== '')
     .map(([name, token]) => ({ name, digest: digest(token) }))
   return {
-    areAny: known.length > 0,
+    hasAny: digests.length > 0,
     find(authorization, scheme = 'Bearer') {
-      const token = bearer(authorization) ?? (scheme === 'Basic' ? password(authorization) : undefined)
+      const token =
+        bearerToken(authorization) ?? (scheme === 'Basic' ? basicPassword(authorization) : undefined)
       if (token === undefined) return undefined
       const presented = digest(token)
       // All are compared, whichever fits.
-      return known.filter(operator => timingSafeEqual(operator.digest, presented)).at(0)?.name
+      return digests.filter(operator => timingSafeEqual(operator.digest, presented)).at(0)?.name
     },
   }
 }
 
-function bearer(authorization = ''): string | undefined {
+function bearerToken(authorization = ''): string | undefined {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
 /** RFC 7617: a name may hold no colon, a password may. */
-function password(authorization = ''): string | undefined {
+function basicPassword(authorization = ''): string | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(authorization) ?? []
   if (encoded === undefined) return undefined
   return /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, 'base64').toString())?.[1]

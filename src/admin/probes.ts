@@ -28,7 +28,7 @@ export const probes = {
     id: 'isUp',
     summary: 'Says that the process is up',
     caller: 'anybody',
-    answers: { 200: { description: 'It is.', body: record({ status: oneOf(['ok'], 'Always.') }) } },
+    responses: { 200: { description: 'It is.', body: record({ status: oneOf(['ok'], 'Always.') }) } },
     refusals: {},
   },
   isReady: {
@@ -41,7 +41,7 @@ export const probes = {
     query: record({
       for: Type.Optional(text('`public` asks only whether unguarded routes can be served.')),
     }),
-    answers: {
+    responses: {
       200: { description: 'They can.', body: health },
       503: { description: 'They cannot.', body: health },
     },
@@ -53,7 +53,7 @@ export const probes = {
     id: 'showMetrics',
     summary: 'Shows the metrics, for Prometheus',
     caller: 'anybody',
-    answers: { 200: { description: 'In the text format of Prometheus.', type: 'text/plain' } },
+    responses: { 200: { description: 'In the text format of Prometheus.', mediaType: 'text/plain' } },
     refusals: {},
   },
 } as const satisfies Record<string, Operation>

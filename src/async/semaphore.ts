@@ -1,6 +1,6 @@
 // Lets so many tasks run at once and so many wait: costly work must not queue without end, nor slow the rest.
 
-export interface WorkBounds {
+export interface SemaphoreOptions {
   /** Tasks in flight. */
   concurrency: number
   /** Tasks waiting for a place. */
@@ -9,7 +9,7 @@ export interface WorkBounds {
   wait: number
 }
 
-export interface BoundedWork {
+export interface Semaphore {
   /**
    * Runs `task` when it has a place, first come first served.
    * @throws what `refuse` makes, when the queue is full or the wait is over
@@ -18,40 +18,40 @@ export interface BoundedWork {
 }
 
 /** @param refuse makes what a task is rejected with that finds no place in time */
-export function createBoundedWork(
-  { concurrency, queue, wait }: WorkBounds,
+export function createSemaphore(
+  { concurrency, queue, wait }: SemaphoreOptions,
   refuse: () => Error,
-): BoundedWork {
+): Semaphore {
   let running = 0
   const waiting = new Set<() => void>()
 
   async function run<T>(task: () => Promise<T>): Promise<T> {
     if (running < concurrency) running += 1
-    else await turn()
+    else await waitForSlot()
     try {
       return await task()
     } finally {
-      leave()
+      release()
     }
   }
 
-  function turn(): Promise<void> {
+  function waitForSlot(): Promise<void> {
     if (waiting.size >= queue) throw refuse()
     return new Promise((resolve, reject) => {
-      const start = () => {
+      const resume = () => {
         clearTimeout(timer)
         resolve()
       }
       const timer = setTimeout(() => {
-        waiting.delete(start)
+        waiting.delete(resume)
         reject(refuse())
       }, wait)
-      waiting.add(start)
+      waiting.add(resume)
     })
   }
 
   // The place is handed on and not given back: a newcomer cannot overtake those who wait.
-  function leave(): void {
+  function release(): void {
     const [next] = waiting
     if (next === undefined) {
       running -= 1

@@ -1,21 +1,16 @@
 // `peage check`: says whether a configuration would be started with, and if not, everything that stands against it.
 import { Command } from 'commander'
 import { warningLinesOf } from '../config/diagnostics.ts'
-import {
-  type ConfigurationOption,
-  configurationFile,
-  orProblems,
-  withConfigurationAlone,
-} from './config-option.ts'
+import { type ConfigOption, openConfigFile, orExit, withConfigurationAlone } from './config-option.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 
 export function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
     .description('validate the configuration without starting')
-    .action((_, { config: file }: ConfigurationOption) => {
+    .action((_, { config: file }: ConfigOption) => {
       const { traces, problems } = readTracing(io.env)
-      const { config, warnings } = orProblems(configurationFile(io, file).load(), io.stdout, problems)
+      const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
       for (const line of warningLinesOf(warnings)) io.stdout.write(`${line}\n`)
       for (const line of traces?.warnings ?? []) io.stdout.write(`warning: ${line}\n`)
       const { routes, upstreams } = config

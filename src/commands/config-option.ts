@@ -2,24 +2,24 @@
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Command, CommanderError } from 'commander'
-import { type ConfigurationFile, createConfigurationFile } from '../config/config-file.ts'
+import { type ConfigFile, createConfigFile } from '../config/config-file.ts'
 import { linesOf, type Problems } from '../config/diagnostics.ts'
-import { type Loaded, loadConfig } from '../config/load.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { type ReadFile, readLimited } from '../config/yaml/read-file.ts'
 import type { Io } from './io.ts'
 
-export interface ConfigurationOption {
+export interface ConfigOption {
   readonly config: string
 }
 
-export function withConfiguration(command: Command): Command {
+export function withConfigOption(command: Command): Command {
   return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
 }
 
 /** For a command that takes no arguments: what it is given is a file that was to be the configuration. */
 export function withConfigurationAlone(command: Command): Command {
-  return withConfiguration(command)
+  return withConfigOption(command)
     .argument('[none...]')
     .usage('[options]')
     .hook('preAction', ({ args: [file, ...more] }) => {
@@ -33,26 +33,26 @@ export function withConfigurationAlone(command: Command): Command {
  * Loads the configuration for a command that serves nobody, or prints every problem on its own line.
  * @throws CommanderError with exit code 2 where there are problems
  */
-export function readConfiguration(io: Io, file: string, problems: Writable): Config {
-  return readLoaded(io, file, problems).config
+export function readConfig(io: Io, file: string, problems: Writable): Config {
+  return loadOrExit(io, file, problems).config
 }
 
-/** The same with its cases. @throws CommanderError as `readConfiguration` */
-export function readLoaded(io: Io, file: string, problems: Writable): Loaded {
-  return orProblems(loadConfig({ file, env: io.env, readFile: reading(io) }), problems)
+/** The same with its cases. @throws CommanderError as `readConfig` */
+export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConfig {
+  return orExit(loadConfig({ file, env: io.env, readFile: fileReader(io) }), problems)
 }
 
 /** The file to be served with, for as long as the gateway runs. */
-export function configurationFile(io: Io, file: string): ConfigurationFile {
+export function openConfigFile(io: Io, file: string): ConfigFile {
   // A copy: the environment of a process is no plain object, and a thread is sent it.
-  return createConfigurationFile({ file, folder: io.cwd, env: { ...io.env } })
+  return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 
 /**
  * @param besides what else stands against it, a line each, and is to be seen at the same time
  * @throws CommanderError with exit code 2 where there are problems, which are printed
  */
-export function orProblems<T extends object>(
+export function orExit<T extends object>(
   read: T | Problems,
   output: Writable,
   besides: readonly string[] = [],
@@ -63,6 +63,6 @@ export function orProblems<T extends object>(
 }
 
 /** Reads files as they are named on the command line and in the configuration. */
-export function reading(io: Io): ReadFile {
+export function fileReader(io: Io): ReadFile {
   return (path, maxBytes) => readLimited(resolve(io.cwd, path), maxBytes)
 }

@@ -4,16 +4,16 @@ import type { Logger } from 'pino'
 import { systemClock } from '../clock.ts'
 import { createLogger } from '../observability/logger.ts'
 import { createFailureLog } from '../storage/failure-log.ts'
-import { type BackingConfig, openBacking } from '../storage/open.ts'
-import { type ConfigurationOption, readConfiguration, withConfigurationAlone } from './config-option.ts'
+import { openStorage, type StorageConfig } from '../storage/open.ts'
+import { type ConfigOption, readConfig, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
 export function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
-    .action(async (_, { config: file }: ConfigurationOption) => {
-      const { storage, server } = readConfiguration(io, file, io.stderr)
+    .action(async (_, { config: file }: ConfigOption) => {
+      const { storage, server } = readConfig(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
       const stores = { storage: { ...storage, redis: null } }
@@ -25,8 +25,8 @@ export function migrateCommand(io: Io): Command {
 }
 
 /** @returns the names of what was applied */
-async function migrateStores(stores: BackingConfig, logger: Logger): Promise<string[]> {
-  const backing = await openBacking(stores, {
+async function migrateStores(stores: StorageConfig, logger: Logger): Promise<string[]> {
+  const backing = await openStorage(stores, {
     logger,
     failureLog: createFailureLog({ logger, clock: systemClock }),
     clock: systemClock,

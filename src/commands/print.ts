@@ -20,10 +20,10 @@ export async function print(
 /** Lays out page after page; columns may widen from one to the next, as what is printed cannot be moved. */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []
-  let above = heading === undefined ? [] : [heading]
+  let pendingHeading = heading === undefined ? [] : [heading]
   return page => {
-    const rows = [...above, ...page]
-    above = []
+    const rows = [...pendingHeading, ...page]
+    pendingHeading = []
     for (const row of rows) {
       for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length)
     }

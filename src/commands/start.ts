@@ -6,12 +6,7 @@ import { openLog } from '../observability/stdout.ts'
 import { openTracing } from '../observability/tracing/open.ts'
 import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
-import {
-  type ConfigurationOption,
-  configurationFile,
-  orProblems,
-  withConfigurationAlone,
-} from './config-option.ts'
+import { type ConfigOption, openConfigFile, orExit, withConfigurationAlone } from './config-option.ts'
 import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 import { firstSignal } from './signal.ts'
@@ -20,48 +15,48 @@ import { inPlainWords } from './store-failure.ts'
 export function startCommand(io: Io): Command {
   return withConfigurationAlone(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
-    .action(async (_, { config: name }: ConfigurationOption) => {
+    .action(async (_, { config: name }: ConfigOption) => {
       // Its default would end the process; what it asks for while the gateway starts is done when it has.
       let reload = () => {
-        isAsked = true
+        isReloadRequested = true
       }
-      let isAsked = false
+      let isReloadRequested = false
       process.on('SIGHUP', () => reload())
-      const file = configurationFile(io, name)
+      const file = openConfigFile(io, name)
       const { traces, problems } = readTracing(io.env)
-      const { config, warnings } = orProblems(file.load(), io.stderr, problems)
+      const { config, warnings } = orExit(file.load(), io.stderr, problems)
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
       logWarnings(warnings, logger)
       for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
       // Workers have spans of their own.
-      const own = config.server.workers > 1 ? undefined : traces
-      const tracing = await openTracing(own, { logger, version: packageFacts().version })
+      const ownTraces = config.server.workers > 1 ? undefined : traces
+      const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
       if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
-      const ended = firstSignal()
+      const untilSignal = firstSignal()
       // Whoever reads it may go away; the gateway does not.
       io.stderr.on('error', () => {})
       // Where no person looks on, what collects the log reads JSON, and has it from there.
       const onRefused = (lines: readonly string[]) => {
         if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
       }
-      const reloaded = { file, onRefused }
-      const server = await startServer({ config, clock: systemClock, logger, tracing, reloaded }).catch(
+      const reloadSource = { file, onRefused }
+      const server = await startServer({ config, clock: systemClock, logger, tracing, reloadSource }).catch(
         error => {
           throw inPlainWords(error, config.storage, name)
         },
       )
       reload = () => void server.reload()
-      if (isAsked) reload()
+      if (isReloadRequested) reload()
       const { address, adminAddress } = server
       const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
       // Written whatever the level: whoever starts a gateway waits for this line.
       logger
         .child({}, { level: 'info' })
         .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
-      logger.info({ signal: await ended }, 'draining')
+      logger.info({ signal: await untilSignal }, 'draining')
       // Who asks twice does not want to wait.
       const exitNow = () => {
-        server.abandon()
+        server.kill()
         process.exit(1)
       }
       process.once('SIGTERM', exitNow).once('SIGINT', exitNow)

@@ -14,7 +14,7 @@ import { userOperations } from '../endpoints/user.openapi.ts'
 import { describeOperations, type OperationGroup } from '../openapi/document.ts'
 import { renderPage } from '../openapi/page.ts'
 
-export const described: readonly OperationGroup[] = [
+export const operationGroups: readonly OperationGroup[] = [
   {
     name: 'Accounts and sessions',
     description: 'Signing up, in and out.',
@@ -61,6 +61,6 @@ export const described: readonly OperationGroup[] = [
 
 /** @param version of the program */
 export function createDocumentation(version: string): Documentation {
-  const document = describeOperations(version, described)
+  const document = describeOperations(version, operationGroups)
   return { document: `${JSON.stringify(document, null, 2)}\n`, page: renderPage(document) }
 }

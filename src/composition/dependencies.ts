@@ -6,13 +6,13 @@ import { openSealer, type Sealer } from '../identity/sealer.ts'
 import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'
 import type { Tracing } from '../observability/tracing/tracing.ts'
 import { createFailureLog, type FailureLog } from '../storage/failure-log.ts'
-import { type Backing, openBacking } from '../storage/open.ts'
+import { openStorage, type Storage } from '../storage/open.ts'
 import { packageFacts } from '../version.ts'
 
-export interface Opened {
+export interface Dependencies {
   /** What is started with. */
   readonly config: Config
-  readonly backing: Backing
+  readonly storage: Storage
   /** Nothing where `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
   readonly clock: Clock
@@ -25,27 +25,26 @@ export interface Opened {
   readonly tracing: Tracing | undefined
 }
 
-interface Parts {
+interface Options {
   config: Config
   clock: Clock
   logger: Logger
   tracing?: Tracing | undefined
-  /** How the stores are opened; whoever passes another may look into them. */
-  open?: typeof openBacking | undefined
+  /** How the stores are opened; a test passes another that looks into them. */
+  open?: typeof openStorage | undefined
 }
 
-/** @throws FolderInUse, StorageError as `openBacking` */
-export async function openStores({
+/** @throws DataDirLocked, StorageError as `openStorage` */
+export async function createDependencies({
   config,
   clock,
   logger,
   tracing,
-  open = openBacking,
-}: Parts): Promise<Opened> {
-  const { storage, auth } = config
+  open = openStorage,
+}: Options): Promise<Dependencies> {
   const failureLog = createFailureLog({ logger, clock })
-  const sealer = await openSealer(auth)
-  const backing = await open({ storage }, { logger, failureLog, clock, spans: tracing?.stores })
-  const metrics = createMetrics({ version: packageFacts().version, stores: backing.states })
-  return { config, backing, sealer, clock, logger, failureLog, metrics, tracing }
+  const sealer = await openSealer(config.auth)
+  const storage = await open(config, { logger, failureLog, clock, spans: tracing?.stores })
+  const metrics = createMetrics({ version: packageFacts().version, stores: storage.gauges })
+  return { config, storage, sealer, clock, logger, failureLog, metrics, tracing }
 }

@@ -1,14 +1,14 @@
 // The composition root: what lasts, the configuration in force, and the listener are put together here.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/schema/schema.ts'
-import { setTimeouts, showCertificate } from '../http/http-server.ts'
-import { createFrontDoor } from '../proxy/client-listener.ts'
-import { createRequestEnd } from '../proxy/completion.ts'
-import type { TargetStanding } from '../upstream/targets/target-status.ts'
-import type { Opened } from './dependencies.ts'
-import { openLasting } from './process-services.ts'
-import { createShelf } from './resources.ts'
-import { type InForce, openInForce } from './snapshot.ts'
+import { setCertificate, setTimeouts } from '../http/http-server.ts'
+import { createClientListener } from '../proxy/client-listener.ts'
+import { createCompletion } from '../proxy/completion.ts'
+import type { TargetStatus } from '../upstream/targets/target-status.ts'
+import type { Dependencies } from './dependencies.ts'
+import { openProcessServices } from './process-services.ts'
+import { createResourcePool } from './resources.ts'
+import { createSnapshot, type Snapshot } from './snapshot.ts'
 
 export interface Gateway {
   /** The listener that clients reach, not yet listening. */
@@ -19,60 +19,60 @@ export interface Gateway {
    */
   prepare(config: Config): Promise<{ take(): void; drop(): void }>
   /** How the targets of all upstreams stand. */
-  standing(): TargetStanding[]
+  targetStatus(): TargetStatus[]
   /** Resolves when what was changed in the database by now is in force here. */
-  inForce(): Promise<void>
+  changesVisible(): Promise<void>
   /** Ends WebSockets and event streams, which would not end by themselves. */
   endStreams(): void
   /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
   flush(): Promise<void>
-  /** Closes what it opened; the backing is the caller's. */
+  /** Closes what it opened; the storage is the caller's. */
   close(): Promise<void>
 }
 
-interface Parts extends Opened {
+interface Options extends Dependencies {
   /** Resolves when changes are in force for all clients, of whichever process. @param here the same, of this one */
-  everywhere(here: () => Promise<void>): Promise<void>
+  changesVisibleEverywhere(here: () => Promise<void>): Promise<void>
 }
 
 /**
  * @throws KeyError where the signing keys cannot be read
  * @throws CertificateError where `server.tls` cannot be served with
  */
-export async function createGateway(parts: Parts): Promise<Gateway> {
+export async function createGateway(parts: Options): Promise<Gateway> {
   const { metrics, tracing } = parts
-  const lasting = openLasting(parts)
-  const shelf = createShelf()
-  const { feed, openStreams, lastUsed, pendingLogouts } = lasting
+  const services = openProcessServices(parts)
+  const resourcePool = createResourcePool()
+  const { feed, openStreams, lastUsed, pendingLogouts } = services
   const open = (config: Config) =>
-    openInForce(config, {
-      lasting,
-      holding: shelf.hold(),
-      inForce: () => parts.everywhere(feed.catchUp),
+    createSnapshot(config, {
+      services,
+      resources: resourcePool.openScope(),
+      changesVisible: () => parts.changesVisibleEverywhere(feed.catchUp),
     })
-  let current: InForce
+  let current: Snapshot
   try {
     current = await open(parts.config)
   } catch (error) {
-    await lasting.close()
+    await services.close()
     throw error
   }
-  const app = createFrontDoor({
+  const app = createClientListener({
     current: () => current,
     timeouts: current.config.server.timeouts,
-    tls: current.certificates?.first,
+    tls: current.tlsCertificate?.initial,
     tracing,
-    newRequestId: lasting.newRequestId,
-    onUntrustedForwarder: lasting.onUntrustedForwarder,
-    endRequest: createRequestEnd(metrics),
+    newRequestId: services.newRequestId,
+    onUntrustedForwarder: services.onUntrustedForwarder,
+    endRequest: createCompletion(metrics),
   })
-  const watchCertificates = () => current.certificates?.watch(context => showCertificate(app, context))
+  const watchCertificates = () => current.tlsCertificate?.watch(context => setCertificate(app, context))
   watchCertificates()
-  const unwatch = metrics.watch({
-    targets: () => current.standing(),
+  const unwatch = metrics.register({
+    targets: () => current.targetStatus(),
     openStreams: openStreams.count,
-    pendingLogouts: () => pendingLogouts.count,
-    isFeedTrusted: feed.isTrusted,
+    pendingRevocations: () => pendingLogouts.count,
+    isChangeFeedFresh: feed.isFresh,
   })
 
   return {
@@ -84,8 +84,8 @@ export async function createGateway(parts: Parts): Promise<Gateway> {
           const before = current
           current = next
           setTimeouts(app, config.server.timeouts)
-          if (next.certificates !== undefined && next.certificates !== before.certificates) {
-            showCertificate(app, next.certificates.first)
+          if (next.tlsCertificate !== undefined && next.tlsCertificate !== before.tlsCertificate) {
+            setCertificate(app, next.tlsCertificate.initial)
             watchCertificates()
           }
           before.retire()
@@ -93,16 +93,16 @@ export async function createGateway(parts: Parts): Promise<Gateway> {
         drop: next.retire,
       }
     },
-    standing: () => current.standing(),
-    inForce: feed.catchUp,
+    targetStatus: () => current.targetStatus(),
+    changesVisible: feed.catchUp,
     endStreams: openStreams.endAll,
     async flush() {
       await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
     },
     async close() {
       unwatch()
-      await lasting.close()
-      await shelf.close()
+      await services.close()
+      await resourcePool.close()
     },
   }
 }

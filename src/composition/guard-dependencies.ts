@@ -1,91 +1,103 @@
 // What the guards of one configuration ask: the keys, what is remembered, and the stores behind.
 
 import type { Config } from '../config/schema/schema.ts'
-import type { Asked } from '../gate/gate.ts'
-import { createKnownTokens } from '../identity/cache/token-cache.ts'
-import { createKnownUsers } from '../identity/cache/user-cache.ts'
+import type { GuardDependencies } from '../gate/gate.ts'
+import { createTokenCache } from '../identity/cache/token-cache.ts'
+import { createUserCache } from '../identity/cache/user-cache.ts'
 import { createKeyStore } from '../identity/keys/key-store.ts'
 import { watchKeys } from '../identity/keys/key-watch.ts'
 import type { KeyError } from '../identity/keys/signing-key.ts'
 import { openSigningKeys, readSigningKeys, type SigningKeys } from '../identity/keys/signing-keys.ts'
 import { type Assertions, createAssertions } from '../identity/tokens/assertions.ts'
 import { createTokens, type Tokens } from '../identity/tokens/tokens.ts'
-import { type CreateLimiter, createLimiters, type Limiters } from '../storage/rate-limiter.ts'
+import { type CreateRateLimiter, createRateLimiters, type RateLimiters } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
-import { createSpentMemory } from '../usage/exhausted-users.ts'
-import { createFastCount } from '../usage/usage-hint.ts'
+import { createExhaustedCache } from '../usage/exhausted-users.ts'
+import { createUsageHint } from '../usage/usage-hint.ts'
 import { createUsageStore } from '../usage/usage-store.ts'
-import type { Lasting } from './process-services.ts'
-import type { Keep, Kept } from './resources.ts'
+import type { ProcessServices } from './process-services.ts'
+import type { GetOrCreate, Resource } from './resources.ts'
 
-export interface OpenAsked {
-  readonly asked: Asked
+export interface OpenGuardDependencies {
+  readonly guardDependencies: GuardDependencies
   readonly assertions: Assertions
   readonly keys: SigningKeys
   readonly tokens: Tokens
-  readonly limiters: Limiters
+  readonly limiters: RateLimiters
 }
 
 /** @throws KeyError where the signing keys cannot be read */
-export async function openAsked(config: Config, lasting: Lasting, keep: Keep): Promise<OpenAsked> {
+export async function createGuardDependencies(
+  config: Config,
+  services: ProcessServices,
+  getOrCreate: GetOrCreate,
+): Promise<OpenGuardDependencies> {
   const { auth, limits } = config
-  const { feed, clock, logger } = lasting
-  const { tallies } = lasting.metrics
-  const { database, keyValue } = lasting.backing
-  const { keys, name: keysName } = await openKeys(auth.keys, lasting, keep)
+  const { feed, clock, logger } = services
+  const { counters } = services.metrics
+  const { database, scriptRunner } = services.storage
+  const { keys, name: keysName } = await openKeys(auth.keys, services, getOrCreate)
   const tokens = createTokens({
     keys,
     clock,
     issuer: auth.issuer,
     audience: auth.audience,
-    accessTokenTtl: auth.access_token_ttl,
-    refreshTokenTtl: auth.refresh_token_ttl,
+    accessTokenTtlMs: auth.access_token_ttl,
+    refreshTokenTtlMs: auth.refresh_token_ttl,
   })
   // Places that are taken stay taken where the limit stays what it is.
-  const createLimiter: CreateLimiter = (name, limit) =>
-    keep(`limit ${name} ${JSON.stringify(limit)}`, () => ({
-      part: lasting.backing.createLimiter(name, limit),
+  const createRateLimiter: CreateRateLimiter = (name, limit) =>
+    getOrCreate(`limit ${name} ${JSON.stringify(limit)}`, () => ({
+      value: services.storage.createRateLimiter(name, limit),
     }))
-  const limiters = createLimiters(auth.rate_limits, createLimiter)
+  const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
   // What was verified for another audience, or by a key that is gone, counts no more.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const most = auth.remember
   const identity = {
-    tokens: keep(`tokens ${verified} ${most.tokens}`, () => ({
-      part: createKnownTokens({ tokens, keys, clock, most: most.tokens }),
+    tokens: getOrCreate(`tokens ${verified} ${most.tokens}`, () => ({
+      value: createTokenCache({ tokens, keys, clock, maxTokens: most.tokens }),
     })),
-    users: keep(`users ${most.users}`, () => {
-      const { users, apiTokens } = lasting
-      const results = tallies.identityCache
-      const part = createKnownUsers({ users, apiTokens, feed, most: most.users, results })
-      return { part, close: part.close }
+    users: getOrCreate(`users ${most.users}`, () => {
+      const { users, apiTokens } = services
+      const results = counters.identityCache
+      const value = createUserCache({ users, apiTokens, feed, maxUsers: most.users, results })
+      return { value, close: value.close }
     }),
-    lastUsed: lasting.lastUsed,
+    lastUsed: services.lastUsed,
     badKeys: limiters.bad_keys,
-    onKeyFault: (error: unknown) => lasting.failureLog('a key could not be checked', error),
+    onKeyFault: (error: unknown) => services.failureLog('a key could not be checked', error),
   }
-  const counter = keep(`counter ${limits.free_daily}`, () => {
-    const part = createDailyCounter({
+  const counter = getOrCreate(`counter ${limits.free_daily}`, () => {
+    const value = createDailyCounter({
       store: createUsageStore(database),
-      fast: keyValue && createFastCount(keyValue),
+      usageHint: scriptRunner && createUsageHint(scriptRunner),
       clock,
-      limit: limits.free_daily,
+      dailyLimit: limits.free_daily,
       onFallback(error) {
-        tallies.dailyUsageFallbacks += 1
+        counters.dailyUsageFallbacks += 1
         logger.debug({ err: error }, 'daily use counted without Redis')
       },
     })
-    return { part, close: feed.subscribe(part.onChange, part.onChange) }
+    return { value, close: feed.subscribe(value.onChange, value.onChange) }
   })
-  const memory = keep(`spent ${most.users}`, () => {
-    const part = createSpentMemory({ feed, most: most.users })
-    return { part, close: part.close }
+  const exhaustedCache = getOrCreate(`spent ${most.users}`, () => {
+    const value = createExhaustedCache({ feed, maxUsers: most.users })
+    return { value, close: value.close }
   })
-  const spent = keep(`spent ${most.users} by ${limits.free_daily}`, () => ({ part: memory.forLimit() }))
-  const assertions = keep(`assertions ${verified}`, () => ({
-    part: createAssertions({ tokens, keys, clock }),
+  const exhausted = getOrCreate(`spent ${most.users} by ${limits.free_daily}`, () => ({
+    value: exhaustedCache.withLimit(),
   }))
-  return { asked: { identity, createLimiter, counter, spent }, assertions, keys, tokens, limiters }
+  const assertions = getOrCreate(`assertions ${verified}`, () => ({
+    value: createAssertions({ tokens, keys, clock }),
+  }))
+  return {
+    guardDependencies: { identity, createRateLimiter, counter, exhausted },
+    assertions,
+    keys,
+    tokens,
+    limiters,
+  }
 }
 
 /**
@@ -94,25 +106,31 @@ export async function openAsked(config: Config, lasting: Lasting, keep: Keep): P
  */
 async function openKeys(
   files: readonly string[],
-  lasting: Lasting,
-  keep: Keep,
+  services: ProcessServices,
+  getOrCreate: GetOrCreate,
 ): Promise<{ keys: SigningKeys; name: string }> {
   if (files.length === 0) {
     const name = 'stored keys'
-    return { keys: await keep(name, () => openStoredKeys(lasting)), name }
+    return { keys: await getOrCreate(name, () => openStoredKeys(services)), name }
   }
   const read = await readSigningKeys(files)
   const name = `keys ${JSON.stringify(read.jwks())}`
-  return { keys: keep(name, () => ({ part: read })), name }
+  return { keys: getOrCreate(name, () => ({ value: read })), name }
 }
 
-function openStoredKeys({ backing, sealer, clock, logger, feed }: Lasting): Kept<Promise<SigningKeys>> {
+function openStoredKeys({
+  storage,
+  sealer,
+  clock,
+  logger,
+  feed,
+}: ProcessServices): Resource<Promise<SigningKeys>> {
   const onError = (error: KeyError) => logger.error({ err: error }, 'the stored signing keys cannot be read')
   let stop = () => {}
-  const store = createKeyStore(backing.database)
-  const part = openSigningKeys({ store, sealer, clock, onError }).then(keys => {
+  const store = createKeyStore(storage.database)
+  const value = openSigningKeys({ store, sealer, clock, onError }).then(keys => {
     stop = watchKeys({ keys, feed, onError })
     return keys
   })
-  return { part, close: () => part.catch(() => {}).then(() => stop()) }
+  return { value, close: () => value.catch(() => {}).then(() => stop()) }
 }

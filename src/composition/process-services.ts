@@ -1,40 +1,40 @@
 // What lasts for as long as the process serves, whatever configuration is in force.
 import { randomBytes } from 'node:crypto'
-import { createPendingLogouts, type PendingLogouts } from '../accounts/pending-revocations.ts'
+import { createPendingRevocations, type PendingRevocations } from '../accounts/pending-revocations.ts'
 import { createSessionStore, type SessionStore } from '../accounts/session-store.ts'
-import { createFailureLimits, type FailureLimits } from '../endpoints/failed-login-limiter.ts'
+import { createFailedLoginLimiter, type FailedLoginLimiter } from '../endpoints/failed-login-limiter.ts'
 import { createRequestIds } from '../gate/parsing/request-ids.ts'
 import { createForwarderNotice } from '../gate/parsing/untrusted-forwarder.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { createLastUsed, type LastUsed } from '../identity/api-tokens/last-used.ts'
 import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
 import { type ChangeFeed, createChangeFeed } from '../storage/change-feed.ts'
-import { createStandingStore } from '../users/user-status-store.ts'
+import { createUserStatusStore } from '../users/user-status-store.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
-import type { Opened } from './dependencies.ts'
+import type { Dependencies } from './dependencies.ts'
 
-export interface Lasting extends Omit<Opened, 'config'> {
+export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly users: UserStore
   readonly sessionStore: SessionStore
   readonly apiTokens: ApiTokenStore
   readonly feed: ChangeFeed
   readonly lastUsed: LastUsed
-  readonly pendingLogouts: PendingLogouts
+  readonly pendingLogouts: PendingRevocations
   readonly openStreams: OpenStreams
-  readonly failures: FailureLimits
+  readonly failedLogins: FailedLoginLimiter
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
-  /** Closes what it opened; the backing is the caller's. */
+  /** Closes what it opened; the storage is the caller's. */
   close(): Promise<void>
 }
 
-export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
-  const { backing, metrics, clock, logger, failureLog } = opened
-  const { database } = backing
+export function openProcessServices(dependencies: Omit<Dependencies, 'config'>): ProcessServices {
+  const { storage, metrics, clock, logger, failureLog } = dependencies
+  const { database } = storage
   const sessionStore = createSessionStore(database)
   const apiTokens = createApiTokenStore(database)
   const feed = createChangeFeed({
-    listen: backing.listen,
+    listen: storage.listen,
     database,
     now: () => performance.now(),
     onState: state =>
@@ -42,18 +42,18 @@ export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
         ? logger.warn({}, 'changes are not heard: users and keys are read for every request')
         : logger.info({}, 'changes are heard again'),
   })
-  const pendingLogouts: PendingLogouts = createPendingLogouts({
+  const pendingLogouts: PendingRevocations = createPendingRevocations({
     store: sessionStore,
     onError: error =>
       failureLog('logouts are still to be stored', error, () => ({ pending: pendingLogouts.count })),
   })
   const openStreams = createOpenStreams({
-    store: createStandingStore(database),
+    store: createUserStatusStore(database),
     clock,
     onError: error => failureLog('who has an open stream could not be checked', error),
   })
   return {
-    ...opened,
+    ...dependencies,
     users: createUserStore(database),
     sessionStore,
     apiTokens,
@@ -65,9 +65,9 @@ export function openLasting(opened: Omit<Opened, 'config'>): Lasting {
       clock,
       onError: error => failureLog('last use of a key not written', error),
     }),
-    failures: createFailureLimits(),
+    failedLogins: createFailedLoginLimiter(),
     newRequestId: createRequestIds(randomBytes),
-    onUntrustedForwarder: createForwarderNotice(metrics.tallies, logger),
+    onUntrustedForwarder: createForwarderNotice(metrics.counters, logger),
     async close() {
       openStreams.stop()
       pendingLogouts.close()

@@ -1,81 +1,82 @@
 // Parts that one configuration hands on to the next: each stays for as long as somebody is served with it.
 
-export interface Kept<T> {
-  readonly part: T
+export interface Resource<T> {
+  readonly value: T
   /** Called when no configuration that is in force has it; whoever was let in before is still served with it. */
-  rest?(): void
+  quiesce?(): void
   /** Called when nobody is served with it any more. */
   close?(): void | Promise<void>
 }
 
 /** @param name of the part, with all that it is made by: of another name it would be another one */
-export type Keep = <T>(name: string, make: () => Kept<T>) => T
+export type GetOrCreate = <T>(name: string, make: () => Resource<T>) => T
 
 /** The parts of one configuration. */
-export interface Holding {
+export interface ResourceScope {
   /** The part that stands under the name, or a new one. */
-  readonly keep: Keep
+  readonly getOrCreate: GetOrCreate
   /** The configuration is not in force any more. */
-  rest(): void
+  quiesce(): void
   /** Nobody is served with it any more. Resolves when what nobody else holds has closed. */
   release(): Promise<void>
 }
 
-export interface Shelf {
-  hold(): Holding
+export interface ResourcePool {
+  openScope(): ResourceScope
   /** Closes all that is left, whoever holds it. */
   close(): Promise<void>
 }
 
 interface Entry {
-  readonly kept: Kept<unknown>
+  readonly resource: Resource<unknown>
   /** Configurations that have it, those that rest included. */
-  holders: number
+  references: number
   /** Those that do not. */
-  inForce: number
+  activeReferences: number
 }
 
-export function createShelf(): Shelf {
+export function createResourcePool(): ResourcePool {
   /** Those that may be handed on: what rests is not, its successor begins anew. */
-  const byName = new Map<string, Entry>()
+  const reusable = new Map<string, Entry>()
   const open = new Set<Entry>()
 
   async function close(entries: Iterable<Entry>): Promise<void> {
-    await Promise.all([...entries].map(entry => (open.delete(entry) ? entry.kept.close?.() : undefined)))
+    await Promise.all([...entries].map(entry => (open.delete(entry) ? entry.resource.close?.() : undefined)))
   }
 
   return {
-    hold() {
-      const held = new Map<string, Entry>()
-      let isResting = false
-      const rest = () => {
-        if (isResting) return
-        isResting = true
-        for (const [name, entry] of held) {
-          entry.inForce -= 1
-          if (entry.inForce > 0) continue
-          byName.delete(name)
-          entry.kept.rest?.()
+    openScope() {
+      const entries = new Map<string, Entry>()
+      let isQuiesced = false
+      const quiesce = () => {
+        if (isQuiesced) return
+        isQuiesced = true
+        for (const [name, entry] of entries) {
+          entry.activeReferences -= 1
+          if (entry.activeReferences > 0) continue
+          reusable.delete(name)
+          entry.resource.quiesce?.()
         }
       }
       return {
-        keep<T>(name: string, make: () => Kept<T>): T {
-          const entry = held.get(name) ?? byName.get(name) ?? { kept: make(), holders: 0, inForce: 0 }
-          if (!held.has(name)) {
-            entry.holders += 1
-            entry.inForce += 1
+        getOrCreate<T>(name: string, make: () => Resource<T>): T {
+          const entry = entries.get(name) ??
+            reusable.get(name) ?? { resource: make(), references: 0, activeReferences: 0 }
+          if (!entries.has(name)) {
+            entry.references += 1
+            entry.activeReferences += 1
           }
-          held.set(name, entry)
-          byName.set(name, entry)
+          entries.set(name, entry)
+          reusable.set(name, entry)
           open.add(entry)
-          return entry.kept.part as T
+          return entry.resource.value as T
         },
-        rest,
+        quiesce,
         async release() {
-          rest()
-          const left = [...held.values()]
-          held.clear()
-          await close(left.filter(entry => --entry.holders === 0))
+          quiesce()
+          const left = [...entries.values()]
+          entries.clear()
+          await close(left.filter(entry => --entry.references === 0))
         },
       }
     },

@@ -10,81 +10,96 @@ import { createEndpointTable } from '../endpoints/endpoint-table.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { gateSteps } from '../gate/gate.ts'
-import { type Certificates, openCertificates } from '../http/tls-certificate.ts'
+import { openTlsCertificate, type TlsCertificate } from '../http/tls-certificate.ts'
 import { createAccessLog } from '../proxy/access-log.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { RequestSnapshot } from '../proxy/request-snapshot.ts'
-import type { TargetStanding } from '../upstream/targets/target-status.ts'
+import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { openWebhooks } from '../webhooks/open-webhooks.ts'
-import { openAsked } from './guard-dependencies.ts'
-import type { Lasting } from './process-services.ts'
-import type { Holding } from './resources.ts'
+import { createGuardDependencies } from './guard-dependencies.ts'
+import type { ProcessServices } from './process-services.ts'
+import type { ResourceScope } from './resources.ts'
 
-export interface InForce extends RequestSnapshot {
+export interface Snapshot extends RequestSnapshot {
   readonly config: Config
   /** Nothing for plain HTTP. */
-  readonly certificates: Certificates | undefined
+  readonly tlsCertificate: TlsCertificate | undefined
   /** How the targets of all upstreams stand. */
-  standing(): TargetStanding[]
+  targetStatus(): TargetStatus[]
   /** It is in force no more, or never will be: what nobody else needs is closed when its last request is over. */
   retire(): void
 }
 
-interface Parts {
-  lasting: Lasting
+interface Dependencies {
+  services: ProcessServices
   /** Released when it is retired, or cannot be made. */
-  holding: Holding
+  resources: ResourceScope
   /** Resolves when changes are in force for all clients. */
-  inForce(): Promise<void>
+  changesVisible(): Promise<void>
 }
 
 /**
  * @throws KeyError where the signing keys cannot be read
  * @throws CertificateError, CertificateAuthorityError where TLS cannot be spoken with what its files hold
  */
-export async function openInForce(config: Config, parts: Parts): Promise<InForce> {
+export async function createSnapshot(config: Config, parts: Dependencies): Promise<Snapshot> {
   try {
-    return await open(config, parts)
+    return await build(config, parts)
   } catch (error) {
-    await parts.holding.release()
+    await parts.resources.release()
     throw error
   }
 }
 
-async function open(config: Config, { lasting, holding, inForce }: Parts): Promise<InForce> {
+async function build(
+  config: Config,
+  { services, resources, changesVisible }: Dependencies,
+): Promise<Snapshot> {
   const { auth, server } = config
-  const { clock, logger, users, apiTokens, pendingLogouts, openStreams, metrics } = lasting
-  const { keep } = holding
+  const {
+    clock,
+    logger,
+    users,
+    apiTokens,
+    pendingLogouts: pendingRevocations,
+    openStreams,
+    metrics,
+  } = services
+  const { getOrCreate } = resources
   const { tls } = server
-  const certificates =
+  const tlsCertificate =
     tls &&
-    keep(`certificates ${JSON.stringify(tls)}`, () => {
-      const part = openCertificates(tls, { clock, logger })
-      return { part, rest: part.stop, close: part.stop }
+    getOrCreate(`certificates ${JSON.stringify(tls)}`, () => {
+      const value = openTlsCertificate(tls, { clock, logger })
+      return { value, quiesce: value.stop, close: value.stop }
     })
-  const { asked, assertions, keys, tokens, limiters } = await openAsked(config, lasting, keep)
+  const { guardDependencies, assertions, keys, tokens, limiters } = await createGuardDependencies(
+    config,
+    services,
+    getOrCreate,
+  )
   const sessions = createSessions({
-    store: lasting.sessionStore,
+    store: services.sessionStore,
     tokens,
-    pendingLogouts,
+    pendingRevocations,
     clock,
     reuse: auth.refresh_reuse,
   })
-  const passwords = await keep(`passwords ${JSON.stringify(auth.hashing)}`, () => ({
-    part: createPasswords(auth.hashing),
+  const passwords = await getOrCreate(`passwords ${JSON.stringify(auth.hashing)}`, () => ({
+    value: createPasswords(auth.hashing),
   }))
   const accounts = createAccounts({ users, passwords, sessions })
-  const upstreams = createUpstreams(config.upstreams, metrics.upstream, keep)
+  const upstreams = createUpstreams(config.upstreams, metrics.upstream, getOrCreate)
   const endpoints = createEndpointTable(
     [
-      ...createAuthEndpoints({ accounts, sessions, limiters, failures: lasting.failures }),
+      ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),
       ...createUserEndpoints({
         apiTokens,
-        webhooks: openWebhooks(config.webhooks, lasting),
+        webhooks: openWebhooks(config.webhooks, services),
         randomBytes,
         clock,
-        inForce,
+        changesVisible,
       }),
     ],
     createUpgradeEndpoints(config.subscription.upgrade_url),
@@ -93,17 +108,17 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
     gateSteps({
       config,
       findLocalEndpoint: endpoints.find,
-      asked,
+      dependencies: guardDependencies,
       upstreams,
-      decisions: metrics.tallies.guards,
+      decisions: metrics.counters.guards,
       clock,
     }),
   )
-  let requests = 0
+  let activeRequests = 0
   let isRetired = false
   const releaseIfOver = () => {
-    if (!isRetired || requests > 0) return
-    holding
+    if (!isRetired || activeRequests > 0) return
+    resources
       .release()
       .catch(error => logger.warn({ err: error }, 'what was configured before could not be closed'))
   }
@@ -114,22 +129,22 @@ async function open(config: Config, { lasting, holding, inForce }: Parts): Promi
     endpoints,
     bodyIdleMs: server.timeouts.body_idle,
     logRequest: createAccessLog(logger, server.log),
-    certificates,
+    tlsCertificate,
     jwks: keys.jwks,
     onRefusal(requestId, { code, cause }) {
-      if (cause !== undefined) lasting.failureLog(code, cause, () => ({ request_id: requestId }))
+      if (cause !== undefined) services.failureLog(code, cause, () => ({ request_id: requestId }))
     },
-    standing: upstreams.standing,
+    targetStatus: upstreams.targetStatus,
     acquire() {
-      requests += 1
+      activeRequests += 1
     },
     release() {
-      requests -= 1
+      activeRequests -= 1
       releaseIfOver()
     },
     retire() {
       isRetired = true
-      holding.rest()
+      resources.quiesce()
       releaseIfOver()
     },
   }

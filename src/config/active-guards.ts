@@ -1,10 +1,10 @@
 // Which guards have something to decide on a declared route; the others let everything through.
 import type { RouteConfig } from './schema/schema.ts'
 
-export type GuardName = keyof typeof decides
+export type GuardName = keyof typeof isGuardActive
 
 /** In the order in which they decide (CONTRACT §4). */
-export const decides = {
+export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
   rate_limit: ({ rate_limit }) => Boolean(rate_limit),
   plan: ({ plans }) => plans !== undefined,
@@ -13,9 +13,9 @@ export const decides = {
   free_daily: ({ free_daily }) => free_daily,
 } as const satisfies Record<string, (route: Omit<RouteConfig, 'upstream'>) => boolean>
 
-export const guardNames = Object.keys(decides) as GuardName[]
+export const guardNames = Object.keys(isGuardActive) as GuardName[]
 
 /** In order. */
-export function guardsOf(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
-  return guardNames.filter(name => decides[name](route))
+export function activeGuards(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
+  return guardNames.filter(name => isGuardActive[name](route))
 }

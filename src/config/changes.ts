@@ -3,7 +3,7 @@ import { mapSteps, type Steps } from '../async/steps.ts'
 import { isSame } from './same.ts'
 import type { Config } from './schema/schema.ts'
 
-export interface Changes {
+export interface ConfigDiff {
   /** Sections in which anything differs, those below aside. */
   readonly sections?: readonly string[]
   readonly routes?: Counts
@@ -17,7 +17,7 @@ interface Counts {
 }
 
 /** Nothing is said of what is the same. */
-export function* changeSteps(before: Config, after: Config): Steps<Changes> {
+export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after
   const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
@@ -25,8 +25,8 @@ export function* changeSteps(before: Config, after: Config): Steps<Changes> {
   )
   return {
     ...(sections.length === 0 ? {} : { sections }),
-    ...(yield* counted('routes', byName(oldRoutes), byName(routes))),
-    ...(yield* counted('upstreams', oldUpstreams, upstreams)),
+    ...(yield* diffCounts('routes', byName(oldRoutes), byName(routes))),
+    ...(yield* diffCounts('upstreams', oldUpstreams, upstreams)),
   }
 }
 
@@ -34,16 +34,17 @@ function byName(routes: Config['routes']): Record<string, unknown> {
   return Object.fromEntries(routes.map(route => [route.name, route]))
 }
 
-function* counted(
+function* diffCounts(
   what: 'routes' | 'upstreams',
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
-): Steps<Changes> {
-  const both = Object.keys(after).filter(name => Object.hasOwn(before, name))
+): Steps<ConfigDiff> {
+  const common = Object.keys(after).filter(name => Object.hasOwn(before, name))
   const counts = {
-    added: Object.keys(after).length - both.length,
-    removed: Object.keys(before).length - both.length,
-    changed: (yield* mapSteps(both, name => isSame(before[name], after[name]))).filter(same => !same).length,
+    added: Object.keys(after).length - common.length,
+    removed: Object.keys(before).length - common.length,
+    changed: (yield* mapSteps(common, name => isSame(before[name], after[name]))).filter(same => !same)
+      .length,
   }
   return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
 }

@@ -3,13 +3,13 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Problems } from './diagnostics.ts'
 import { createLook } from './file-digest.ts'
-import type { Loaded } from './load.ts'
+import type { LoadedConfig } from './load.ts'
 import { type FileSource, readAgain } from './reading/read-again.ts'
 import { createReadApart, type Reread } from './reading/read-apart.ts'
 
-export interface ConfigurationFile {
+export interface ConfigFile {
   /** The file as it is now, with all that it names; the process does nothing else meanwhile. */
-  load(): Loaded | Problems
+  load(): LoadedConfig | Problems
   /** The same beside what the process serves. @throws Error where that fails, whatever is in the file */
   reload(): Promise<Reread>
   /** Of the bytes that were read last. */
@@ -22,13 +22,13 @@ export interface ConfigurationFile {
 }
 
 /** Milliseconds between two looks at the file. */
-const interval = 200
+const pollIntervalMs = 200
 
 /** @param readApart how a reload reads */
-export function createConfigurationFile(
+export function createConfigFile(
   source: FileSource,
   readApart: () => Promise<Reread> = createReadApart(source),
-): ConfigurationFile {
+): ConfigFile {
   const path = resolve(source.folder, source.file)
   let last: string | undefined
 
@@ -46,27 +46,27 @@ export function createConfigurationFile(
     digest: () => last,
     watch(onChange) {
       if (isPipe(path)) return () => {}
-      const look = createLook(path)
-      let isOver = false
-      let before: string | undefined
+      const poll = createLook(path)
+      let isStopped = false
+      let previousText: string | undefined
       let asked: string | undefined
-      let timer = setTimeout(turn, interval).unref()
+      let timer = setTimeout(turn, pollIntervalMs).unref()
       // Looked at, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a
       // network file system says nothing.
       async function turn(): Promise<void> {
-        const now = await look()
-        if (isOver) return
+        const text = await poll()
+        if (isStopped) return
         // Twice the same: what is half written may look whole, with half of the routes. Asked once: to read it again may
         // take longer than the time to the next look.
-        if (now !== undefined && now !== last && now === before && now !== asked) {
-          asked = now
+        if (text !== undefined && text !== last && text === previousText && text !== asked) {
+          asked = text
           onChange()
-        } else if (now === last) asked = undefined
-        before = now
-        timer = setTimeout(turn, interval).unref()
+        } else if (text === last) asked = undefined
+        previousText = text
+        timer = setTimeout(turn, pollIntervalMs).unref()
       }
       return () => {
-        isOver = true
+        isStopped = true
         clearTimeout(timer)
       }
     },

@@ -4,17 +4,17 @@
 export function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {
-  const taken = new Set(routes.map(route => route.name))
+  const usedNames = new Set(routes.map(route => route.name))
   /** By the name that is taken: the number to go on with. */
   const numbers = new Map<string, number>()
   return routes.map(route => {
     if (route.name !== undefined) return { ...route, name: route.name }
-    const made = route.path.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '') || 'root'
-    let name = made
-    let next = numbers.get(made) ?? 2
-    for (; taken.has(name); next++) name = `${made}-${next}`
-    numbers.set(made, next)
-    taken.add(name)
+    const base = route.path.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '') || 'root'
+    let name = base
+    let suffix = numbers.get(base) ?? 2
+    for (; usedNames.has(name); suffix++) name = `${base}-${suffix}`
+    numbers.set(base, suffix)
+    usedNames.add(name)
     return { ...route, name }
   })
 }

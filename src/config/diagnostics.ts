@@ -2,7 +2,7 @@
 import { type Position, positionsIn } from './position.ts'
 
 /** One fault of the file, found anywhere on the way; becomes a Problem once all are known. */
-export interface Fault {
+export interface Diagnostic {
   /** Characters before it in the file's text. */
   readonly offset: number
   /** `routes[0].upstream`; empty for the file as a whole. */
@@ -10,7 +10,7 @@ export interface Fault {
   readonly message: string
 }
 
-export interface Problem extends Position {
+export interface LocatedDiagnostic extends Position {
   /** As it was named on the command line. */
   readonly file: string
   readonly path: string
@@ -19,7 +19,7 @@ export interface Problem extends Position {
 
 /** What keeps a file from being used: the first of its problems, in file order. */
 export interface Problems {
-  readonly problems: readonly Problem[]
+  readonly problems: readonly LocatedDiagnostic[]
   /** How many there are besides those. */
   readonly more: number
   /** What would not keep it from being used. */
@@ -33,7 +33,7 @@ export const mostProblems = 100
 export function linesOf({ problems, more, warnings }: Problems): string[] {
   const rest = more === 0 ? [] : [`… and ${more} more`]
   return [
-    ...problems.map(formatProblem),
+    ...problems.map(formatDiagnostic),
     ...rest,
     ...(warnings === undefined ? [] : warningLinesOf(warnings)),
   ]
@@ -41,7 +41,9 @@ export function linesOf({ problems, more, warnings }: Problems): string[] {
 
 /** `FILE:LINE:COL  path.to.key  warning: …` */
 export function warningLinesOf({ problems, more }: Problems): string[] {
-  const lines = problems.map(problem => formatProblem({ ...problem, message: `warning: ${problem.message}` }))
+  const lines = problems.map(problem =>
+    formatDiagnostic({ ...problem, message: `warning: ${problem.message}` }),
+  )
   return more === 0 ? lines : [...lines, `… and ${more} more warnings`]
 }
 
@@ -55,17 +57,17 @@ export function logWarnings(
 }
 
 /** `FILE:LINE:COL  path.to.key  what is wrong and what would be right` (CONTRACT §1). */
-export function formatProblem({ file, line, column, path, message }: Problem): string {
+export function formatDiagnostic({ file, line, column, path, message }: LocatedDiagnostic): string {
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
 /** In file order. The same sentence at the same place is one fault, by however many aliases it was reached. */
-export function problemsOf(file: string, text: string, faults: readonly Fault[]): Problems {
+export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
-  const placed = faults
+  const placed = diagnostics
     .map(fault => ({ fault, at: positionOf(fault.offset) }))
     .sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column)
-  const problems: Problem[] = []
+  const problems: LocatedDiagnostic[] = []
   let more = 0
   let last: Position | undefined
   let saidThere = new Set<string>()

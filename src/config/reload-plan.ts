@@ -2,25 +2,25 @@
 import { isSame } from './same.ts'
 import type { Config } from './schema/schema.ts'
 
-export interface Kept {
+export interface ReloadPlan {
   /** What a reload brings, with all that cannot be reloaded as it was. */
   readonly config: Config
   /** JSON Pointers of what would have changed. */
-  readonly left: readonly string[]
+  readonly restartRequired: readonly string[]
 }
 
 /** @param now what the gateway runs on @param next what the file says */
-export function keepFixed(now: Config, next: Config): Kept {
+export function keepImmutable(now: Config, next: Config): ReloadPlan {
   const { server, storage, auth, admin } = now
   const hasTls = (config: Config) => config.server.tls !== undefined
-  const left = [
+  const restartRequired = [
     ...changed('/server', server, next.server, ['listen', 'workers']),
     ...(hasTls(now) === hasTls(next) ? [] : ['/server/tls']),
     ...changed('/storage', storage, next.storage, Object.keys(storage) as (keyof typeof storage)[]),
     ...changed('/auth', auth, next.auth, ['key_secret', 'key_secret_old']),
   ]
-  if ((admin === undefined) !== (next.admin === undefined)) left.push('/admin')
-  else if (admin && next.admin) left.push(...changed('/admin', admin, next.admin, ['listen']))
+  if ((admin === undefined) !== (next.admin === undefined)) restartRequired.push('/admin')
+  else if (admin && next.admin) restartRequired.push(...changed('/admin', admin, next.admin, ['listen']))
   const { tls: ours, listen, workers } = server
   const { tls: theirs, ...rest } = next.server
   const tls = ours && (theirs ?? ours)
@@ -33,7 +33,7 @@ export function keepFixed(now: Config, next: Config): Kept {
       auth: { ...next.auth, key_secret: auth.key_secret, key_secret_old: auth.key_secret_old },
       ...(admin === undefined ? {} : { admin: { ...(next.admin ?? admin), listen: admin.listen } }),
     },
-    left,
+    restartRequired,
   }
 }
 

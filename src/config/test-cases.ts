@@ -1,45 +1,45 @@
 // The cases of `peage test`: from a file of their own or from gateway.yaml, each with the place where it stands.
 import type { StaticDecode } from 'typebox'
 import { DecodeUnsafe } from 'typebox/value'
-import { type Problems, problemsOf } from './diagnostics.ts'
-import { pointTo } from './pointer.ts'
+import { locateDiagnostics, type Problems } from './diagnostics.ts'
+import { appendToPointer } from './pointer.ts'
 import { type Position, positionsIn } from './position.ts'
 import { caseFile } from './schema/tests.ts'
-import { shapeChecker } from './validate.ts'
-import { readSheet, type Source } from './yaml/read-source.ts'
-import type { Sheet } from './yaml/yaml-source.ts'
+import { createValidator } from './validate.ts'
+import { readSource, type SourceFile } from './yaml/read-source.ts'
+import type { YamlSource } from './yaml/yaml-source.ts'
 
 export type TestCase = StaticDecode<typeof caseFile>['tests'][number]
 
-export interface PlacedCase extends TestCase, Position {
+export interface LocatedCase extends TestCase, Position {
   /** As it was named on the command line. */
   readonly file: string
 }
 
 /** Refuses what is wrong with the file in the same way as `loadConfig`. */
-export function loadCases(source: Source): { cases: PlacedCase[] } | Problems {
-  const read = readSheet(source, Object.keys(caseFile.properties))
+export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Problems {
+  const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
-  const { sheet, text } = read
-  const faults = [...sheet.faults, ...checkCases(sheet).faults]
-  if (faults.length > 0) return problemsOf(source.file, text, faults)
-  const { tests } = DecodeUnsafe({}, caseFile, sheet.value) as StaticDecode<typeof caseFile>
-  return { cases: placeCases(tests, source.file, sheet, text) }
+  const { yaml, text } = read
+  const diagnostics = [...yaml.diagnostics, ...validateCases(yaml).diagnostics]
+  if (diagnostics.length > 0) return locateDiagnostics(source.file, text, diagnostics)
+  const { tests } = DecodeUnsafe({}, caseFile, yaml.value) as StaticDecode<typeof caseFile>
+  return { cases: locateCases(tests, source.file, yaml, text) }
 }
 
-const checkCases = shapeChecker(caseFile)
+const validateCases = createValidator(caseFile)
 
 /** @param sheet @param text of the file that the cases were read from */
-export function placeCases(
+export function locateCases(
   tests: readonly TestCase[],
   file: string,
-  sheet: Sheet,
+  yaml: YamlSource,
   text: string,
-): PlacedCase[] {
+): LocatedCase[] {
   const positionOf = positionsIn(text)
   return tests.map((test, index) => ({
     ...test,
     file,
-    ...positionOf(sheet.places.get(pointTo('/tests', index))?.value ?? 0),
+    ...positionOf(yaml.locations.get(appendToPointer('/tests', index))?.value ?? 0),
   }))
 }

@@ -1,63 +1,65 @@
 // Turns what ajv reports into one sentence a fault, at the place where it can be mended.
 import type { AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js'
-import { type Fault, joinPath } from './diagnostics.ts'
+import { type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
-import { type FormatName, faultOf } from './formats/formats.ts'
-import { pointTo } from './pointer.ts'
-import type { Place, Sheet } from './yaml/yaml-source.ts'
+import { type FormatName, formatError } from './formats/formats.ts'
+import { appendToPointer } from './pointer.ts'
+import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
 /** The JSON Pointer of what is wrong: the unknown or missing key itself, else the value. */
 export function pointerOf({ keyword, params, instancePath }: ErrorObject): string {
-  if (keyword === 'additionalProperties') return pointTo(instancePath, params.additionalProperty)
-  if (keyword === 'required') return pointTo(instancePath, params.missingProperty)
+  if (keyword === 'additionalProperties') return appendToPointer(instancePath, params.additionalProperty)
+  if (keyword === 'required') return appendToPointer(instancePath, params.missingProperty)
   return instancePath
 }
 
 /** The pointer of the known key that an unknown one was probably meant to be. */
-export function meantKey(error: ErrorObject): string | undefined {
+export function suggestedKey(error: ErrorObject): string | undefined {
   const near = error.keyword === 'additionalProperties' ? nearestKey(error) : undefined
-  return near === undefined ? undefined : pointTo(error.instancePath, near)
+  return near === undefined ? undefined : appendToPointer(error.instancePath, near)
 }
 
 /** Of a union only the errors of the branch that was probably meant; the union's own where none comes near. */
-export function nearestBranches(errors: readonly ErrorObject[]): ErrorObject[] {
+export function bestBranches(errors: readonly ErrorObject[]): ErrorObject[] {
   const dropped = new Set<ErrorObject>()
   for (const [index, union] of errors.entries()) {
     if (union.keyword !== 'anyOf') continue
     const branches = branchesOf(union, errors, index)
-    const [meant] = branches
-      .filter(branch => !branch.some(error => error.instancePath === union.instancePath && isOfKind(error)))
+    const [best] = branches
+      .filter(
+        branch => !branch.some(error => error.instancePath === union.instancePath && isTypeError(error)),
+      )
       .sort((a, b) => a.length - b.length)
-    if (meant !== undefined) dropped.add(union)
+    if (best !== undefined) dropped.add(union)
     for (const branch of branches) {
-      if (branch !== meant) for (const error of branch) dropped.add(error)
+      if (branch !== best) for (const error of branch) dropped.add(error)
     }
   }
   return errors.filter(error => !dropped.has(error))
 }
 
-export function faultFrom(sheet: Sheet, error: ErrorObject, pointer: string): Fault {
+export function toDiagnostic(yaml: YamlSource, error: ErrorObject, pointer: string): Diagnostic {
   const { keyword, params, instancePath } = error
-  const place = placeOf(sheet, instancePath)
+  const location = locationOf(yaml, instancePath)
   if (keyword === 'additionalProperties') {
-    const unknown = placeOf(sheet, pointer)
+    const unknown = locationOf(yaml, pointer)
     return { offset: unknown.key ?? unknown.value, path: unknown.path, message: unknownKey(error) }
   }
   if (keyword === 'required') {
     const wanted = nounOf(error.parentSchema?.properties?.[params.missingProperty])
-    const path = joinPath(place.path, params.missingProperty)
-    return { offset: place.key ?? place.value, path, message: `is required: ${wanted}` }
+    const path = joinPath(location.path, params.missingProperty)
+    return { offset: location.key ?? location.value, path, message: `is required: ${wanted}` }
   }
-  return { offset: place.value, path: place.path, message: sentence(error) }
+  return { offset: location.value, path: location.path, message: sentence(error) }
 }
 
 function sentence({ keyword, params, data, parentSchema }: ErrorObject): string {
-  if (keyword === 'format') return faultOf(params.format as FormatName, String(data)) ?? ''
+  if (keyword === 'format') return formatError(params.format as FormatName, String(data)) ?? ''
   if (keyword === 'minimum') return `must be at least ${params.limit}`
   if (keyword === 'maximum') return `must be at most ${params.limit}`
   if (keyword === 'enum') {
-    const meant = typeof data === 'string' ? didYouMean(data, params.allowedValues) : ''
-    return `must be ${list(params.allowedValues)}${meant}`
+    const suggestion = typeof data === 'string' ? didYouMean(data, params.allowedValues) : ''
+    return `must be ${list(params.allowedValues)}${suggestion}`
   }
   const bare = typeof data === 'number' || typeof data === 'boolean'
   const quotes = bare && params.type === 'string' && parentSchema?.format === undefined
@@ -121,14 +123,14 @@ function branchesOf(union: ErrorObject, errors: readonly ErrorObject[], index: n
 }
 
 /** The value is of another kind than the branch is about. */
-const isOfKind = ({ keyword }: ErrorObject) => keyword === 'type' || keyword === 'const'
+const isTypeError = ({ keyword }: ErrorObject) => keyword === 'type' || keyword === 'const'
 
 /** What was filled in by default stands nowhere: its nearest ancestor's place then. */
-function placeOf(sheet: Sheet, pointer: string): Place {
-  const place = sheet.places.get(pointer)
-  if (place !== undefined) return place
+function locationOf(yaml: YamlSource, pointer: string): SourceLocation {
+  const location = yaml.locations.get(pointer)
+  if (location !== undefined) return location
   if (pointer === '') return { path: '', key: undefined, value: 0 }
-  return placeOf(sheet, pointer.slice(0, pointer.lastIndexOf('/')))
+  return locationOf(yaml, pointer.slice(0, pointer.lastIndexOf('/')))
 }
 
 function list(words: readonly string[]): string {

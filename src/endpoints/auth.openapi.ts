@@ -1,6 +1,6 @@
 // What the four endpoints under /api/v1/auth take and answer (spec §4).
 import Type from 'typebox'
-import { allOf, type Operation, type Refusals } from '../openapi/operation.ts'
+import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 
 const { record, text } = terms
@@ -35,13 +35,13 @@ export const authOperations = {
     description: 'The email is stripped and lower-cased; the password has 8 to 1,024 characters.',
     caller: 'anybody',
     body: credentials,
-    answers: {
+    responses: {
       201: {
         description: 'Created.',
         body: record({ message: text('A French sentence.'), user_id: terms.id('The new user’s id.') }),
       },
     },
-    refusals: allOf(always, limited, {
+    refusals: mergeRefusals(always, limited, {
       400: ['email_invalid', 'password_too_short', 'password_too_long'],
       409: ['email_taken'],
       500: ['internal'],
@@ -54,8 +54,8 @@ export const authOperations = {
     summary: 'Opens a session',
     caller: 'anybody',
     body: credentials,
-    answers: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
-    refusals: allOf(always, limited, { 400: ['credentials_missing'], 401: ['credentials_invalid'] }),
+    responses: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
+    refusals: mergeRefusals(always, limited, { 400: ['credentials_missing'], 401: ['credentials_invalid'] }),
   },
   refresh: {
     method: 'POST',
@@ -64,8 +64,8 @@ export const authOperations = {
     summary: 'Exchanges a refresh token for new tokens, once',
     caller: 'anybody',
     body: record({ refresh_token: text('The one that was given last.') }, open),
-    answers: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
-    refusals: allOf(always, limited, {
+    responses: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
+    refusals: mergeRefusals(always, limited, {
       400: ['refresh_token_missing'],
       401: ['refresh_token_invalid', 'refresh_token_inactive', 'user_not_found'],
     }),
@@ -78,7 +78,7 @@ export const authOperations = {
     description: 'The access token stays good until it expires.',
     caller: 'anybody',
     body: record({ refresh_token: Type.Optional(text('The session’s.')) }, open),
-    answers: {
+    responses: {
       200: { description: 'Always, whether or not there was such a session.', body: terms.message },
     },
     refusals: always,

@@ -4,25 +4,30 @@ import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
 import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/limits.ts'
-import type { Limiter, Limiters } from '../storage/rate-limiter.ts'
+import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
 import { authOperations } from './auth.openapi.ts'
 import type { OpenEndpoint } from './endpoint.ts'
-import type { FailureLimits } from './failed-login-limiter.ts'
+import type { FailedLoginLimiter } from './failed-login-limiter.ts'
 
-interface Parts {
+interface Dependencies {
   accounts: Accounts
   sessions: Sessions
-  limiters: Pick<Limiters, 'register' | 'login' | 'login_address' | 'refresh'>
-  failures: FailureLimits
+  limiters: Pick<RateLimiters, 'register' | 'login' | 'login_address' | 'refresh'>
+  failedLogins: FailedLoginLimiter
 }
 
-export function createAuthEndpoints({ accounts, sessions, limiters, failures }: Parts): OpenEndpoint[] {
+export function createAuthEndpoints({
+  accounts,
+  sessions,
+  limiters,
+  failedLogins,
+}: Dependencies): OpenEndpoint[] {
   return [
     {
       kind: 'open',
       operation: authOperations.register,
       async answer({ body, client }) {
-        await spend('register', limiters.register, client)
+        await enforceLimit('register', limiters.register, client)
         const created = await accounts.register({
           email: body.string('email'),
           password: body.string('password'),
@@ -36,7 +41,7 @@ export function createAuthEndpoints({ accounts, sessions, limiters, failures }: 
       async answer({ body, client }) {
         const submitted = { email: body.string('email'), password: body.string('password') }
         const key = `${client} ${normalizeEmail(submitted.email)}`
-        const { userId, ...pair } = await failures.counting(
+        const { userId, ...pair } = await failedLogins.attempt(
           [
             { policy: 'login', limiter: limiters.login, key },
             { policy: 'login_address', limiter: limiters.login_address, key: client },
@@ -50,7 +55,7 @@ export function createAuthEndpoints({ accounts, sessions, limiters, failures }: 
       kind: 'open',
       operation: authOperations.refresh,
       async answer({ body, client }) {
-        await spend('refresh', limiters.refresh, client)
+        await enforceLimit('refresh', limiters.refresh, client)
         const { userId, ...pair } = await sessions.refresh(body.string('refresh_token'))
         return { status: 200, body: pair, userId }
       },
@@ -66,7 +71,7 @@ export function createAuthEndpoints({ accounts, sessions, limiters, failures }: 
   ]
 }
 
-async function spend(policy: string, limiter: Limiter, key: string): Promise<void> {
-  const taken = await limiter.take(key)
-  if (!taken.allowed) throw rateLimited(policy, taken)
+async function enforceLimit(policy: string, limiter: RateLimiter, key: string): Promise<void> {
+  const result = await limiter.consume(key)
+  if (!result.allowed) throw rateLimited(policy, result)
 }

@@ -19,7 +19,7 @@ export interface GuardedEndpoint {
   readonly operation: Operation
   /** Whom the plan guard lets through; undefined: every plan. */
   readonly plans: readonly Plan[] | undefined
-  answer(request: AuthenticatedRequest): Promise<EndpointResponse>
+  handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
 
 export interface EndpointRequest {

@@ -2,97 +2,97 @@
 
 import { rateLimited } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { Limiter } from '../storage/rate-limiter.ts'
+import type { RateLimiter } from '../storage/rate-limiter.ts'
 
-export interface FailureLimit {
+export interface FailedLoginLimit {
   /** The limit's name, as clients are told it. */
   readonly policy: string
-  readonly limiter: Limiter
+  readonly limiter: RateLimiter
   /** What is counted by. */
   readonly key: string
 }
 
-export interface FailureLimits {
+export interface FailedLoginLimiter {
   /**
    * Makes an attempt that counts against every limit, unless it does not end in `credentials_invalid`.
    * @throws Refusal 429 `rate_limited`, or whatever the attempt throws
    */
-  counting<T>(limits: readonly FailureLimit[], attempt: () => Promise<T>): Promise<T>
+  attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
 /**
  * Every attempt takes its places before it is made and gives them back unless it failed: counting afterwards would
  * let as many guesses through at once as fit between the look and the count.
  */
-export function createFailureLimits(): FailureLimits {
-  const holders = createHolders()
+export function createFailedLoginLimiter(): FailedLoginLimiter {
+  const attempts = createActiveAttempts()
   return {
-    async counting(limits, attempt) {
-      const held: { limit: FailureLimit; end: () => void }[] = []
-      const giveBack = () => Promise.all(held.map(({ limit: { limiter, key } }) => limiter.giveBack(key)))
+    async attempt(limits, attempt) {
+      const slots: { limit: FailedLoginLimit; end: () => void }[] = []
+      const refundAll = () => Promise.all(slots.map(({ limit: { limiter, key } }) => limiter.refund(key)))
       try {
         for (const limit of limits) {
-          await takePlace(limit, holders)
-          held.push({ limit, end: holders.begin(nameOf(limit)) })
+          await acquireSlot(limit, attempts)
+          slots.push({ limit, end: attempts.begin(limitKey(limit)) })
         }
         const result = await attempt()
-        await giveBack()
+        await refundAll()
         return result
       } catch (thrown) {
-        if (!(thrown instanceof Refusal && thrown.code === 'credentials_invalid')) await giveBack()
+        if (!(thrown instanceof Refusal && thrown.code === 'credentials_invalid')) await refundAll()
         throw thrown
       } finally {
-        for (const { end } of held) end()
+        for (const { end } of slots) end()
       }
     },
   }
 }
 
-function nameOf({ policy, key }: FailureLimit): string {
+function limitKey({ policy, key }: FailedLoginLimit): string {
   return `${policy} ${key}`
 }
 
 /** Places that are only held by attempts under way may come back: those are waited for before it is a no. */
-async function takePlace(limit: FailureLimit, holders: Holders): Promise<void> {
-  const name = nameOf(limit)
+async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<void> {
+  const key = limitKey(limit)
   for (;;) {
-    const heldBefore = holders.count(name) > 0
-    const taken = await limit.limiter.take(limit.key)
-    if (taken.allowed) return
+    const hadAttempts = attempts.count(key) > 0
+    const result = await limit.limiter.consume(limit.key)
+    if (result.allowed) return
     // More of them than there are places would only be woken to be refused: a flood of guesses does not wait.
-    const mayWait = holders.count(name) > 0 && holders.waiting(name) < taken.limit
-    if (mayWait) await holders.nextEnd(name)
+    const mayWait = attempts.count(key) > 0 && attempts.waiting(key) < result.limit
+    if (mayWait) await attempts.nextEnd(key)
     // The last of them may have given its place back while we were told that there is none.
-    else if (!heldBefore || holders.count(name) > 0) throw rateLimited(limit.policy, taken)
+    else if (!hadAttempts || attempts.count(key) > 0) throw rateLimited(limit.policy, result)
   }
 }
 
 /** The attempts that hold a place, by the name of what is counted. */
-interface Holders {
+interface ActiveAttempts {
   /** Notes one; call the result when it has ended. */
-  begin(name: string): () => void
-  count(name: string): number
+  begin(key: string): () => void
+  count(key: string): number
   /** How many wait for one to end. */
-  waiting(name: string): number
+  waiting(key: string): number
   /** Resolves when one ends. */
-  nextEnd(name: string): Promise<void>
+  nextEnd(key: string): Promise<void>
 }
 
-function createHolders(): Holders {
-  const held = new Map<string, { count: number; waiting: (() => void)[] }>()
+function createActiveAttempts(): ActiveAttempts {
+  const active = new Map<string, { count: number; waiting: (() => void)[] }>()
   return {
-    begin(name) {
-      const entry = held.get(name) ?? { count: 0, waiting: [] }
+    begin(key) {
+      const entry = active.get(key) ?? { count: 0, waiting: [] }
       entry.count += 1
-      held.set(name, entry)
+      active.set(key, entry)
       return () => {
         entry.count -= 1
-        if (entry.count === 0) held.delete(name)
-        for (const wake of entry.waiting.splice(0)) wake()
+        if (entry.count === 0) active.delete(key)
+        for (const resume of entry.waiting.splice(0)) resume()
       }
     },
-    count: name => held.get(name)?.count ?? 0,
-    waiting: name => held.get(name)?.waiting.length ?? 0,
-    nextEnd: name => new Promise(resolve => held.get(name)?.waiting.push(resolve)),
+    count: key => active.get(key)?.count ?? 0,
+    waiting: key => active.get(key)?.waiting.length ?? 0,
+    nextEnd: key => new Promise(resolve => active.get(key)?.waiting.push(resolve)),
   }
 }

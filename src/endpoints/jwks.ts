@@ -27,7 +27,7 @@ export const showKeys = {
   id: 'showKeys',
   summary: 'Shows the public keys that tokens and identity assertions are signed with',
   caller: 'anybody',
-  answers: {
+  responses: {
     200: {
       description: 'All that verify. It may be kept for five minutes.',
       body: record({ keys: Type.Array(key) }),

@@ -1,6 +1,6 @@
 // What the upgrade path takes and answers (CONTRACT §5).
 import Type from 'typebox'
-import { allOf, type Operation } from '../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { guardRefusals } from './endpoint.ts'
@@ -15,7 +15,7 @@ export const upgradeOperations = {
     summary: 'Says which plan the user is on, and where the next one is paid for',
     description: 'A route that is declared at this path answers instead.',
     caller: 'user',
-    answers: {
+    responses: {
       200: {
         description: 'The plans, and the way up.',
         body: record({
@@ -40,9 +40,9 @@ export const upgradeOperations = {
       { plan: Type.Optional(terms.oneOf(['premium', 'pro'], 'Left out: the next one up.')) },
       { additionalProperties: true },
     ),
-    answers: {
+    responses: {
       303: { description: 'To there.', headers: { location: 'Where the plan is paid for.' } },
     },
-    refusals: allOf(guardRefusals, { 400: ['plan_invalid'], 501: ['payment_not_configured'] }),
+    refusals: mergeRefusals(guardRefusals, { 400: ['plan_invalid'], 501: ['payment_not_configured'] }),
   },
 } as const satisfies Record<string, Operation>

@@ -16,7 +16,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       kind: 'guarded',
       operation: upgradeOperations.show,
       plans: undefined,
-      async answer({ user }) {
+      async handle({ user }) {
         const next = planAbove(user.plan)
         const isOffered = upgradeUrl !== '' && next !== undefined
         return {
@@ -29,7 +29,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       kind: 'guarded',
       operation: upgradeOperations.go,
       plans: undefined,
-      async answer({ user, body }) {
+      async handle({ user, body }) {
         // What the client got wrong comes first: it is the same wherever the gateway runs.
         const plan = wantedPlan(body.value('plan'), user.plan)
         if (upgradeUrl === '') throw new Refusal('payment_not_configured')

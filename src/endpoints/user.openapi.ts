@@ -1,5 +1,5 @@
 // What the endpoints under /api/v1/user take and answer (spec §4, CONTRACT §5).
-import { allOf, type Operation } from '../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { guardRefusals } from './endpoint.ts'
 
@@ -8,7 +8,7 @@ const { record, text } = terms
 const apiTokenPath = '/api/v1/user/api-token'
 const webhookPath = '/api/v1/user/webhook'
 
-const forPro = allOf(guardRefusals, { 403: ['plan_insufficient'] })
+const forPro = mergeRefusals(guardRefusals, { 403: ['plan_insufficient'] })
 
 export const userOperations = {
   makeApiToken: {
@@ -17,7 +17,7 @@ export const userOperations = {
     id: 'makeApiToken',
     summary: 'Makes an API key for programs, in place of the one before',
     caller: 'user',
-    answers: {
+    responses: {
       201: {
         description: 'Made. The key is shown only here.',
         body: record({
@@ -34,7 +34,7 @@ export const userOperations = {
     id: 'revokeApiToken',
     summary: 'Revokes the API key',
     caller: 'user',
-    answers: { 200: { description: 'There is none now.', body: terms.message } },
+    responses: { 200: { description: 'There is none now.', body: terms.message } },
     refusals: forPro,
   },
   registerWebhook: {
@@ -54,7 +54,7 @@ export const userOperations = {
       },
       { additionalProperties: true },
     ),
-    answers: {
+    responses: {
       201: {
         description: 'Registered. The secret is shown only here.',
         body: record({
@@ -64,7 +64,7 @@ export const userOperations = {
         }),
       },
     },
-    refusals: allOf(forPro, { 400: ['webhook_url_invalid'] }),
+    refusals: mergeRefusals(forPro, { 400: ['webhook_url_invalid'] }),
   },
   removeWebhook: {
     method: 'DELETE',
@@ -72,7 +72,7 @@ export const userOperations = {
     id: 'removeWebhook',
     summary: 'Removes the webhook, and drops what is pending for it',
     caller: 'user',
-    answers: { 200: { description: 'There is none now.', body: terms.message } },
+    responses: { 200: { description: 'There is none now.', body: terms.message } },
     refusals: forPro,
   },
 } as const satisfies Record<string, Operation>

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
-import { hashKey, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
+import { hashApiToken, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
@@ -10,13 +10,13 @@ import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { GuardedEndpoint } from './endpoint.ts'
 import { userOperations } from './user.openapi.ts'
 
-interface Parts {
+interface Dependencies {
   apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
   /** Resolves when what was changed is in force here: the key before is good no more when the answer comes. */
-  inForce(): Promise<void>
+  changesVisible(): Promise<void>
 }
 
 /**
@@ -28,18 +28,18 @@ export function createUserEndpoints({
   webhooks,
   randomBytes,
   clock,
-  inForce,
-}: Parts): GuardedEndpoint[] {
+  changesVisible,
+}: Dependencies): GuardedEndpoint[] {
   return [
     {
       kind: 'guarded',
       operation: userOperations.makeApiToken,
       plans,
-      async answer({ user }) {
+      async handle({ user }) {
         const token = makeApiToken(randomBytes)
-        const stored = await apiTokens.replace(user.id, hashKey(token), new Date(clock.now()))
+        const stored = await apiTokens.replace(user.id, hashApiToken(token), new Date(clock.now()))
         if (stored === 'user_gone') throw new Refusal('user_not_found')
-        await inForce()
+        await changesVisible()
         return {
           status: 201,
           body: { api_token: token, created_at: stored.created_at.toISOString() },
@@ -50,9 +50,9 @@ export function createUserEndpoints({
       kind: 'guarded',
       operation: userOperations.revokeApiToken,
       plans,
-      async answer({ user }) {
+      async handle({ user }) {
         await apiTokens.revoke(user.id)
-        await inForce()
+        await changesVisible()
         return { status: 200, body: { message: messages.apiTokenRevoked } }
       },
     },
@@ -60,7 +60,7 @@ export function createUserEndpoints({
       kind: 'guarded',
       operation: userOperations.registerWebhook,
       plans,
-      async answer({ user, body }) {
+      async handle({ user, body }) {
         const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'))
         return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
       },
@@ -69,7 +69,7 @@ export function createUserEndpoints({
       kind: 'guarded',
       operation: userOperations.removeWebhook,
       plans,
-      async answer({ user }) {
+      async handle({ user }) {
         await webhooks.remove(user.id)
         return { status: 200, body: { message: messages.webhookRemoved } }
       },

@@ -10,10 +10,10 @@ import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
 import { RequestContext } from '../proxy/request-context.ts'
 import type { RequestSnapshot } from '../proxy/request-snapshot.ts'
 import type { Refusal } from '../refusals/refusal.ts'
-import { answerTo, type FieldList, type Head } from './stub-request.ts'
+import { createStubResponse, type HeaderList, type ResponseHead } from './stub-request.ts'
 import type { Dispatched } from './upstreams.ts'
 
-interface Parts {
+interface Options {
   gate: Gate
   forward: ForwardRequest
   endpoints: LocalEndpoints
@@ -22,35 +22,35 @@ interface Parts {
   head: RequestHead
   routing: RoutingDecision
   /** The same with more fields, to see what becomes of them on the way to the upstream. */
-  tried: IncomingMessage
+  probe: IncomingMessage
   /** What the upstream answers. */
-  answer: FieldList
+  upstreamHeaders: HeaderList
   /** Calls back with what is dispatched to an upstream. */
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
 
 /** What came of it; neither refusal nor dispatch where an endpoint of the gateway's own would answer. */
-export interface Served {
+export interface DryRun {
   readonly refusal?: Refusal
-  readonly dispatched?: { readonly asked: Dispatched; readonly tried: Dispatched }
+  readonly dispatched?: { readonly request: Dispatched; readonly probe: Dispatched }
   /** What the client would be answered, as far as the gateway has a say in it. */
-  readonly head?: Head
+  readonly head?: ResponseHead
 }
 
-export function serve(parts: Parts): Promise<Served> {
-  const { gate, forward, endpoints, request, head, routing, tried, answer } = parts
+export function dryRun(options: Options): Promise<DryRun> {
+  const { gate, forward, endpoints, request, head, routing, probe, upstreamHeaders } = options
   return new Promise((resolve, reject) => {
-    let served: Served = {}
-    const response = answerTo(request, sent => resolve({ ...served, head: sent }))
-    let first: Dispatched | undefined
-    parts.onDispatch(dispatched => {
-      if (first === undefined) {
-        first = dispatched
+    let result: DryRun = {}
+    const response = createStubResponse(request, sent => resolve({ ...result, head: sent }))
+    let probeDispatch: Dispatched | undefined
+    options.onDispatch(dispatched => {
+      if (probeDispatch === undefined) {
+        probeDispatch = dispatched
         return
       }
-      served = { dispatched: { asked: dispatched, tried: first } }
-      const raw = answer.flat().map(text => Buffer.from(text, 'latin1'))
-      dispatched.handler.onHeaders?.(200, raw, () => {}, 'OK')
+      result = { dispatched: { request: dispatched, probe: probeDispatch } }
+      const rawHeaders = upstreamHeaders.flat().map(text => Buffer.from(text, 'latin1'))
+      dispatched.handler.onHeaders?.(200, rawHeaders, () => {}, 'OK')
       dispatched.handler.onComplete?.(null)
     })
     const contextWith = (received: IncomingMessage) =>
@@ -59,7 +59,7 @@ export function serve(parts: Parts): Promise<Served> {
       gate,
       endpoints,
       forward(context, to, identity) {
-        const trying = contextWith(tried)
+        const trying = contextWith(probe)
         if (context.headers !== undefined) trying.addHeaders(context.headers)
         forward(trying, to, identity)
         forward(context, to, identity)
@@ -67,7 +67,7 @@ export function serve(parts: Parts): Promise<Served> {
       onRefusal(_, refusal) {
         // A fault is ours, and no explanation.
         if (refusal.code === 'internal') reject(refusal.cause)
-        served = { refusal }
+        result = { refusal }
       },
       bodyIdleMs: 0,
       logRequest: undefined,
@@ -76,7 +76,7 @@ export function serve(parts: Parts): Promise<Served> {
       release() {},
     }
     const serveEndpoint: ServeEndpoint = context => {
-      passGuards(context, parts.operations).then(
+      passGuards(context, options.operations).then(
         () => resolve({}),
         thrown => context.refuse(thrown),
       )

@@ -4,24 +4,24 @@ import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createGate } from '../gate/gate.ts'
-import { createTallies, type GuardDecisions } from '../observability/metrics/counters.ts'
+import { createCounters, type GuardDecisions } from '../observability/metrics/counters.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
-import { serve } from './dry-run.ts'
+import { dryRun } from './dry-run.ts'
 import {
-  type FieldChanges,
-  noChanges,
-  removedBetween,
-  setBetween,
-  tryingAnswer,
-  tryingRequest,
+  addedHeaders,
+  emptyDiff,
+  type HeaderDiff,
+  probeRequestHeaders,
+  probeResponseHeaders,
+  removedHeaders,
 } from './header-diff.ts'
-import { type FieldList, pairsOf, requestOf } from './stub-request.ts'
-import { standIns, stubAssertions, stubEndpoints, tokenOf } from './stubs.ts'
-import { type Dispatched, standInUpstreams } from './upstreams.ts'
+import { createStubRequest, type HeaderList, toHeaderList } from './stub-request.ts'
+import { stubAssertions, stubDependencies, stubEndpoints, stubToken } from './stubs.ts'
+import { createStubUpstreams, type Dispatched } from './upstreams.ts'
 
-export interface Question {
+export interface ExplainRequest {
   readonly method: string
   /** The request target, as in a request line. */
   readonly path: string
@@ -43,7 +43,7 @@ export interface GuardOutcome {
 }
 
 export interface Explanation {
-  readonly question: Question
+  readonly request: ExplainRequest
   /** The name of the route that serves it. */
   readonly route: string | null
   /** The path of the gateway's own endpoint that it goes to. */
@@ -54,7 +54,7 @@ export interface Explanation {
   readonly refusal: RefusedWith | null
   /** Where it is forwarded to. */
   readonly upstream: ForwardedTo | null
-  readonly headers: { readonly request: FieldChanges; readonly response: FieldChanges }
+  readonly headers: { readonly request: HeaderDiff; readonly response: HeaderDiff }
 }
 
 export interface RefusedWith {
@@ -73,40 +73,40 @@ export interface ForwardedTo {
   readonly urls: readonly string[]
 }
 
-export type Explain = (question: Question) => Promise<Explanation>
+export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
 /** One question at a time: they share what stands in for the stores. */
 export function createExplain(config: Config, clock: Clock): Explain {
-  const day = { used: 0 }
+  const dayUsage = { used: 0 }
   const { endpoints, operations } = stubEndpoints()
-  const { guards: decisions } = createTallies()
+  const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
-  const upstreams = standInUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
+  const upstreams = createStubUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
   const forward = createForwardRequest(config.server.timeouts.body_idle, stubAssertions, {
     add: () => () => {},
   })
   const gate = createGate({
     config,
     findLocalEndpoint: endpoints.find,
-    asked: standIns(config.limits.free_daily, day, clock),
+    dependencies: stubDependencies(config.limits.free_daily, dayUsage, clock),
     upstreams,
     decisions,
     clock,
   })
 
-  return async question => {
-    day.used = question.usedToday
+  return async explainRequest => {
+    dayUsage.used = explainRequest.usedToday
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
-    const asked = fieldsOf(question)
-    const write = (fields: FieldList) =>
-      requestOf({ ...question, fields, isEncrypted: config.server.tls !== undefined })
-    const request = write(asked)
+    const requestHeaders = requestHeadersOf(explainRequest)
+    const toRequest = (fields: HeaderList) =>
+      createStubRequest({ ...explainRequest, fields, isEncrypted: config.server.tls !== undefined })
+    const request = toRequest(requestHeaders)
     const parsed = gate.parse(request)
     const routing = gate.decide(request, parsed)
     const route = routing.kind === 'route' ? routing.route : undefined
-    const tried = route ? tryingRequest(route, asked) : asked
-    const answer = route ? tryingAnswer(route) : []
-    const served = await serve({
+    const probeHeaders = route ? probeRequestHeaders(route, requestHeaders) : requestHeaders
+    const upstreamHeaders = route ? probeResponseHeaders(route) : []
+    const dryRunResult = await dryRun({
       gate,
       forward,
       endpoints,
@@ -114,39 +114,42 @@ export function createExplain(config: Config, clock: Clock): Explain {
       request,
       head: parsed,
       routing,
-      tried: write(tried),
-      answer,
+      probe: toRequest(probeHeaders),
+      upstreamHeaders,
       onDispatch(listener) {
         onDispatch = listener
       },
     })
-    const { refusal, dispatched, head } = served
-    const sent = refusal ? [] : answer
+    const { refusal, dispatched, head } = dryRunResult
+    const receivedHeaders = refusal ? [] : upstreamHeaders
     return {
-      question,
+      request: explainRequest,
       route: route?.name ?? null,
       own: routing.kind === 'local' ? routing.path : null,
       guards: outcomesOf(decisions, refusal),
       refusal: refusal ? refusedWith(refusal) : null,
-      upstream: route && dispatched ? forwardedTo(config, route.upstreamName, dispatched.asked) : null,
+      upstream: route && dispatched ? forwardedTo(config, route.upstreamName, dispatched.request) : null,
       headers: {
         request: dispatched
           ? {
-              set: setBetween(asked, pairsOf(dispatched.asked.fields)),
-              remove: removedBetween(tried, pairsOf(dispatched.tried.fields)),
+              set: addedHeaders(requestHeaders, toHeaderList(dispatched.request.fields)),
+              remove: removedHeaders(probeHeaders, toHeaderList(dispatched.probe.fields)),
             }
-          : noChanges,
+          : emptyDiff,
         response: head
-          ? { set: setBetween(sent, head.fields), remove: removedBetween(sent, head.fields) }
-          : noChanges,
+          ? {
+              set: addedHeaders(receivedHeaders, head.fields),
+              remove: removedHeaders(receivedHeaders, head.fields),
+            }
+          : emptyDiff,
       },
     }
   }
 }
 
-function fieldsOf({ host, as }: Question): FieldList {
-  const fields: FieldList = [['Host', host]]
-  return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${tokenOf(as)}`]]
+function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
+  const fields: HeaderList = [['Host', host]]
+  return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
 }
 
 /** As they were counted; the one that refused is the last that decided. */
@@ -160,8 +163,8 @@ function outcomesOf(decisions: GuardDecisions, refusal: Refusal | undefined): Gu
   })
 }
 
-function refusedWith({ status, code, answer }: Refusal): RefusedWith {
-  const { error } = JSON.parse(Buffer.from(answer.body, 'latin1').toString())
+function refusedWith({ status, code, response }: Refusal): RefusedWith {
+  const { error } = JSON.parse(Buffer.from(response.body, 'latin1').toString())
   return { status, code, sentence: error }
 }
 

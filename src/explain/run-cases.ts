@@ -1,10 +1,10 @@
 // Holds a configuration to the cases that were written for it, and finds what none of them reached (CONTRACT §1).
 
-import { type GuardName, guardsOf } from '../config/active-guards.ts'
+import { activeGuards, type GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
-import type { PlacedCase } from '../config/test-cases.ts'
+import type { LocatedCase } from '../config/test-cases.ts'
 import type { Explain, Explanation } from './explain.ts'
-import { questionOf } from './question.ts'
+import { toExplainRequest } from './question.ts'
 
 /** What was expected of a case and did not come. */
 export interface Miss {
@@ -14,7 +14,7 @@ export interface Miss {
 }
 
 export interface CaseResult {
-  readonly test: PlacedCase
+  readonly test: LocatedCase
   readonly misses: readonly Miss[]
 }
 
@@ -25,7 +25,7 @@ export interface Unreached {
   readonly guards: readonly { readonly route: string; readonly guard: GuardName }[]
 }
 
-export interface CasesReport {
+export interface TestReport {
   readonly results: readonly CaseResult[]
   readonly unreached: Unreached
 }
@@ -33,43 +33,43 @@ export interface CasesReport {
 export async function runCases(
   config: Config,
   explain: Explain,
-  cases: readonly PlacedCase[],
-): Promise<CasesReport> {
+  cases: readonly LocatedCase[],
+): Promise<TestReport> {
   const results: CaseResult[] = []
-  const reached = new Map<string, Set<GuardName>>()
+  const covered = new Map<string, Set<GuardName>>()
   for (const test of cases) {
-    const explanation = await explain(questionOf(test))
+    const explanation = await explain(toExplainRequest(test))
     results.push({ test, misses: missesOf(test, explanation) })
     if (explanation.route === null) continue
-    const decided = reached.get(explanation.route) ?? new Set()
-    reached.set(explanation.route, decided)
-    for (const { guard, outcome } of explanation.guards) if (outcome !== 'skip') decided.add(guard)
+    const coveredGuards = covered.get(explanation.route) ?? new Set()
+    covered.set(explanation.route, coveredGuards)
+    for (const { guard, outcome } of explanation.guards) if (outcome !== 'skip') coveredGuards.add(guard)
   }
-  return { results, unreached: unreachedBy(reached, config) }
+  return { results, unreached: uncovered(covered, config) }
 }
 
-function missesOf({ expect }: PlacedCase, { refusal, route, upstream }: Explanation): Miss[] {
+function missesOf({ expect }: LocatedCase, { refusal, route, upstream }: Explanation): Miss[] {
   const misses: Miss[] = []
-  const hold = (what: Miss['what'], expected: Miss['expected'] | undefined, came: Miss['came']) => {
+  const compare = (what: Miss['what'], expected: Miss['expected'] | undefined, came: Miss['came']) => {
     if (expected !== undefined && expected !== came) misses.push({ what, expected, came })
   }
-  hold('status', expect.status, refusal?.status ?? null)
-  hold('error', expect.error, refusal?.code ?? null)
-  hold('route', expect.route, route)
+  compare('status', expect.status, refusal?.status ?? null)
+  compare('error', expect.error, refusal?.code ?? null)
+  compare('route', expect.route, route)
   const isUrl = expect.upstream?.includes('://')
   // Any target may be the one whose turn it is.
   const fits = isUrl ? upstream?.urls.includes(expect.upstream ?? '') : upstream?.name === expect.upstream
-  if (!fits) hold('upstream', expect.upstream, (isUrl ? upstream?.url : upstream?.name) ?? null)
+  if (!fits) compare('upstream', expect.upstream, (isUrl ? upstream?.url : upstream?.name) ?? null)
   return misses
 }
 
-function unreachedBy(reached: ReadonlyMap<string, ReadonlySet<GuardName>>, { routes }: Config): Unreached {
+function uncovered(reached: ReadonlyMap<string, ReadonlySet<GuardName>>, { routes }: Config): Unreached {
   return {
     routes: routes.map(({ name }) => name).filter(name => !reached.has(name)),
     guards: routes.flatMap(route => {
       const decided = reached.get(route.name)
       if (decided === undefined) return []
-      return guardsOf(route)
+      return activeGuards(route)
         .filter(guard => !decided.has(guard))
         .map(guard => ({ route: route.name, guard }))
     }),

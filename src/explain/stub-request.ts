@@ -3,13 +3,13 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
 /** Names and values, each name once. */
-export type FieldList = readonly (readonly [name: string, value: string])[]
+export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-interface Written {
+interface StubRequestOptions {
   method: string
   /** The request target, as in a request line. */
   path: string
-  fields: FieldList
+  fields: HeaderList
   /** Whether it would have come over TLS. */
   isEncrypted: boolean
 }
@@ -17,7 +17,12 @@ interface Written {
 /** Of nobody: RFC 5737 keeps it for documentation. */
 const clientAddress = '192.0.2.1'
 
-export function requestOf({ method, path, fields, isEncrypted }: Written): IncomingMessage {
+export function createStubRequest({
+  method,
+  path,
+  fields,
+  isEncrypted,
+}: StubRequestOptions): IncomingMessage {
   const socket = new Socket()
   Object.defineProperty(socket, 'remoteAddress', { value: clientAddress })
   if (isEncrypted) Object.defineProperty(socket, 'encrypted', { value: true })
@@ -34,22 +39,27 @@ export function requestOf({ method, path, fields, isEncrypted }: Written): Incom
   })
 }
 
-export interface Head {
+export interface ResponseHead {
   readonly status: number
-  readonly fields: FieldList
+  readonly fields: HeaderList
 }
 
 /** @param onHead told of the head that would be sent */
-export function answerTo(request: IncomingMessage, onHead: (head: Head) => void): ServerResponse {
+export function createStubResponse(
+  request: IncomingMessage,
+  onHead: (head: ResponseHead) => void,
+): ServerResponse {
   const response = new ServerResponse(request)
-  const writeHead = (status: number, _reason: unknown, raw: readonly string[]) => {
-    onHead({ status, fields: pairsOf(raw) })
+  const writeHead = (status: number, _reason: unknown, rawHeaders: readonly string[]) => {
+    onHead({ status, fields: toHeaderList(rawHeaders) })
     return response
   }
   return Object.assign(response, { writeHead, end: () => response })
 }
 
 /** @param raw names and values in turn */
-export function pairsOf(raw: readonly string[]): FieldList {
-  return raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] as string] as const] : []))
+export function toHeaderList(rawHeaders: readonly string[]): HeaderList {
+  return rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] as string] as const] : [],
+  )
 }

@@ -1,8 +1,8 @@
 // Upstreams that nothing is sent to: what would go to one of their targets is shown to whoever asks.
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/schema/schema.ts'
-import { createDurations } from '../observability/metrics/histogram.ts'
-import { createChoice } from '../upstream/targets/load-balancer.ts'
+import { createHistogram } from '../observability/metrics/histogram.ts'
+import { createLoadBalancer } from '../upstream/targets/load-balancer.ts'
 import type { Target } from '../upstream/targets/target.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 
@@ -17,7 +17,7 @@ export interface Dispatched {
 }
 
 /** All are well. @param onDispatch told instead of a network */
-export function standInUpstreams(
+export function createStubUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   onDispatch: (dispatched: Dispatched) => void,
 ): Pick<Upstreams, 'get'> {
@@ -25,32 +25,32 @@ export function standInUpstreams(
     get(name) {
       const config = configs[name]
       if (config === undefined) throw new Error(`upstream ${name} was not checked`)
-      return standIn(config, onDispatch)
+      return createStubUpstream(config, onDispatch)
     },
   }
 }
 
-function standIn(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) => void): Upstream {
+function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) => void): Upstream {
   const targets = config.targets.map((origin): Target => {
     const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       onDispatch({ origin, path, fields: headers as string[], handler })
     }
-    const connection = { dispatch, putBack: () => {} }
+    const connection = { dispatch, release: () => {} }
     return {
       origin,
       host: new URL(origin).host,
       serverName: undefined,
-      connections: {
-        isFree: () => true,
-        tryTake: () => connection,
-        take: async () => connection,
+      pool: {
+        hasFree: () => true,
+        tryAcquire: () => connection,
+        acquire: async () => connection,
         close: async () => {},
       },
       isAvailable: () => true,
       ejection: undefined,
-      begin: undefined,
+      beginAttempt: undefined,
       state: () => ({ checks: null, circuit: null }),
-      rest: () => {},
+      stopChecks: () => {},
       close: async () => {},
     }
   })
@@ -58,8 +58,8 @@ function standIn(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) =>
     targets,
     retries: 0,
     timeouts: config.timeouts,
-    durations: createDurations(),
+    durations: createHistogram(),
     isAvailable: () => true,
-    choose: createChoice(targets),
+    pickTarget: createLoadBalancer(targets),
   }
 }

@@ -4,21 +4,21 @@ import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
 import { sharedTargets } from '../config/rules/shared-targets.ts'
 import type { Config } from '../config/schema/schema.ts'
-import type { KnownUser } from '../identity/identity.ts'
+import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'
-import type { CreateLimiter } from '../storage/rate-limiter.ts'
+import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
 import type { Upstreams } from '../upstream/targets/upstreams.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
-import type { SpentUsers } from '../usage/exhausted-users.ts'
+import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 import type { Plan } from '../users/user.ts'
 import type { GuardedRoute } from './guarded-route.ts'
-import { type AskedForIdentity, createAuthenticate } from './guards/authenticate.ts'
+import { type AuthenticationDependencies, createAuthenticate } from './guards/authenticate.ts'
 import { compileEndpointGuards, compileGuards, type GuardChain } from './guards/chain.ts'
 import { createCountDailyUse } from './guards/count-daily-use.ts'
-import { createLimitRate } from './guards/rate-limit.ts'
+import { createRateLimit } from './guards/rate-limit.ts'
 import { createTrustedProxies } from './parsing/client-address.ts'
 import { parseRequestHead, type RequestHead } from './parsing/request-head.ts'
-import { createAllowInPath } from './routing/allow-ambiguous-path.ts'
+import { createAllowAmbiguous } from './routing/allow-ambiguous-path.ts'
 import { corsSteps } from './routing/cors.ts'
 import { createDecide, type Decide, type FindLocalEndpoint } from './routing/decision.ts'
 import { compileRoute } from './routing/route.ts'
@@ -28,42 +28,42 @@ export interface Gate {
   parse(request: IncomingMessage): RequestHead
   readonly decide: Decide
   /** For an endpoint of the gateway's own. @param plans nothing for every plan */
-  endpointGuards(plans: readonly Plan[] | undefined): GuardChain<KnownUser>
+  endpointGuards(plans: readonly Plan[] | undefined): GuardChain<AuthenticatedUser>
 }
 
 /** What the configuration alone cannot answer. */
-export interface Asked {
-  readonly identity: AskedForIdentity
+export interface GuardDependencies {
+  readonly identity: AuthenticationDependencies
   /** Of one name, the same for all replicas. */
-  readonly createLimiter: CreateLimiter
+  readonly createRateLimiter: CreateRateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
-  readonly spent: SpentUsers
+  readonly exhausted: ExhaustedUsers
 }
 
-interface Parts {
+interface Options {
   config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
   /** The gateway's own endpoints: they come before every route. */
   findLocalEndpoint: FindLocalEndpoint
-  asked: Asked
+  dependencies: GuardDependencies
   upstreams: Pick<Upstreams, 'get'>
   /** Where the guards' decisions are counted. */
   decisions: GuardDecisions
   clock: Clock
 }
 
-export function createGate(parts: Parts): Gate {
+export function createGate(parts: Options): Gate {
   return atOnce(gateSteps(parts))
 }
 
 /** Nothing is in force before the last step. */
-export function* gateSteps(parts: Parts): Steps<Gate> {
-  const { config, findLocalEndpoint, asked, upstreams, decisions, clock } = parts
-  const { counter, spent } = asked
-  const authenticate = createAuthenticate(asked.identity)
+export function* gateSteps(options: Options): Steps<Gate> {
+  const { config, findLocalEndpoint, dependencies, upstreams, decisions, clock } = options
+  const { counter, exhausted } = dependencies
+  const authenticate = createAuthenticate(dependencies.identity)
   const guardDependencies = {
     authenticate,
-    limitRate: createLimitRate(asked.createLimiter),
-    countDailyUse: createCountDailyUse({ counter, spent, limit: config.limits.free_daily, clock }),
+    limitRate: createRateLimit(dependencies.createRateLimiter),
+    countDailyUse: createCountDailyUse({ counter, spent: exhausted, limit: config.limits.free_daily, clock }),
     decisions,
   }
   const compiled = yield* mapSteps(config.routes, (declared): GuardedRoute => {
@@ -72,14 +72,14 @@ export function* gateSteps(parts: Parts): Steps<Gate> {
     return { ...route, upstream, guards: compileGuards(route, upstream, guardDependencies) }
   })
   const routes = yield* routeTableSteps(compiled)
-  const endpointGuards = new Map<string, GuardChain<KnownUser>>()
+  const endpointGuards = new Map<string, GuardChain<AuthenticatedUser>>()
   const proxies = createTrustedProxies(config.server.trusted_proxies)
   return {
     parse: request => parseRequestHead(request, proxies),
     decide: createDecide({
       findLocalEndpoint,
       routes,
-      allowInPath: createAllowInPath({
+      allowAmbiguous: createAllowAmbiguous({
         isOwn: segments => findLocalEndpoint(segments) !== undefined,
         routes,
         isSameService: sharedTargets(

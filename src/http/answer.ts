@@ -11,7 +11,7 @@ export function toRefusal(thrown: unknown): Refusal {
 }
 
 /** The answer as bytes for a socket on which there is no request: what the HTTP parser refused. */
-export function rawAnswer({ status, answer: { fields, body } }: Refusal): Buffer {
+export function serializeRefusal({ status, response: { fields, body } }: Refusal): Buffer {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < fields.length; i += 2) lines.push(`${fields[i]}: ${fields[i + 1]}`)
   return Buffer.from(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n${body}`, 'latin1')

@@ -4,37 +4,37 @@ import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
 /** What waits to be sent. */
-export interface Held {
+export interface DeferredWrite {
   send(): void
 }
 
-let waiting: Held[] = []
+let queue: DeferredWrite[] = []
 
 /** In nobody's context: what is sent is of many requests, and the next request may begin with it. */
-const sendBehindPoll = AsyncResource.bind(sendHeld)
+const flushAfterPoll = AsyncResource.bind(flushDeferred)
 
 /** Calls `send` behind the poll in which the event loop is; before, where somebody cannot wait (`sendHeld`). */
-export function hold(held: Held): void {
-  if (waiting.length === 0) setImmediate(sendBehindPoll)
-  waiting.push(held)
+export function defer(write: DeferredWrite): void {
+  if (queue.length === 0) setImmediate(flushAfterPoll)
+  queue.push(write)
 }
 
 /**
  * At once: to be called before a connection is ended for what came behind a request, so that the answer to that is
  * still heard.
  */
-export function sendHeld(): void {
-  const held = waiting
-  waiting = []
-  for (const one of held) one.send()
+export function flushDeferred(): void {
+  const writes = queue
+  queue = []
+  for (const write of writes) write.send()
 }
 
 /** Ends the response behind the poll. @param body latin1 */
-export function endHeld(response: ServerResponse, body: string): void {
-  hold(new LastWord(response, body))
+export function endDeferred(response: ServerResponse, body: string): void {
+  defer(new DeferredEnd(response, body))
 }
 
-class LastWord implements Held {
+class DeferredEnd implements DeferredWrite {
   readonly #response: ServerResponse
   readonly #body: string
 

@@ -6,9 +6,9 @@ import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
 /** 16 KiB (CONTRACT §4). The gate holds a request to it too: Node counts no separators, so a thousand small fields slip under it. */
-export const maxFieldBytes = 16_384
+export const maxHeaderBytes = 16_384
 
-interface Listening {
+interface HttpServerOptions {
   /** `server.timeouts`, milliseconds. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** Undefined for plain HTTP. */
@@ -18,9 +18,12 @@ interface Listening {
 }
 
 /** Typed as the plain one: everything that is done with either is the same. */
-export function createListener({ timeouts, tls, isIdle }: Listening, listener: RequestListener): Server {
+export function createHttpServer(
+  { timeouts, tls, isIdle }: HttpServerOptions,
+  listener: RequestListener,
+): Server {
   const options: ServerOptions = {
-    maxHeaderSize: maxFieldBytes,
+    maxHeaderSize: maxHeaderBytes,
     // A missing Host is refused by the gate, in our words.
     requireHostHeader: false,
     // Bodies have an idle limit instead; without it Node refuses a `headers` of more than five minutes.
@@ -58,14 +61,14 @@ export function createListener({ timeouts, tls, isIdle }: Listening, listener: R
  * From the next request of each connection on; `body_idle` for connections that are opened from now on, and the limit
  * on TLS handshakes stays what it was.
  */
-export function setTimeouts({ server }: FastifyInstance, timeouts: Listening['timeouts']): void {
+export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers
   server.keepAliveTimeout = timeouts.keep_alive
   server.timeout = timeouts.body_idle
 }
 
 /** Connections that are opened from now on are shown the new certificate; those that are open stay. */
-export function showCertificate(app: FastifyInstance, context: SecureContextOptions): void {
+export function setCertificate(app: FastifyInstance, context: SecureContextOptions): void {
   if (app.server instanceof TlsServer) app.server.setSecureContext(context)
 }
 

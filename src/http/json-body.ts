@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
 
-interface Reading {
+interface JsonBodyOptions {
   /** Milliseconds for all of it: it is small, and a byte now and then must not hold a connection. */
-  time: number
+  timeoutMs: number
   hasBody: boolean
   /** Declared length, where there is one. */
   contentLength: number | undefined
@@ -22,13 +22,13 @@ const maxBytes = 65_536
  */
 export async function readJsonObject(
   request: IncomingMessage,
-  reading: Reading,
+  options: JsonBodyOptions,
 ): Promise<JsonObject | undefined> {
-  if (!reading.hasBody) return undefined
-  if ((reading.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
-  reading.sendContinue?.()
+  if (!options.hasBody) return undefined
+  if ((options.contentLength ?? 0) > maxBytes) throw new Refusal('body_too_large')
+  options.sendContinue?.()
   const chunks: Buffer[] = []
-  const limits = { maxBytes, idle: reading.time, total: reading.time }
+  const limits = { maxBytes, idleTimeoutMs: options.timeoutMs, totalTimeoutMs: options.timeoutMs }
   for await (const chunk of new RequestBody(request, limits)) chunks.push(chunk as Buffer)
   const members = parse(Buffer.concat(chunks))
   return members && new JsonObject(members)

@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
 /** Milliseconds after its answer, and bytes, for which a client may go on sending what nobody reads. */
-const longest = 5_000
-const most = 16 * 1024 * 1024
+const maxLingerMs = 5_000
+const maxLingerBytes = 16 * 1024 * 1024
 
 /**
  * Closing a socket with unread bytes resets it, and the reset may overtake the answer. So the rest is read and
@@ -14,26 +14,30 @@ const most = 16 * 1024 * 1024
  * read the rest without a limit of ours, and after `Connection: close` not at all.
  * @param isLast the connection ends behind the answer, and with it whatever stands behind the request
  */
-export function linger(request: IncomingMessage, response: ServerResponse, isLast: boolean): void {
-  if (request.complete || request.destroyed || !(isLast || hasBody(request))) return
+export function lingeringClose(
+  request: IncomingMessage,
+  response: ServerResponse,
+  isLastResponse: boolean,
+): void {
+  if (request.complete || request.destroyed || !(isLastResponse || hasBody(request))) return
   const { socket } = request
-  let received = 0
+  let receivedBytes = 0
   let deadline: NodeJS.Timeout | undefined
   let isSaid = false
   // From the answer's end on: a slow reader must not be cut off before it.
   response.once('finish', () => {
-    if (!request.complete) deadline = setTimeout(() => socket.destroy(), longest)
+    if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
   // What Node calls behind the last answer of a connection, to end both directions at once.
   socket.destroySoon = () => {
     isSaid = true
-    endOutgoing(socket, () => {
+    halfClose(socket, () => {
       if (request.complete) socket.destroy()
     })
   }
   request.on('data', (chunk: Buffer) => {
-    received += chunk.length
-    if (received > most) socket.destroy()
+    receivedBytes += chunk.length
+    if (receivedBytes > maxLingerBytes) socket.destroy()
   })
   request.on('end', () => {
     clearTimeout(deadline)
@@ -53,13 +57,13 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Milliseconds without a byte after which a TLS client has paused. */
-const pause = 50
+const tlsQuietMs = 50
 
 /**
  * Ends what we say while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
  * that is ended with bytes of the client still unread, and what we had said is lost with it.
  */
-function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
+function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
   if (!(socket instanceof TLSSocket)) {
     socket.end(onEnded)
@@ -67,24 +71,24 @@ function endOutgoing(socket: Socket, onEnded: () => void = () => {}): void {
   }
   // As after an end: an answer that was still under way is not said behind the last word.
   Object.assign(socket, { writable: false })
-  let seen = socket.bytesRead
+  let bytesSeen = socket.bytesRead
   let waited = 0
   const timer = setInterval(() => {
-    const isQuiet = socket.bytesRead === seen
-    seen = socket.bytesRead
-    waited += pause
-    if (!isQuiet && !socket.destroyed && waited < longest) return
+    const isQuiet = socket.bytesRead === bytesSeen
+    bytesSeen = socket.bytesRead
+    waited += tlsQuietMs
+    if (!isQuiet && !socket.destroyed && waited < maxLingerMs) return
     clearInterval(timer)
     socket.end(onEnded)
-  }, pause)
+  }, tlsQuietMs)
 }
 
 /**
  * Ends a connection whose last answer was said: it reads on for a moment, and while its client still sends, up to a limit,
  * so that a reset does not overtake that.
  */
-export function hangUp(socket: Socket): void {
-  endOutgoing(socket)
+export function endGracefully(socket: Socket): void {
+  halfClose(socket)
   socket.resume()
   const start = socket.bytesRead
   let seen = start
@@ -92,22 +96,22 @@ export function hangUp(socket: Socket): void {
   const timer = setInterval(() => {
     const isQuiet = socket.bytesRead === seen && socket.writableLength === 0
     seen = socket.bytesRead
-    waited += moment
-    if (isQuiet || waited >= longest || seen - start > most) socket.destroy()
-  }, moment)
+    waited += gracefulEndMs
+    if (isQuiet || waited >= maxLingerMs || seen - start > maxLingerBytes) socket.destroy()
+  }, gracefulEndMs)
   socket.once('close', () => clearInterval(timer))
 }
 
 /** Milliseconds. */
-const moment = 500
+const gracefulEndMs = 500
 
 /** Connections that are being ended: every byte that still comes in is refused anew, and nobody is to hear of it. */
-const ending = new WeakSet<Duplex>()
+const endingSockets = new WeakSet<Duplex>()
 
 export function markEnding(socket: Duplex): void {
-  ending.add(socket)
+  endingSockets.add(socket)
 }
 
 export function isEnding(socket: Duplex): boolean {
-  return ending.has(socket)
+  return endingSockets.has(socket)
 }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /** Node has no public name for it. */
-export function answerUnderWay(socket: Duplex): ServerResponse | undefined {
+export function pendingResponse(socket: Duplex): ServerResponse | undefined {
   return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 }
 
@@ -19,14 +19,18 @@ export function isInBody(socket: Duplex): boolean {
  * come meanwhile; not at all where the connection ends with them.
  * @param head what stood behind the request
  */
-export function afterAnswers(socket: Socket, head: Buffer, go: (early: Buffer) => void): void {
-  const pending = answerUnderWay(socket)
+export function afterPendingResponses(
+  socket: Socket,
+  head: Buffer,
+  onReady: (earlyBytes: Buffer) => void,
+): void {
+  const pending = pendingResponse(socket)
   if (!socket.writable) socket.resume()
-  else if (pending === undefined) go(head)
+  else if (pending === undefined) onReady(head)
   else {
     // A body may be as long as it likes, and waits at the client's.
-    const letGo = attend(socket, head, () => socket.pause())
-    pending.once('close', () => afterAnswers(socket, letGo(), go))
+    const stopBuffering = bufferWhilePending(socket, head, () => socket.pause())
+    pending.once('close', () => afterPendingResponses(socket, stopBuffering(), onReady))
   }
 }
 
@@ -36,16 +40,16 @@ export function afterAnswers(socket: Socket, head: Buffer, go: (early: Buffer) =
  * @param head what has come already @param onFull called when more than 64 KiB have come
  * @returns lets go, and gives back what has come
  */
-export function attend(socket: Socket, head: Buffer, onFull: () => void): () => Buffer {
-  const early = [head]
-  let length = head.length
+export function bufferWhilePending(socket: Socket, head: Buffer, onFull: () => void): () => Buffer {
+  const chunks = [head]
+  let bufferedBytes = head.length
   const onData = (chunk: Buffer) => {
-    early.push(chunk)
-    length += chunk.length
-    if (length > mostEarly) onFull()
+    chunks.push(chunk)
+    bufferedBytes += chunk.length
+    if (bufferedBytes > maxEarlyBytes) onFull()
   }
   const onEnd = () => socket.end()
-  const onDrain = () => answerUnderWay(socket)?.emit('drain')
+  const onDrain = () => pendingResponse(socket)?.emit('drain')
   const onTimeout = () => {
     if (!serverOf(socket).emit('timeout', socket)) socket.destroy()
   }
@@ -55,12 +59,12 @@ export function attend(socket: Socket, head: Buffer, onFull: () => void): () => 
   return () => {
     socket.off('data', onData).off('end', onEnd).off('drain', onDrain).off('timeout', onTimeout)
     socket.pause()
-    return Buffer.concat(early)
+    return Buffer.concat(chunks)
   }
 }
 
 /** Bytes. */
-const mostEarly = 65_536
+const maxEarlyBytes = 65_536
 
 function serverOf(socket: Socket): Server {
   return (socket as Socket & { server: Server }).server

@@ -1,16 +1,16 @@
 // A client's body as it is read here, by an endpoint or an upstream: back-pressure, a size limit, an idle limit.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { ClientGone } from '../refusals/client-gone.ts'
+import { ClientDisconnected } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
-interface Limits {
+interface BodyLimits {
   /** Bytes; past it the stream fails with `body_too_large`. */
   maxBytes: number | undefined
   /** Milliseconds in which the client must send something while it is read. */
-  idle: number
+  idleTimeoutMs: number
   /** Milliseconds for all of it, where it is bounded: an upload may take hours, as long as it moves. */
-  total?: number
+  totalTimeoutMs?: number
 }
 
 /**
@@ -19,48 +19,49 @@ interface Limits {
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
-  readonly #idle: NodeJS.Timeout
-  readonly #total: NodeJS.Timeout | undefined
+  readonly #idleTimer: NodeJS.Timeout
+  readonly #totalTimer: NodeJS.Timeout | undefined
   readonly #maxBytes: number
-  #received = 0
-  #isTouched = false
+  #receivedBytes = 0
+  #wasRead = false
 
-  constructor(request: IncomingMessage, { maxBytes, idle, total }: Limits) {
+  constructor(request: IncomingMessage, { maxBytes, idleTimeoutMs, totalTimeoutMs }: BodyLimits) {
     super()
     this.#request = request
     this.#maxBytes = maxBytes ?? Number.POSITIVE_INFINITY
-    this.#idle = setTimeout(() => this.#onIdle(), idle)
-    this.#total = total === undefined ? undefined : setTimeout(() => this.#tooSlow(), total)
+    this.#idleTimer = setTimeout(() => this.#onIdle(), idleTimeoutMs)
+    this.#totalTimer =
+      totalTimeoutMs === undefined ? undefined : setTimeout(() => this.#failTooSlow(), totalTimeoutMs)
     request.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
     request.pause()
   }
 
   /** Nothing of it was asked for: another may read it from its beginning once this one is destroyed. */
-  get isUntouched(): boolean {
-    return !this.#isTouched
+  get isUnread(): boolean {
+    return !this.#wasRead
   }
 
   override _read(): void {
-    this.#isTouched = true
-    this.#idle.refresh()
+    this.#wasRead = true
+    this.#idleTimer.refresh()
     this.#request.resume()
   }
 
   /** Leaves the request to whoever answers it: it is neither paused for ever nor destroyed. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    clearTimeout(this.#idle)
-    clearTimeout(this.#total)
+    clearTimeout(this.#idleTimer)
+    clearTimeout(this.#totalTimer)
     this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
     done(error)
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#received += chunk.length
-    if (this.#received > this.#maxBytes) {
+    this.#receivedBytes += chunk.length
+    if (this.#receivedBytes > this.#maxBytes) {
       this.destroy(new Refusal('body_too_large'))
       return
     }
-    this.#idle.refresh()
+    this.#idleTimer.refresh()
     if (!this.push(chunk)) this.#request.pause()
   }
 
@@ -69,16 +70,16 @@ export class RequestBody extends Readable {
   }
 
   readonly #onClose = (): void => {
-    if (!this.#request.complete) this.destroy(new ClientGone())
+    if (!this.#request.complete) this.destroy(new ClientDisconnected())
   }
 
   #onIdle(): void {
     // A paused request waits for the upstream, not for the client.
-    if (this.#request.isPaused()) this.#idle.refresh()
-    else this.#tooSlow()
+    if (this.#request.isPaused()) this.#idleTimer.refresh()
+    else this.#failTooSlow()
   }
 
-  #tooSlow(): void {
+  #failTooSlow(): void {
     this.destroy(new Refusal('request_invalid', { headers: { connection: 'close' } }))
   }
 }

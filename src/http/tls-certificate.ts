@@ -3,18 +3,18 @@ import { constants, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { type CertificatePair, faultsOfPair, readPair } from '../config/rules/tls.ts'
+import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
 import { readLimited } from '../config/yaml/read-file.ts'
 
-export interface Certificates {
+export interface TlsCertificate {
   /** What the listener starts with. */
-  readonly first: SecureContextOptions
+  readonly initial: SecureContextOptions
   /** Looks after the files until `stop`; whatever is new and good is told. */
   watch(onChange: (context: SecureContextOptions) => void): void
   stop(): void
 }
 
-interface Parts {
+interface Dependencies {
   clock: Clock
   logger: Logger
 }
@@ -25,20 +25,20 @@ export class CertificateError extends Error {
 }
 
 /** Milliseconds between two looks at the files. */
-const interval = 1_000
+const pollIntervalMs = 1_000
 
 /**
  * @param files `server.tls`
  * @throws CertificateError
  */
-export function openCertificates(files: CertificatePair, { clock, logger }: Parts): Certificates {
-  const first = read(files)
-  if ('fault' in first) throw new CertificateError(first.fault)
-  warnOfDates(first)
+export function openTlsCertificate(files: CertificatePair, { clock, logger }: Dependencies): TlsCertificate {
+  const initialPair = readCertificate(files)
+  if ('fault' in initialPair) throw new CertificateError(initialPair.fault)
+  warnIfOutsideValidity(initialPair)
   let timer: NodeJS.Timeout | undefined
 
   /** Served all the same: to serve nothing would be worse. */
-  function warnOfDates({ cert }: CertificatePair): void {
+  function warnIfOutsideValidity({ cert }: CertificatePair): void {
     const { validFrom, validTo } = new X509Certificate(cert)
     const isOver = Date.parse(validTo) < clock.now()
     if (!isOver && Date.parse(validFrom) <= clock.now()) return
@@ -47,51 +47,53 @@ export function openCertificates(files: CertificatePair, { clock, logger }: Part
   }
 
   return {
-    first: contextOf(first),
+    initial: contextOf(initialPair),
     watch(onChange) {
-      let shown: CertificatePair = first
-      let seen = keyOf(first)
-      let told = seen
+      let active: CertificatePair = initialPair
+      let seenKey = comparisonKey(initialPair)
+      let reportedKey = seenKey
       // Read, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a
       // network file system says nothing. Two small files a second cost nothing.
       timer = setInterval(() => {
-        const now = read(files)
-        const last = seen
-        seen = keyOf(now)
+        const current = readCertificate(files)
+        const previousKey = seenKey
+        seenKey = comparisonKey(current)
         // The second file may still be on its way: what does not fit is bad only when it is still there a look later.
-        if (seen === told || ('fault' in now && seen !== last)) return
-        told = seen
-        if ('fault' in now) {
-          logger.warn({ fault: now.fault }, 'the new certificate is not taken, the one before stays')
+        if (seenKey === reportedKey || ('fault' in current && seenKey !== previousKey)) return
+        reportedKey = seenKey
+        if ('fault' in current) {
+          logger.warn({ fault: current.fault }, 'the new certificate is not taken, the one before stays')
           return
         }
-        if (keyOf(now) === keyOf(shown)) return
-        shown = now
-        onChange(contextOf(now))
-        logger.info({ expires: expiryOf(now) }, 'a new certificate is taken')
-        warnOfDates(now)
-      }, interval)
+        if (comparisonKey(current) === comparisonKey(active)) return
+        active = current
+        onChange(contextOf(current))
+        logger.info({ expires: expiryOf(current) }, 'a new certificate is taken')
+        warnIfOutsideValidity(current)
+      }, pollIntervalMs)
       timer.unref()
     },
     stop: () => clearInterval(timer),
   }
 }
 
-function read(files: CertificatePair): CertificatePair | { fault: string } {
+function readCertificate(files: CertificatePair): CertificatePair | { fault: string } {
   const { pair, faults } = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
-  const wrong = [
-    ...faults.map(said),
-    ...faultsOfPair(pair).map(({ half, message }) => said({ half, message: `${files[half]} ${message}` })),
+  const messages = [
+    ...faults.map(describeFault),
+    ...pairErrors(pair).map(({ half, message }) =>
+      describeFault({ half, message: `${files[half]} ${message}` }),
+    ),
   ]
-  return wrong.length === 0 ? (pair as CertificatePair) : { fault: wrong.join('; ') }
+  return messages.length === 0 ? (pair as CertificatePair) : { fault: messages.join('; ') }
 }
 
-function said({ half, message }: { half: string; message: string }): string {
+function describeFault({ half, message }: { half: string; message: string }): string {
   return `server.tls.${half}: ${message}`
 }
 
 /** For comparison only. */
-function keyOf(state: CertificatePair | { fault: string }): string {
+function comparisonKey(state: CertificatePair | { fault: string }): string {
   return 'fault' in state ? state.fault : `${state.cert}\0${state.key}`
 }
 

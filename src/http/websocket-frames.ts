@@ -1,7 +1,7 @@
 // Where WebSocket frames begin and end (RFC 6455 §5.2): their headers are read, their payloads only counted.
 import { randomBytes } from 'node:crypto'
 
-export interface Frames {
+export interface FrameTracker {
   /** Whether another frame may begin here. */
   isAtBoundary(): boolean
   /** Whether a Close frame has gone by: nothing may follow it (RFC 6455 §5.5.1). */
@@ -14,20 +14,20 @@ export interface Frames {
   follow(chunk: Buffer, untilBoundary: boolean): number
 }
 
-export function followFrames(): Frames {
-  const header = Buffer.alloc(longestHeader)
+export function createFrameTracker(): FrameTracker {
+  const header = Buffer.alloc(maxFrameHeaderBytes)
   let headerLength = 0
   // A double holds more than any connection lives to send.
-  let payloadLeft = 0
+  let payloadBytesLeft = 0
   let hasClosed = false
-  const isAtBoundary = () => headerLength === 0 && payloadLeft === 0
+  const isAtBoundary = () => headerLength === 0 && payloadBytesLeft === 0
 
   /** Takes one byte of a header; `payloadLeft` is known with its last. */
-  function takeHeader(byte: number): void {
+  function readHeaderByte(byte: number): void {
     header[headerLength++] = byte
     if (headerLength < 2 || headerLength < headerLengthOf(header)) return
     hasClosed ||= ((header[0] as number) & 0x0f) === closeOpcode
-    payloadLeft = payloadLengthOf(header)
+    payloadBytesLeft = payloadLengthOf(header)
     headerLength = 0
   }
 
@@ -35,19 +35,19 @@ export function followFrames(): Frames {
     isAtBoundary,
     hasClosed: () => hasClosed,
     follow(chunk, untilBoundary) {
-      let at = 0
-      while (at < chunk.length) {
+      let offset = 0
+      while (offset < chunk.length) {
         if (untilBoundary && isAtBoundary()) break
-        if (payloadLeft > 0) {
-          const step = Math.min(payloadLeft, chunk.length - at)
-          payloadLeft -= step
-          at += step
+        if (payloadBytesLeft > 0) {
+          const skipped = Math.min(payloadBytesLeft, chunk.length - offset)
+          payloadBytesLeft -= skipped
+          offset += skipped
         } else {
-          takeHeader(chunk[at] as number)
-          at += 1
+          readHeaderByte(chunk[offset] as number)
+          offset += 1
         }
       }
-      return at
+      return offset
     },
   }
 }
@@ -67,7 +67,7 @@ export function closeFrame(code: number, isMasked: boolean): Buffer {
 const closeOpcode = 0x8
 
 /** Two bytes, eight of a long length, four of a mask. */
-const longestHeader = 14
+const maxFrameHeaderBytes = 14
 
 function headerLengthOf(header: Buffer): number {
   const second = header[1] as number

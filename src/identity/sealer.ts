@@ -28,14 +28,14 @@ export function isSealed(stored: string): boolean {
  * @param old opens too, and seals nothing; empty where there is none
  */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
-  const key = await derive(secret)
-  const oldKey = old === '' ? undefined : await derive(old)
+  const key = await deriveKey(secret)
+  const oldKey = old === '' ? undefined : await deriveKey(old)
   return {
     seal(plain, context) {
-      const iv = randomBytes(ivLength)
+      const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
-      const text = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
-      return prefix + Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url')
+      const ciphertext = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
+      return prefix + Buffer.concat([iv, cipher.getAuthTag(), ciphertext]).toString('base64url')
     },
     open: (sealed, context) => unseal(key, sealed, context) ?? (oldKey && unseal(oldKey, sealed, context)),
     isCurrent: (sealed, context) => unseal(key, sealed, context) !== undefined,
@@ -44,14 +44,14 @@ export async function createSealer(secret: string, old = ''): Promise<Sealer> {
 
 function unseal(key: Buffer, sealed: string, context: string): string | undefined {
   const bytes = Buffer.from(sealed.slice(prefix.length), 'base64url')
-  if (!isSealed(sealed) || bytes.length < ivLength + tagLength) return undefined
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivLength), {
-    authTagLength: tagLength,
+  if (!isSealed(sealed) || bytes.length < ivBytes + tagBytes) return undefined
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes), {
+    authTagLength: tagBytes,
   })
     .setAAD(Buffer.from(context))
-    .setAuthTag(bytes.subarray(ivLength, ivLength + tagLength))
+    .setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes))
   try {
-    return decipher.update(bytes.subarray(ivLength + tagLength), undefined, 'utf8') + decipher.final('utf8')
+    return decipher.update(bytes.subarray(ivBytes + tagBytes), undefined, 'utf8') + decipher.final('utf8')
   } catch {
     return undefined
   }
@@ -59,11 +59,11 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
 
 // The version: another cipher or derivation gets another prefix. No JSON begins like this.
 const prefix = 'sealed.v1.'
-const ivLength = 12
-const tagLength = 16
+const ivBytes = 12
+const tagBytes = 16
 
 // Every replica must derive the same key from the secret alone, so the salt is the purpose and not random.
-function derive(secret: string): Promise<Buffer> {
+function deriveKey(secret: string): Promise<Buffer> {
   const cost: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 }
   return new Promise((resolve, reject) => {
     scrypt(secret, 'peage sealed v1', 32, cost, (error, key) => (error ? reject(error) : resolve(key)))

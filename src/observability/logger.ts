@@ -14,7 +14,7 @@ export function createLogger({ level }: Config['server']['log'], output: Output)
     ? pretty({ colorize: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
     : output
   return pino(
-    { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: faultOf } },
+    { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: serializeError } },
     destination,
   )
 }
@@ -29,33 +29,33 @@ export function lineWriter(logger: Logger): (members: string) => void {
   return members => stream.write(`{"level":30,"time":"${now()}",${members}}\n`)
 }
 
-let latest = 0
-let text = ''
-let second = 0
-let untilSecond = ''
+let latestMs = 0
+let latestText = ''
+let secondMs = 0
+let secondText = ''
 
 /** The time, RFC 3339, in UTC; most lines are of the same second as the one before, and many of the same millisecond. */
 function now(): string {
-  const at = Date.now()
-  if (at === latest) return text
-  const past = at - second
-  if (past < 0 || past >= 1000) {
-    second = at - (at % 1000)
-    untilSecond = new Date(second).toISOString().slice(0, 20)
+  const nowMs = Date.now()
+  if (nowMs === latestMs) return latestText
+  const sinceSecondMs = nowMs - secondMs
+  if (sinceSecondMs < 0 || sinceSecondMs >= 1000) {
+    secondMs = nowMs - (nowMs % 1000)
+    secondText = new Date(secondMs).toISOString().slice(0, 20)
   }
-  latest = at
-  text = `${untilSecond}${String(at - second).padStart(3, '0')}Z`
-  return text
+  latestMs = nowMs
+  latestText = `${secondText}${String(nowMs - secondMs).padStart(3, '0')}Z`
+  return latestText
 }
 
 /**
  * What is said of a fault: its kind, sentence, code and stack. Drivers hang more on their errors (the row that
  * violated a constraint, the command with its arguments), and that may be a secret.
  */
-function faultOf(error: unknown): object {
+function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }
   const { type, message, stack } = stdSerializers.err(error)
   const { code } = error as { code?: unknown }
-  const cause = error.cause instanceof Error ? faultOf(error.cause) : undefined
+  const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined
   return { type, message, ...(typeof code === 'string' ? { code } : {}), stack, ...(cause ? { cause } : {}) }
 }

@@ -2,11 +2,11 @@
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema/schema.ts'
-import { createLogBatches } from './log-batches.ts'
+import { createLogBuffer } from './log-batches.ts'
 import { createLogger } from './logger.ts'
-import { createWholeLines } from './whole-lines.ts'
+import { createWholeLineWriter } from './whole-lines.ts'
 
-interface Shared {
+interface LogOptions {
   /** Other processes write to the same output. */
   isShared: boolean
   /** Stands in every line but those of requests. */
@@ -17,12 +17,12 @@ interface Shared {
 export function openLog(
   stdout: Writable & { isTTY?: boolean },
   settings: Config['server']['log'],
-  { isShared, worker }: Shared,
+  { isShared, worker }: LogOptions,
 ): Logger {
-  const batches = createLogBatches(isShared ? createWholeLines(stdout) : stdout)
-  process.once('exit', batches.flush)
+  const buffer = createLogBuffer(isShared ? createWholeLineWriter(stdout) : stdout)
+  process.once('exit', buffer.flush)
   // Whoever reads the log may go away; the gateway does not.
   stdout.on('error', () => {})
-  const logger = createLogger(settings, stdout.isTTY ? stdout : batches)
+  const logger = createLogger(settings, stdout.isTTY ? stdout : buffer)
   return worker === undefined ? logger : logger.child({ worker })
 }

@@ -2,27 +2,27 @@
 import type { Writable } from 'node:stream'
 
 /** Bytes that the kernel takes as one where the output is a pipe: PIPE_BUF of Linux. More may be torn. */
-const most = 4096
+const pipeBufBytes = 4096
 
 /** @returns takes lines, each with its line break; a line that is longer than `most` goes alone */
-export function createWholeLines(output: Writable): { write(lines: Buffer): void } {
-  let waiting: Buffer[] = []
+export function createWholeLineWriter(output: Writable): { write(lines: Buffer): void } {
+  let queue: Buffer[] = []
   let isFull = false
 
   // Never a second piece behind one that waits: those would leave together.
   function send(): void {
-    const pieces = waiting
-    waiting = []
+    const pieces = queue
+    queue = []
     while (!isFull) {
       const piece = pieces.shift()
       if (piece === undefined) break
-      output.write(piece, taken)
+      output.write(piece, onWritten)
       isFull = output.writableLength > 0
     }
-    waiting = [...pieces, ...waiting]
+    queue = [...pieces, ...queue]
   }
 
-  function taken(): void {
+  function onWritten(): void {
     if (!isFull || output.writableLength > 0) return
     isFull = false
     send()
@@ -30,18 +30,20 @@ export function createWholeLines(output: Writable): { write(lines: Buffer): void
 
   return {
     write(lines) {
-      waiting.push(...cut(lines))
+      queue.push(...splitAtLineEnds(lines))
       if (!isFull) send()
     },
   }
 }
 
 /** At ends of lines. */
-function cut(lines: Buffer): Buffer[] {
+function splitAtLineEnds(lines: Buffer): Buffer[] {
   const pieces: Buffer[] = []
   for (let from = 0; from < lines.length; ) {
     const last =
-      lines.length - from <= most ? lines.length - 1 : lines.lastIndexOf(lineBreak, from + most - 1)
+      lines.length - from <= pipeBufBytes
+        ? lines.length - 1
+        : lines.lastIndexOf(lineBreak, from + pipeBufBytes - 1)
     const to = (last < from ? endOfLine(lines, from) : last) + 1
     pieces.push(lines.subarray(from, to))
     from = to

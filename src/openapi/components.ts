@@ -5,7 +5,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 export interface Components {
   /** The schema as it stands at a place in the document; one with a title is put under that. */
-  refer(schema: TSchema): Json
+  addSchema(schema: TSchema): Json
   /** A response under a name; `make` is called where there is none yet. */
   response(name: string, make: () => Json): Json
   /** All that were referred to, by name. */
@@ -16,11 +16,11 @@ export function createComponents(): Components {
   const schemas: Record<string, Json> = {}
   const responses: Record<string, Json> = {}
 
-  function refer(part: Json): Json {
-    if (Array.isArray(part)) return part.map(refer)
-    if (typeof part !== 'object' || part === null) return part
-    const { title, ...rest } = part as { [key: string]: Json }
-    const inner = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, refer(value)]))
+  function addSchema(json: Json): Json {
+    if (Array.isArray(json)) return json.map(addSchema)
+    if (typeof json !== 'object' || json === null) return json
+    const { title, ...rest } = json as { [key: string]: Json }
+    const inner = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, addSchema(value)]))
     if (typeof title !== 'string') return inner
     const before = schemas[title]
     if (before !== undefined && JSON.stringify(before) !== JSON.stringify(inner))
@@ -31,9 +31,9 @@ export function createComponents(): Components {
 
   return {
     // What the schema library notes of its own is not enumerable, and gone then.
-    refer: schema => refer(JSON.parse(JSON.stringify(schema)) as Json),
-    response(name, make) {
-      responses[name] ??= make()
+    addSchema: schema => addSchema(JSON.parse(JSON.stringify(schema)) as Json),
+    response(name, create) {
+      responses[name] ??= create()
       return { $ref: `#/components/responses/${name}` }
     },
     all: () => ({ schemas: sorted(schemas), responses: sorted(responses) }),

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Components, createComponents, type Json } from './components.ts'
-import { anyRequest, type DescribedAnswer, type Operation } from './operation.ts'
+import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'
 
 /** What belongs together, for whoever reads. */
@@ -87,18 +87,18 @@ const headers = {
 const header = (name: keyof typeof headers): Json => ({ $ref: `#/components/headers/${name}` })
 
 function describe(operation: Operation, tag: string, components: Components): Json {
-  const { id, summary, description, caller, params, query, body, answers, refusals } = operation
+  const { id, summary, description, caller, params, query, body, responses, refusals } = operation
   const parameters = [
     ...Object.entries(params?.properties ?? {}).map(([name, schema]) => ({
       name,
       in: 'path',
       required: true,
-      schema: components.refer(schema),
+      schema: components.addSchema(schema),
     })),
     ...Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
       name,
       in: 'query',
-      schema: components.refer(schema),
+      schema: components.addSchema(schema),
     })),
   ]
   return {
@@ -113,36 +113,37 @@ function describe(operation: Operation, tag: string, components: Components): Js
       : {
           requestBody: {
             ...(caller === 'operator' ? { required: true } : {}),
-            content: { 'application/json': { schema: components.refer(body) } },
+            content: { 'application/json': { schema: components.addSchema(body) } },
           },
         }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, answer]) => [status, given(answer, components)]),
+        Object.entries(responses).map(([status, answer]) => [status, responseOf(answer, components)]),
       ),
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, codes]) => [
           status,
-          refused(Number(status), codes, components, caller === 'operator' && body !== undefined),
+          refusalResponse(Number(status), codes, components, caller === 'operator' && body !== undefined),
         ]),
       ),
-      default: refused(undefined, anyRequest, components, false),
+      default: refusalResponse(undefined, commonRefusals, components, false),
     },
   }
 }
 
-function given(
-  { description, body, type, headers: own = {} }: DescribedAnswer,
+function responseOf(
+  { description, body, mediaType, headers: ownHeaders = {} }: DescribedResponse,
   components: Components,
 ): Json {
-  const content = body !== undefined ? { 'application/json': { schema: components.refer(body) } } : undefined
-  const plain = type === undefined ? undefined : { [type]: { schema: { type: 'string' } } }
+  const content =
+    body !== undefined ? { 'application/json': { schema: components.addSchema(body) } } : undefined
+  const plain = mediaType === undefined ? undefined : { [mediaType]: { schema: { type: 'string' } } }
   return {
     description,
     headers: {
       'X-Request-Id': header('requestId'),
       ...Object.fromEntries(
-        Object.entries(own).map(([name, meaning]) => [
+        Object.entries(ownHeaders).map(([name, meaning]) => [
           name,
           { description: meaning, required: true, schema: { type: 'string' } },
         ]),
@@ -156,7 +157,7 @@ function given(
  * @param status nothing for what may happen to any request
  * @param ofStrictBody where `request_invalid` may be about a member of the body
  */
-function refused(
+function refusalResponse(
   status: number | undefined,
   codes: readonly RefusalCode[],
   components: Components,
@@ -166,9 +167,9 @@ function refused(
   const name = [status ?? 'any', ...codes, ...(namesField ? ['field'] : [])].join('.')
   return components.response(name, () => {
     const error = { type: 'string', enum: [...new Set(codes.map(code => catalog[code].error))] }
-    const properties = namesField ? { error, field: components.refer(invalidField) } : { error }
+    const properties = namesField ? { error, field: components.addSchema(invalidField) } : { error }
     const plain = { type: 'object', required: ['error'], properties, additionalProperties: false }
-    const schema = codes.includes('plan_insufficient') ? components.refer(planInsufficient) : plain
+    const schema = codes.includes('plan_insufficient') ? components.addSchema(planInsufficient) : plain
     return {
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {

@@ -17,17 +17,17 @@ export interface Operation {
   /** Of clients' requests all of it may be left out: there a body that is none counts as `{}`. */
   readonly body?: TObject<TProperties>
   /** By status. */
-  readonly answers: Readonly<Record<number, DescribedAnswer>>
-  /** By status. What may happen to any request (`anyRequest`) is not repeated. */
+  readonly responses: Readonly<Record<number, DescribedResponse>>
+  /** By status. What may happen to any request (`commonRefusals`) is not repeated. */
   readonly refusals: Refusals
 }
 
-export interface DescribedAnswer {
+export interface DescribedResponse {
   readonly description: string
   /** Of the JSON body: it is written by this, so that nothing else is ever in it. Nothing where there is no JSON. */
   readonly body?: TSchema
   /** Where the body is no JSON. */
-  readonly type?: string
+  readonly mediaType?: string
   /** Header fields in lower case, beside those that every answer carries. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -35,10 +35,10 @@ export interface DescribedAnswer {
 export type Refusals = Readonly<Record<number, readonly RefusalCode[]>>
 
 /** What any request may be refused with, whichever operation it is for. */
-export const anyRequest: readonly RefusalCode[] = ['request_invalid', 'headers_too_large', 'internal']
+export const commonRefusals: readonly RefusalCode[] = ['request_invalid', 'headers_too_large', 'internal']
 
 /** One after the other, each status once. */
-export function allOf(...parts: readonly Refusals[]): Refusals {
+export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   const all: Record<number, RefusalCode[]> = {}
   for (const part of parts) {
     for (const [status, codes] of Object.entries(part)) {
@@ -49,8 +49,8 @@ export function allOf(...parts: readonly Refusals[]): Refusals {
 }
 
 /** For Fastify's `schema.response`. */
-export function answerSchemas({ answers }: Pick<Operation, 'answers'>): Record<string, TSchema> {
+export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, TSchema> {
   return Object.fromEntries(
-    Object.entries(answers).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),
+    Object.entries(responses).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),
   )
 }

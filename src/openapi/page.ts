@@ -27,7 +27,7 @@ interface Response {
   readonly content?: Content
 }
 
-interface Described {
+interface PageOperation {
   readonly operationId: string
   readonly tags: readonly string[]
   readonly summary: string
@@ -43,10 +43,10 @@ interface Reference {
 }
 
 /** What the page shows of a document of ours. */
-interface Readable {
+interface PageDocument {
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
   readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described | undefined>>>>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, PageOperation | undefined>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
     readonly responses: Readonly<Record<string, Response>>
@@ -56,7 +56,7 @@ interface Readable {
 const methods = ['get', 'post', 'patch', 'delete'] as const
 
 export function renderPage(document: Document): string {
-  const { info, tags, paths, components } = document as unknown as Readable
+  const { info, tags, paths, components } = document as unknown as PageDocument
   const operations = Object.entries(paths).flatMap(([path, item]) =>
     methods.flatMap(method => {
       const operation = item[method]
@@ -64,26 +64,26 @@ export function renderPage(document: Document): string {
     }),
   )
   const resolve = (response: Response | Reference) =>
-    '$ref' in response ? (components.responses[lastOf(response.$ref)] as Response) : response
+    '$ref' in response ? (components.responses[lastSegment(response.$ref)] as Response) : response
   const groups = tags.map(({ name, description }) => {
     const own = operations.filter(({ operation }) => operation.tags.includes(name))
-    return `<h2 id="${slug(name)}">${escaped(name)}</h2>\n<p>${prose(description)}</p>\n${own.map(one => renderOperation(one, resolve)).join('\n')}`
+    return `<h2 id="${slug(name)}">${escapeHtml(name)}</h2>\n<p>${prose(description)}</p>\n${own.map(one => renderOperation(one, resolve)).join('\n')}`
   })
-  const contents = tags.map(({ name }) => `<a href="#${slug(name)}">${escaped(name)}</a>`)
+  const contents = tags.map(({ name }) => `<a href="#${slug(name)}">${escapeHtml(name)}</a>`)
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) =>
-      `<section id="schema-${name}"><h3>${escaped(name)}</h3>${renderSchema(schema)}</section>`,
+      `<section id="schema-${name}"><h3>${escapeHtml(name)}</h3>${renderSchema(schema)}</section>`,
   )
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${escaped(info.title)} ${escaped(info.version)}</title>
+<title>${escapeHtml(info.title)} ${escapeHtml(info.version)}</title>
 <style>${pageStyle}</style>
 </head>
 <body>
-<h1>${escaped(info.title)} <small>${escaped(info.version)}</small></h1>
+<h1>${escapeHtml(info.title)} <small>${escapeHtml(info.version)}</small></h1>
 <p>${prose(info.description)}</p>
 <nav>${[...contents, '<a href="#schemas">Schemas</a>', '<a href="openapi.json">openapi.json</a>'].join(' ')}</nav>
 ${groups.join('\n')}
@@ -94,23 +94,23 @@ ${schemas.join('\n')}
 `
 }
 
-interface Shown {
+interface ShownOperation {
   readonly path: string
   readonly method: string
-  readonly operation: Described
+  readonly operation: PageOperation
 }
 
 function renderOperation(
-  { path, method, operation }: Shown,
+  { path, method, operation }: ShownOperation,
   resolve: (response: Response | Reference) => Response,
 ): string {
   const { operationId, summary, description, security, parameters, requestBody, responses } = operation
   const callers = security.flatMap(scheme => Object.keys(scheme))
   const body = requestBody?.content['application/json']?.schema
   return `<section id="${operationId}">
-<h3><b class="${method}">${method.toUpperCase()}</b> <code>${escaped(path)}</code></h3>
+<h3><b class="${method}">${method.toUpperCase()}</b> <code>${escapeHtml(path)}</code></h3>
 <p>${prose(`${summary}.`)}${description === undefined ? '' : ` ${prose(description)}`}</p>
-<p class="note">${callers.length === 0 ? 'Anybody may call.' : `With ${callers.map(name => `<code>${escaped(name)}</code>`).join(' or ')}.`}</p>
+<p class="note">${callers.length === 0 ? 'Anybody may call.' : `With ${callers.map(name => `<code>${escapeHtml(name)}</code>`).join(' or ')}.`}</p>
 ${parameters === undefined ? '' : table(['parameter', 'in', 'is'], parameters.map(parameterRow))}
 ${body === undefined ? '' : `<h4>Body</h4>${renderSchema(body)}`}
 ${table(
@@ -121,46 +121,47 @@ ${table(
 }
 
 function parameterRow({ name, in: place, schema }: Parameter): string[] {
-  return [`<code>${escaped(name)}</code>`, place, typeOf(schema)]
+  return [`<code>${escapeHtml(name)}</code>`, place, typeOf(schema)]
 }
 
 function responseRow(status: string, { description, content = {} }: Response): string[] {
   const [type = 'none', media] = Object.entries(content)[0] ?? []
-  const body = type === 'application/json' && media ? typeOf(media.schema) : escaped(type)
+  const body = type === 'application/json' && media ? typeOf(media.schema) : escapeHtml(type)
   return [status === 'default' ? 'any' : status, prose(description), body]
 }
 
 function renderSchema(schema: Schema): string {
   if (schema.properties === undefined) return `<p>${typeOf(schema)}</p>`
   const rows = Object.entries(schema.properties).map(([name, member]) => [
-    `<code>${escaped(name)}</code>${schema.required?.includes(name) ? '' : '?'}`,
+    `<code>${escapeHtml(name)}</code>${schema.required?.includes(name) ? '' : '?'}`,
     typeOf(member),
   ])
-  const said = schema.description === undefined ? '' : `<p>${prose(schema.description)}</p>`
-  return said + table(['member', 'is'], rows)
+  const description = schema.description === undefined ? '' : `<p>${prose(schema.description)}</p>`
+  return description + table(['member', 'is'], rows)
 }
 
 /** What a value may be, in one line. */
 function typeOf(schema: Schema): string {
-  const said = schema.description === undefined ? '' : ` ${prose(schema.description)}`
-  return `<i>${kindOf(schema)}</i>${said}`
+  const description = schema.description === undefined ? '' : ` ${prose(schema.description)}`
+  return `<i>${kindOf(schema)}</i>${description}`
 }
 
 function kindOf(schema: Schema): string {
   if (schema.$ref !== undefined) {
-    const name = lastOf(schema.$ref)
-    return `<a href="#schema-${name}">${escaped(name)}</a>`
+    const name = lastSegment(schema.$ref)
+    return `<a href="#schema-${name}">${escapeHtml(name)}</a>`
   }
   if (schema.anyOf !== undefined) return schema.anyOf.map(kindOf).join(' or ')
-  if (schema.enum !== undefined) return schema.enum.map(value => escaped(JSON.stringify(value))).join(' | ')
+  if (schema.enum !== undefined)
+    return schema.enum.map(value => escapeHtml(JSON.stringify(value))).join(' | ')
   if (schema.type === 'array') return `list of ${kindOf(schema.items ?? {})}`
   if (schema.properties !== undefined) {
     const members = Object.entries(schema.properties).map(
-      ([name, member]) => `${escaped(name)}: ${kindOf(member)}`,
+      ([name, member]) => `${escapeHtml(name)}: ${kindOf(member)}`,
     )
     return `{ ${members.join(', ')} }`
   }
-  return escaped([schema.type ?? 'anything', schema.format].filter(Boolean).join(', '))
+  return escapeHtml([schema.type ?? 'anything', schema.format].filter(Boolean).join(', '))
 }
 
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -170,7 +171,7 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
 }
 
 /** Of a reference within the document. */
-function lastOf(reference: string): string {
+function lastSegment(reference: string): string {
   return reference.split('/').at(-1) ?? ''
 }
 
@@ -179,11 +180,11 @@ function slug(name: string): string {
 }
 
 /** Code in backquotes. */
-function prose(words: string): string {
-  return escaped(words).replace(/`([^`]*)`/g, '<code>$1</code>')
+function prose(text: string): string {
+  return escapeHtml(text).replace(/`([^`]*)`/g, '<code>$1</code>')
 }
 
-function escaped(words: string): string {
-  const marks: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-  return words.replace(/[&<>"]/g, mark => marks[mark] ?? '')
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return text.replace(/[&<>"]/g, character => entities[character] ?? '')
 }

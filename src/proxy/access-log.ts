@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema/schema.ts'
 import { lineWriter } from '../observability/logger.ts'
-import { loggablePath } from '../observability/redact-path.ts'
+import { redactPath } from '../observability/redact-path.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
 /** What a line tells of a request. */
@@ -29,7 +29,7 @@ export interface LoggedRequest {
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
   /** Milliseconds from its arrival. */
-  readonly duration: number
+  readonly durationMs: number
 }
 
 export type LogRequest = (logged: LoggedRequest) => void
@@ -47,16 +47,16 @@ export function createAccessLog(
   const write = lineWriter(logger)
   return logged => {
     const { requestId, trace, route, userId, decision, outcome, method, url, status, bytesSent } = logged
-    const { client, host, duration } = logged
+    const { client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
     // Ids, names, methods and addresses hold nothing that JSON would escape: the gate and the parser saw to that.
     write(
       `"request_id":"${requestId}"${traceText(trace)}${text('route', route)}${user}` +
         `,"decision":"${decision}"${text('outcome', outcome)}` +
-        `,"method":"${method}","path":${quoted(loggablePath(url))}${statusText}` +
+        `,"method":"${method}","path":${quoted(redactPath(url))}${statusText}` +
         `,"bytes_sent":${bytesSent},"client":"${client}"${hostText(host)}${upstreamText(logged)}` +
-        `,"duration_ms":${thousandths(duration)},"msg":"request"`,
+        `,"duration_ms":${toFixed3(durationMs)},"msg":"request"`,
     )
   }
 }
@@ -73,7 +73,7 @@ const longestHost = 260
 function upstreamText({ upstreamTarget, upstreamDurationMs }: LoggedRequest): string {
   return upstreamTarget === undefined
     ? ''
-    : `,"upstream_target":"${upstreamTarget}","upstream_duration_ms":${thousandths(upstreamDurationMs)}`
+    : `,"upstream_target":"${upstreamTarget}","upstream_duration_ms":${toFixed3(upstreamDurationMs)}`
 }
 
 function text(name: string, value: string | undefined): string {
@@ -88,7 +88,7 @@ function quoted(given: string): string {
 const plain = /^[!#-[\]-~]*$/
 
 /** With three decimals, where whole numbers are written much faster than others. @param duration 0 or more */
-export function thousandths(duration: number): string {
+export function toFixed3(duration: number): string {
   const all = Math.round(duration * 1000)
   const whole = Math.floor(all / 1000)
   const rest = all - whole * 1000

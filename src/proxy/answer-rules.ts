@@ -1,37 +1,37 @@
 // What is changed in an upstream's answer: the route's own rules, then what every answer to the request carries.
 
-import { replacedFields } from '../gate/routing/cors.ts'
+import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'
-import type { AnswerRules } from '../upstream/response-headers.ts'
+import type { ResponseHeaderRules } from '../upstream/response-headers.ts'
 
 /**
  * @param fields of CORS and of the rate limit; `undefined` for none
  * @param isCors whether CORS is among them: what the upstream or the route's rules say of it is dropped then
  */
-export function answerRulesFor(
+export function responseRulesFor(
   route: Route,
   fields: Readonly<Record<string, string>> | undefined,
   isCors: boolean,
-): AnswerRules | undefined {
-  if (fields === undefined) return route.answerRules
-  const { set, remove } = isCors ? withoutCors(route) : (route.answerRules ?? noRules)
+): ResponseHeaderRules | undefined {
+  if (fields === undefined) return route.responseRules
+  const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
   // Behind the upstream's own lines of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
   return { set: [...set, ...Object.entries(fields).flat()], remove }
 }
 
-const noRules: AnswerRules = { set: [], remove: new Set() }
+const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
 
-const known = new WeakMap<Route, AnswerRules>()
+const known = new WeakMap<Route, ResponseHeaderRules>()
 
 /** Once a route: they are the same for every request. */
-function withoutCors(route: Route): AnswerRules {
+function withoutCors(route: Route): ResponseHeaderRules {
   let rules = known.get(route)
   if (rules === undefined) {
-    const { set, remove } = route.answerRules ?? noRules
+    const { set, remove } = route.responseRules ?? noRules
     const kept = set.flatMap((name, index) =>
-      index % 2 === 0 && !replacedFields.has(name.toLowerCase()) ? [name, set[index + 1] as string] : [],
+      index % 2 === 0 && !replacedHeaders.has(name.toLowerCase()) ? [name, set[index + 1] as string] : [],
     )
-    rules = { set: kept, remove: new Set([...remove, ...replacedFields]) }
+    rules = { set: kept, remove: new Set([...remove, ...replacedHeaders]) }
     known.set(route, rules)
   }
   return rules

@@ -5,24 +5,24 @@ import fastify, { type FastifyInstance } from 'fastify'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import {
-  installDoors,
+  installErrorHandlers,
+  installExpectHandlers,
   type OnRefusal,
-  refuse,
-  refuseConnection,
-  routeExpectations,
+  onClientError,
+  sendFastifyRefusal,
 } from '../http/error-handlers.ts'
-import { createListener } from '../http/http-server.ts'
-import { inTurn, isIdle } from '../http/pipelining.ts'
+import { createHttpServer } from '../http/http-server.ts'
+import { isIdle, whenWritable } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
-import { beginCount } from './bytes-sent.ts'
-import type { EndRequest } from './completion.ts'
+import { startCountingBytes } from './bytes-sent.ts'
+import type { OnComplete } from './completion.ts'
 import { handleRequest, type ServeEndpoint } from './handle-request.ts'
 import { RequestContext } from './request-context.ts'
 import type { RequestSnapshot } from './request-snapshot.ts'
 import { contextOf, createServeEndpoint, localPathOf, registerEndpoints } from './serve-endpoint.ts'
 
-interface Parts {
+interface Options {
   /** Of the moment: each request is served to its end by the one under which it was parsed. */
   current(): RequestSnapshot
   /** Milliseconds, to begin with. */
@@ -34,32 +34,32 @@ interface Parts {
   newRequestId(): string
   /** Told of every request of a private peer that forwards for others and is not trusted. */
   onUntrustedForwarder(peer: string): void
-  endRequest: EndRequest
+  endRequest: OnComplete
 }
 
 /** Fastify serves our own endpoints; all else is decided before it. */
-export function createFrontDoor(parts: Parts): FastifyInstance {
-  const { current, timeouts, tls } = parts
+export function createClientListener(options: Options): FastifyInstance {
+  const { current, timeouts, tls } = options
   let serveEndpoint: ServeEndpoint
   const onRefusal: OnRefusal = (request, refusal) => contextOf(request).noteRefusal(refusal)
   const app = fastify({
     serverFactory(serve): Server {
       serveEndpoint = createServeEndpoint(serve)
-      return createListener({ timeouts, tls, isIdle }, (request, response) => {
+      return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
         const startedAt = performance.now()
         // A queued pipelined response emits no `close`, so nothing is done for it until it owns the socket.
-        inTurn(request, response, () => begin(request, response, startedAt))
+        whenWritable(request, response, () => begin(request, response, startedAt))
       })
     },
     genReqId: request => contextOf(request).requestId,
     rewriteUrl: localPathOf,
-    frameworkErrors: (error, _request, reply) => refuse(reply, error, onRefusal),
-    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
+    clientErrorHandler: onClientError,
     // While draining, what arrives on an open connection is answered as ever.
     return503OnClosing: false,
   })
-  installDoors(app, onRefusal)
-  routeExpectations(app.server)
+  installErrorHandlers(app, onRefusal)
+  installExpectHandlers(app.server)
   routeUpgrades(app.server, request => asksForWebSocket(current(), request))
   registerEndpoints(app)
   return app
@@ -69,9 +69,9 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
     snapshot.acquire()
     const head = snapshot.gate.parse(request)
     const routing = snapshot.gate.decide(request, head)
-    if (head.untrustedForwarder !== undefined) parts.onUntrustedForwarder(head.untrustedForwarder)
-    const requestId = head.clientRequestId ?? parts.newRequestId()
-    const trace = parts.tracing?.begin(request, receivedRequest(requestId, head, routing))
+    if (head.untrustedForwarder !== undefined) options.onUntrustedForwarder(head.untrustedForwarder)
+    const requestId = head.clientRequestId ?? options.newRequestId()
+    const trace = options.tracing?.begin(request, receivedRequest(requestId, head, routing))
     const context = new RequestContext(
       request,
       response,
@@ -82,8 +82,8 @@ export function createFrontDoor(parts: Parts): FastifyInstance {
       startedAt,
       trace,
     )
-    if (snapshot.logRequest !== undefined) beginCount(context, request.socket)
-    response.on('close', () => parts.endRequest(context))
+    if (snapshot.logRequest !== undefined) startCountingBytes(context, request.socket)
+    response.on('close', () => options.endRequest(context))
     if (trace === undefined) handleRequest(context, serveEndpoint)
     else trace.run(() => handleRequest(context, serveEndpoint))
   }

@@ -1,15 +1,15 @@
 // Where every request ends: it is looked at once, counted, and its line and span are written.
 import { authPrefix } from '../endpoints/auth.openapi.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
-import { endTurn } from '../http/pipelining.ts'
+import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
-import { endCount } from './bytes-sent.ts'
+import { stopCountingBytes } from './bytes-sent.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** To be called once for each request, when its response closes. */
-export type EndRequest = (context: RequestContext) => void
+export type OnComplete = (context: RequestContext) => void
 
-export function createRequestEnd({ requests, tallies }: Pick<Metrics, 'requests' | 'tallies'>): EndRequest {
+export function createCompletion({ requests, counters }: Pick<Metrics, 'requests' | 'counters'>): OnComplete {
   function end(context: RequestContext): void {
     const { request, response, routing, snapshot, trace } = context
     const { decision = 'client_gone' } = context
@@ -18,11 +18,11 @@ export function createRequestEnd({ requests, tallies }: Pick<Metrics, 'requests'
     const method = request.method ?? ''
     const route = nameOf(routing)
     const status = response.headersSent ? response.statusCode : undefined
-    const duration = performance.now() - context.startedAt
-    requests.count({ method, route, status, duration })
+    const durationMs = performance.now() - context.startedAt
+    requests.count({ method, route, status, durationMs })
     if (routing.kind === 'local' && routing.path.startsWith(authPaths)) {
       const came = decision === 'answered' ? 'success' : decision
-      tallies.authenticated(routing.path.slice(authPaths.length), came)
+      counters.countAuth(routing.path.slice(authPaths.length), came)
     }
     snapshot.logRequest?.({
       requestId: context.requestId,
@@ -39,15 +39,15 @@ export function createRequestEnd({ requests, tallies }: Pick<Metrics, 'requests'
       host: context.head.host,
       upstreamTarget: context.upstreamTarget,
       upstreamDurationMs: context.upstreamDurationMs,
-      duration,
+      durationMs,
     })
     trace?.end({ status, decision, outcome })
     snapshot.release()
   }
 
   return context => {
-    if (context.snapshot.logRequest !== undefined) endCount(context, context.request.socket)
-    endTurn(context.response)
+    if (context.snapshot.logRequest !== undefined) stopCountingBytes(context, context.request.socket)
+    responseClosed(context.response)
     // The exchange with the upstream hears of the same event, and has still to say how it ended.
     if (context.decision === 'forwarded' && context.outcome === undefined) process.nextTick(end, context)
     else end(context)

@@ -1,20 +1,20 @@
 // What a request that the guards let through is sent to its upstream with.
 import type { ServerResponse } from 'node:http'
-import type { Counted } from '../gate/guards/count-daily-use.ts'
-import { bearerPrefix, offeredProtocols } from '../gate/parsing/websocket-handshake.ts'
+import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
+import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
-import type { Observer } from '../upstream/outcome.ts'
-import type { WebSocketAsked } from '../upstream/websocket/websocket-upgrade.ts'
-import { answerRulesFor } from './answer-rules.ts'
+import type { ForwardObserver } from '../upstream/outcome.ts'
+import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade.ts'
+import { responseRulesFor } from './answer-rules.ts'
 import type { OpenStreams } from './open-streams.ts'
-import { isToldOfTrace, type ReceivedRequest, upstreamFields } from './upstream-headers.ts'
+import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
 /** What of a request is forwarded, and who is told how it ended; a RequestContext is one. */
-export interface ForwardedRequest extends ReceivedRequest, Observer {
+export interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
   /** What the answer carries whoever gives it. */
@@ -22,20 +22,24 @@ export interface ForwardedRequest extends ReceivedRequest, Observer {
 }
 
 /** Lets a request through to its upstream: only one that was counted, which the type of its identity tells. */
-export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: Counted) => void
+export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: UsageCounted) => void
 
 /** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createForwardRequest(
-  bodyIdle: number,
+  bodyIdleTimeoutMs: number,
   assertions: Assertions,
   openStreams: Pick<OpenStreams, 'add'>,
 ): ForwardRequest {
-  function webSocketOf({ request }: ForwardedRequest, { plans }: Route, identity: Counted): WebSocketAsked {
-    const { bearers, others } = offeredProtocols(request.headers['sec-websocket-protocol'])
+  function webSocketOf(
+    { request }: ForwardedRequest,
+    { plans }: Route,
+    identity: UsageCounted,
+  ): WebSocketHandshake {
+    const { bearers, others } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
     return {
       key: String(request.headers['sec-websocket-key']),
-      offered: others,
-      fallback: bearers[0] === undefined ? undefined : bearerPrefix + bearers[0],
+      offeredProtocols: others,
+      fallbackProtocol: bearers[0] === undefined ? undefined : bearerPrefix + bearers[0],
       onOpen: tunnel =>
         openStreams.add({
           kind: 'web_socket',
@@ -46,7 +50,12 @@ export function createForwardRequest(
     }
   }
 
-  function send(context: ForwardedRequest, routing: ToRoute, identity: Counted, assertion?: string): void {
+  function send(
+    context: ForwardedRequest,
+    routing: ToRoute,
+    identity: UsageCounted,
+    assertion?: string,
+  ): void {
     const { request, response, head, trace } = context
     const { route, target } = routing
     const { upstream } = route
@@ -56,17 +65,17 @@ export function createForwardRequest(
       upstream,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
-      fields: upstreamFields(context, routing, identity, assertion),
+      fields: buildUpstreamHeaders(context, routing, identity, assertion),
       hasBody: head.hasBody,
-      responseTimeout: route.timeout ?? upstream.timeouts.response,
-      maxBody: route.max_body,
-      bodyIdle,
+      responseTimeoutMs: route.timeout ?? upstream.timeouts.response,
+      maxBodyBytes: route.max_body,
+      bodyIdleTimeoutMs,
       requestId: context.requestId,
-      answerRules: answerRulesFor(route, context.headers, routing.cors !== undefined),
+      responseHeaderRules: responseRulesFor(route, context.headers, routing.cors !== undefined),
       onEventStream: end => openStreams.add({ kind: 'event_stream', identity, plans: route.plans, end }),
       webSocket: routing.isWebSocket ? webSocketOf(context, route, identity) : undefined,
       expectsContinue: head.expectsContinue,
-      trace: trace?.forwardTo(route.upstreamName, isToldOfTrace(route)),
+      trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),
       observer: context,
     })
   }
@@ -76,7 +85,7 @@ export function createForwardRequest(
     if (!route.identity_assertion || identity.kind !== 'user') send(context, routing, identity)
     else {
       assertions
-        .for(identity.user, route.upstreamName)
+        .tokenFor(identity.user, route.upstreamName)
         .then(assertion => send(context, routing, identity, assertion))
         .catch(fault => context.onRefused(fault))
     }

@@ -2,8 +2,8 @@
 
 import type { Decision } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
-import { endHeld } from '../http/deferred-writes.ts'
-import { linger } from '../http/lingering-close.ts'
+import { endDeferred } from '../http/deferred-writes.ts'
+import { lingeringClose } from '../http/lingering-close.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** Answers a request at an endpoint of the gateway's own. */
@@ -35,9 +35,9 @@ function follow(context: RequestContext, routing: ToRoute, decision: Decision): 
 function answerPreflight(context: RequestContext): void {
   const { request, response, head } = context
   context.decision = 'answered'
-  linger(request, response, true)
+  lingeringClose(request, response, true)
   // No 100 was sent: whether a body follows is the client's to choose.
   const last = head.expectsContinue ? ['connection', 'close'] : []
   response.writeHead(204, [...context.gatewayHeaders(), ...last, 'cache-control', 'no-store'])
-  endHeld(response, '')
+  endDeferred(response, '')
 }

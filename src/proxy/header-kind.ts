@@ -1,7 +1,7 @@
 // What each header field is to a proxy: passed, dropped, or ours. Decided once per spelling and remembered.
 import { canonicalName, identityNames, isHopByHop } from '../config/formats/header-names.ts'
 
-export type FieldKind =
+export type HeaderKind =
   /** End to end: passed on. */
   | 'pass'
   /** Hop by hop (RFC 9110 §7.6.1), or an alias of a field that decides something: dropped. */
@@ -22,19 +22,19 @@ export type FieldKind =
   | 'sec-websocket-protocol'
 
 /** @param name a field name as received, in any letter case */
-export function fieldKind(name: string): FieldKind {
-  const known = remembered.get(name)
+export function headerKind(name: string): HeaderKind {
+  const known = kindCache.get(name)
   if (known !== undefined) return known
   const kind = classify(name)
   // A hostile client may invent names for ever; what it invents must not stay.
-  if (remembered.size >= 2_000) remembered.clear()
-  remembered.set(name, kind)
+  if (kindCache.size >= 2_000) kindCache.clear()
+  kindCache.set(name, kind)
   return kind
 }
 
-const remembered = new Map<string, FieldKind>()
+const kindCache = new Map<string, HeaderKind>()
 
-const exact = new Set<FieldKind>([
+const exact = new Set<HeaderKind>([
   'authorization',
   'x-api-key',
   'host',
@@ -64,13 +64,13 @@ const forwarded = new Set([
   'remote-addr',
 ])
 
-function classify(name: string): FieldKind {
+function classify(name: string): HeaderKind {
   const canonical = canonicalName(name)
   if (identityNames.has(canonical)) return 'identity'
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
   if (forwarded.has(canonical) || canonical.startsWith('x-forwarded-')) return 'forwarded'
-  if (exact.has(canonical as FieldKind)) {
-    return name.toLowerCase() === canonical ? (canonical as FieldKind) : 'drop'
+  if (exact.has(canonical as HeaderKind)) {
+    return name.toLowerCase() === canonical ? (canonical as HeaderKind) : 'drop'
   }
   return 'pass'
 }

@@ -1,8 +1,8 @@
 // WebSockets and event streams that are open: ended on a drain, and when their user would not be let in any more (CONTRACT §4).
 import type { Clock } from '../clock.ts'
 import type { Route } from '../gate/routing/route.ts'
-import type { Identity, KnownUser } from '../identity/identity.ts'
-import type { Standing, StandingStore } from '../users/user-status-store.ts'
+import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
+import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
 
 /** Why a stream is ended: the gateway stops, or its user is not let in any more. */
 export type EndReason = 'stopping' | 'not_admitted'
@@ -28,27 +28,27 @@ export interface OpenStreams {
   stop(): void
 }
 
-interface Parts {
-  store: StandingStore
+interface Dependencies {
+  store: UserStatusStore
   clock: Clock
   onError(error: unknown): void
 }
 
 /** Milliseconds between two looks at the records: with what closing takes, less than the second that is promised. */
-const interval = 400
+const checkIntervalMs = 400
 
 /** Milliseconds without a look that succeeded, after which nobody is known to be let in (CONTRACT §4). */
-const patience = 30_000
+const maxUncheckedMs = 30_000
 
-export function createOpenStreams({ store, clock, onError }: Parts): OpenStreams {
+export function createOpenStreams({ store, clock, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
   /** Those of users, with who it was that opened them. */
-  const watched = new Map<OpenStream, KnownUser>()
+  const watched = new Map<OpenStream, AuthenticatedUser>()
   let timer: NodeJS.Timeout | undefined
-  let isLooking = false
-  let isOver = false
+  let isChecking = false
+  let isEnding = false
   let isStopped = false
-  let lastGood = 0
+  let lastCheckedAt = 0
 
   function end(stream: OpenStream, reason: EndReason): void {
     forget(stream)
@@ -60,45 +60,45 @@ export function createOpenStreams({ store, clock, onError }: Parts): OpenStreams
     watched.delete(stream)
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     timer = undefined
     if (watched.size === 0) return
-    isLooking = true
+    isChecking = true
     const started = performance.now()
     // Those alone that the statement asks for: one that opens meanwhile is not gone because it is not in the answer.
-    const asked = [...watched]
+    const checked = [...watched]
     try {
-      const standings = await store.read([...new Set(asked.map(([, { user }]) => user.id))])
-      lastGood = clock.now()
-      for (const [stream, identity] of asked) {
-        const isIn = isAdmitted(identity, stream.plans, standings.get(identity.user.id))
+      const statuses = await store.read([...new Set(checked.map(([, { user }]) => user.id))])
+      lastCheckedAt = clock.now()
+      for (const [stream, identity] of checked) {
+        const isIn = isAdmitted(identity, stream.plans, statuses.get(identity.user.id))
         if (!isIn && open.has(stream)) end(stream, 'not_admitted')
       }
     } catch (error) {
       onError(error)
-      if (clock.now() - lastGood >= patience) {
-        for (const [stream] of asked) if (open.has(stream)) end(stream, 'not_admitted')
+      if (clock.now() - lastCheckedAt >= maxUncheckedMs) {
+        for (const [stream] of checked) if (open.has(stream)) end(stream, 'not_admitted')
       }
     }
-    isLooking = false
-    lookIn(Math.max(0, interval - (performance.now() - started)))
+    isChecking = false
+    scheduleCheck(Math.max(0, checkIntervalMs - (performance.now() - started)))
   }
 
-  function lookIn(time: number): void {
-    if (watched.size === 0 || isStopped || isLooking || timer !== undefined) return
-    timer = setTimeout(look, time)
+  function scheduleCheck(time: number): void {
+    if (watched.size === 0 || isStopped || isChecking || timer !== undefined) return
+    timer = setTimeout(check, time)
   }
 
   return {
     add(stream) {
       open.add(stream)
       // Once its head is on its way.
-      if (isOver) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
+      if (isEnding) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
       const { identity } = stream
       if (identity.kind === 'user') {
-        if (watched.size === 0) lastGood = clock.now()
+        if (watched.size === 0) lastCheckedAt = clock.now()
         watched.set(stream, identity)
-        lookIn(interval)
+        scheduleCheck(checkIntervalMs)
       }
       return () => forget(stream)
     },
@@ -108,7 +108,7 @@ export function createOpenStreams({ store, clock, onError }: Parts): OpenStreams
       return counts
     },
     endAll() {
-      isOver = true
+      isEnding = true
       for (const stream of open) end(stream, 'stopping')
     },
     stop() {
@@ -119,8 +119,12 @@ export function createOpenStreams({ store, clock, onError }: Parts): OpenStreams
 }
 
 /** As the guards would have it now, the token's expiry aside: it was good when the stream was opened. */
-function isAdmitted(identity: KnownUser, plans: Route['plans'], now: Standing | undefined): boolean {
+function isAdmitted(
+  identity: AuthenticatedUser,
+  plans: Route['plans'],
+  now: UserStatus | undefined,
+): boolean {
   if (now === undefined) return false
-  if (identity.by === 'api_token' && now.keyId !== identity.keyId) return false
+  if (identity.credential === 'api_token' && now.apiTokenId !== identity.apiTokenId) return false
   return plans === undefined || plans.includes(now.plan)
 }

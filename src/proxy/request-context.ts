@@ -3,15 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
-import { sayNo } from '../http/error-handlers.ts'
+import { sendRefusal } from '../http/error-handlers.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import type { Refusal } from '../refusals/refusal.ts'
-import type { Observer, Outcome } from '../upstream/outcome.ts'
+import type { ForwardObserver, Outcome } from '../upstream/outcome.ts'
 import type { RequestSnapshot } from './request-snapshot.ts'
 
 /** An object of one class and no closures: one is made for every request. */
-export class RequestContext implements GuardedRequest, Observer {
+export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly head: RequestHead
@@ -76,7 +76,7 @@ export class RequestContext implements GuardedRequest, Observer {
 
   /** Answers with a refusal. @param thrown a Refusal; ClientGone, which nobody is told; or a fault, which is 500 */
   refuse(thrown: unknown): void {
-    sayNo(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
+    sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 
   /** To be called before a refusal is answered. @returns the headers that its answer carries beside its own */
@@ -90,7 +90,7 @@ export class RequestContext implements GuardedRequest, Observer {
     this.refuse(thrown)
   }
 
-  onTried(target: string, durationMs: number): void {
+  onAttempt(target: string, durationMs: number): void {
     this.upstreamTarget = target
     this.upstreamDurationMs = durationMs
   }

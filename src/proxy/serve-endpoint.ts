@@ -7,11 +7,11 @@ import { jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
-import { limitedBy } from '../gate/parsing/client-address.ts'
+import { rateLimitKey } from '../gate/parsing/client-address.ts'
 import { JsonObject, readJsonObject } from '../http/json-body.ts'
-import type { KnownUser } from '../identity/identity.ts'
-import { jwksMaxAge } from '../identity/keys/key-schedule.ts'
-import { answerSchemas, type Operation } from '../openapi/operation.ts'
+import type { AuthenticatedUser } from '../identity/identity.ts'
+import { jwksMaxAgeSeconds } from '../identity/keys/key-schedule.ts'
+import { type Operation, responseSchemas } from '../openapi/operation.ts'
 import type { Plan } from '../users/user.ts'
 import type { ServeEndpoint } from './handle-request.ts'
 import type { RequestContext } from './request-context.ts'
@@ -59,7 +59,7 @@ export function registerEndpoints(app: FastifyInstance): void {
     app.route({
       method: operation.method,
       url: operation.path,
-      schema: { response: answerSchemas(operation) },
+      schema: { response: responseSchemas(operation) },
       async handler({ raw }, reply) {
         const context = contextOf(raw)
         const { status, headers, body, userId } = await answer(
@@ -74,24 +74,24 @@ export function registerEndpoints(app: FastifyInstance): void {
       },
     })
   }
-  app.get(jwksPath, { schema: { response: answerSchemas(showKeys) } }, async ({ raw }, reply) => {
+  app.get(jwksPath, { schema: { response: responseSchemas(showKeys) } }, async ({ raw }, reply) => {
     const context = contextOf(raw)
-    answered(context, reply, `public, max-age=${jwksMaxAge}`)
+    answered(context, reply, `public, max-age=${jwksMaxAgeSeconds}`)
     return context.snapshot.jwks()
   })
 }
 
 async function answer(context: RequestContext, endpoint: Endpoint): Promise<EndpointResponse> {
-  const client = limitedBy(context.head.client)
+  const client = rateLimitKey(context.head.client)
   if (endpoint.kind === 'open') return endpoint.answer({ client, body: await bodyOf(context) })
   const { user } = await authenticated(context, endpoint.plans)
-  return endpoint.answer({ client, user, body: await bodyOf(context) })
+  return endpoint.handle({ client, user, body: await bodyOf(context) })
 }
 
 async function authenticated(
   context: RequestContext,
   plans: readonly Plan[] | undefined,
-): Promise<KnownUser> {
+): Promise<AuthenticatedUser> {
   const decision = await context.snapshot.gate.endpointGuards(plans)(context)
   if (!decision.allowed) throw decision.thrown
   return decision.identity
@@ -101,7 +101,7 @@ async function authenticated(
 async function bodyOf({ request, response, head, snapshot }: RequestContext): Promise<JsonObject> {
   const { hasBody, contentLength, expectsContinue } = head
   const body = await readJsonObject(request, {
-    time: snapshot.bodyIdleMs,
+    timeoutMs: snapshot.bodyIdleMs,
     hasBody,
     contentLength,
     sendContinue: expectsContinue ? () => response.writeContinue() : undefined,

@@ -1,15 +1,15 @@
 // The header fields an upstream receives: the client's, less what it must not say, plus what only we may (CONTRACT §6).
 import type { IncomingMessage } from 'node:http'
 import { canonicalName } from '../config/formats/header-names.ts'
-import { isOurKey, isOurToken } from '../gate/guards/credential.ts'
-import { plainAddress } from '../gate/parsing/client-address.ts'
+import { carriesGatewayCredential, isGatewayApiKey } from '../gate/guards/credential.ts'
+import { normalizeAddress } from '../gate/parsing/client-address.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
-import type { Target } from '../gate/parsing/request-target.ts'
-import { offeredProtocols } from '../gate/parsing/websocket-handshake.ts'
+import type { RequestTarget } from '../gate/parsing/request-target.ts'
+import { parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
-import { type FieldKind, fieldKind } from './header-kind.ts'
+import { type HeaderKind, headerKind } from './header-kind.ts'
 
 /** What the headers are made of; a RequestContext is one. */
 export interface ReceivedRequest {
@@ -25,16 +25,16 @@ export interface ReceivedRequest {
  * @returns names and values in turn, as undici and node:http take them; Host first, and `traceparent` next where the
  * upstream is told of the trace, both for `forward` to fill in
  */
-export function upstreamFields(
+export function buildUpstreamHeaders(
   received: ReceivedRequest,
-  { route, target }: { readonly route: Route; readonly target: Target },
+  { route, target }: { readonly route: Route; readonly target: RequestTarget },
   identity: Identity,
   assertion?: string,
 ): string[] {
   const { request, head, trace } = received
   const named = connectionOptions(request)
-  const fields: string[] = ['host', unknownYet]
-  if (trace !== undefined && isToldOfTrace(route)) fields.push('traceparent', unknownYet)
+  const fields: string[] = ['host', setByForward]
+  if (trace !== undefined && propagatesTrace(route)) fields.push('traceparent', setByForward)
   addIdentity(fields, route, identity, assertion)
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
@@ -44,24 +44,24 @@ export function upstreamFields(
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
     const value = raw[i + 1] as string
-    const kind = fieldKind(name)
-    if (named?.has(name.toLowerCase()) && mayBeNamed.has(kind)) continue
-    if (kind === 'pass' || isPassed(kind, value, head, route)) {
+    const kind = headerKind(name)
+    if (named?.has(name.toLowerCase()) && droppableByConnection.has(kind)) continue
+    if (kind === 'pass' || isForwarded(kind, value, head, route)) {
       fields.push(name, value)
     } else if (kind === 'sec-websocket-protocol') {
-      const { others } = offeredProtocols(value)
+      const { others } = parseOfferedProtocols(value)
       if (others.length > 0) fields.push(name, others.join(', '))
     } else {
-      note(proxied, kind, name, value, head.peerIsTrusted)
+      collectProxied(proxied, kind, name, value, head.peerIsTrusted)
     }
   }
-  addOwn(fields, received, route, target, proxied)
+  addForwarded(fields, received, route, target, proxied)
   const kept = rules === undefined ? fields : without(rules.remove, fields, ours)
   return trace === undefined ? kept : without(trace.isContinued ? ofParent : ofTrace, kept, ours)
 }
 
 /** Unless its rules remove the field, or set it: a service of somebody else's need not know. */
-export function isToldOfTrace({ requestRules }: Route): boolean {
+export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
 
@@ -70,10 +70,15 @@ const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
 /** What `Connection` can name away: neither who calls nor what frames the body, and none of ours. */
-const mayBeNamed = new Set<FieldKind>(['pass', 'authorization', 'x-api-key', 'sec-websocket-protocol'])
+const droppableByConnection = new Set<HeaderKind>([
+  'pass',
+  'authorization',
+  'x-api-key',
+  'sec-websocket-protocol',
+])
 
 /** Which target it goes to is chosen as it is sent, and its Host set then. */
-const unknownYet = ''
+const setByForward = ''
 
 /** @param from what stands before it stays */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
@@ -96,21 +101,30 @@ interface Forwarded {
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
 /** Fields that are neither always passed nor always dropped. */
-function isPassed(kind: FieldKind, value: string, head: RequestHead, route: Route): boolean {
+function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':
       // Not for `Connection` to name away: it frames the body.
       return head.hasBody
     case 'authorization':
-      return route.forward_credentials || (route.auth === 'none' && !isOurToken(value))
+      return route.forward_credentials || (route.auth === 'none' && !carriesGatewayCredential(value))
     case 'x-api-key':
-      return route.forward_credentials || (route.auth === 'none' && !isOurKey(value) && !isOurToken(value))
+      return (
+        route.forward_credentials ||
+        (route.auth === 'none' && !isGatewayApiKey(value) && !carriesGatewayCredential(value))
+      )
     default:
       return false
   }
 }
 
-function note(proxied: Forwarded, kind: FieldKind, name: string, value: string, trusted: boolean): void {
+function collectProxied(
+  proxied: Forwarded,
+  kind: HeaderKind,
+  name: string,
+  value: string,
+  trusted: boolean,
+): void {
   if (kind === 'via') proxied.via = join(proxied.via, value)
   if (kind !== 'forwarded' || !trusted) return
   switch (name.toLowerCase()) {
@@ -134,18 +148,18 @@ function addIdentity(fields: string[], route: Route, identity: Identity, asserti
   if (assertion !== undefined) fields.push('x-peage-assertion', assertion)
 }
 
-function addOwn(
+function addForwarded(
   fields: string[],
   { request, head, requestId }: ReceivedRequest,
   route: Route,
-  target: Target,
+  target: RequestTarget,
   proxied: Forwarded,
 ): void {
   if (head.peerIsTrusted) passTrusted(fields, request.rawHeaders)
   const proto = 'encrypted' in request.socket ? 'https' : 'http'
   fields.push(
     'x-forwarded-for',
-    join(proxied.for, plainAddress(request.socket.remoteAddress ?? '')),
+    join(proxied.for, normalizeAddress(request.socket.remoteAddress ?? '')),
     'x-forwarded-proto',
     proxied.proto === '' ? proto : proxied.proto,
   )
@@ -161,7 +175,7 @@ function passTrusted(fields: string[], raw: readonly string[]): void {
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
     // By canonical name: the proxy vouches for `X-Forwarded-For`, not for a client's `x_forwarded_for` beside it.
-    if (fieldKind(name) !== 'forwarded' || setByUs.has(canonicalName(name))) continue
+    if (headerKind(name) !== 'forwarded' || setByUs.has(canonicalName(name))) continue
     fields.push(name, raw[i + 1] as string)
   }
 }

@@ -1,5 +1,5 @@
 // The client left before it was answered: nobody is refused anything, and nothing is wrong.
 
-export class ClientGone extends Error {
-  override readonly name = 'ClientGone'
+export class ClientDisconnected extends Error {
+  override readonly name = 'ClientDisconnected'
 }

@@ -3,16 +3,16 @@ import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
 /** @param retryAfter seconds to UTC midnight */
-export type DailyLimitReached = (retryAfter: number) => Refusal
+export type DailyLimitReached = (retryAfterSeconds: number) => Refusal
 
 /** Everybody who is refused within a second is told the same. @param limit uses a day */
 export function createDailyLimitReached(limit: number): DailyLimitReached {
   const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }
-  let last: { retryAfter: number; refusal: Refusal } | undefined
-  return retryAfter => {
-    if (last?.retryAfter !== retryAfter) {
-      const headers = { 'retry-after': String(retryAfter) }
-      last = { retryAfter, refusal: new Refusal('daily_limit_reached', { body, headers }) }
+  let last: { retryAfterSeconds: number; refusal: Refusal } | undefined
+  return retryAfterSeconds => {
+    if (last?.retryAfterSeconds !== retryAfterSeconds) {
+      const headers = { 'retry-after': String(retryAfterSeconds) }
+      last = { retryAfterSeconds, refusal: new Refusal('daily_limit_reached', { body, headers }) }
     }
     return last.refusal
   }

@@ -13,7 +13,7 @@ interface Details {
 }
 
 /** Names and values of the header in turn. */
-export interface Answer {
+export interface RefusalResponse {
   readonly fields: readonly string[]
   /** Bytes, one a character: Node then sends them with the head, in one piece. */
   readonly body: string
@@ -24,7 +24,7 @@ export class Refusal extends Error {
   readonly code: RefusalCode
   readonly status: number
   readonly #details: Details
-  #answer: Answer | undefined
+  #response: RefusalResponse | undefined
 
   constructor(code: RefusalCode, details: Details = {}) {
     // Nobody looks for the place where an expected no came from, and to note it costs more than all guards before it.
@@ -38,13 +38,13 @@ export class Refusal extends Error {
   }
 
   /** CONTRACT §4: JSON, `Cache-Control: no-store`, the code in `X-Peage-Error`. Made once: some are said many times. */
-  get answer(): Answer {
-    this.#answer ??= answerOf(this.code, this.#details)
-    return this.#answer
+  get response(): RefusalResponse {
+    this.#response ??= responseOf(this.code, this.#details)
+    return this.#response
   }
 }
 
-function answerOf(code: RefusalCode, { headers = {}, body }: Details): Answer {
+function responseOf(code: RefusalCode, { headers = {}, body }: Details): RefusalResponse {
   const bytes = Buffer.from(JSON.stringify({ error: catalog[code].error, ...body }))
   const fields = [
     ['content-type', 'application/json; charset=utf-8'],

@@ -16,39 +16,39 @@ export interface Drain {
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
   // A connection on which nothing was asked yet is not idle to Node: it would be waited for until the end.
-  const silent = new Set<Socket>()
-  const isSilent = (socket: Socket) => {
-    silent.add(socket)
-    socket.once('close', () => silent.delete(socket))
+  const unusedSockets = new Set<Socket>()
+  const trackUnused = (socket: Socket) => {
+    unusedSockets.add(socket)
+    socket.once('close', () => unusedSockets.delete(socket))
   }
-  const shaking = new Map<string, Socket>()
-  if (schemeOf(app) === 'http') server.on('connection', isSilent)
+  const handshaking = new Map<string, Socket>()
+  if (schemeOf(app) === 'http') server.on('connection', trackUnused)
   else {
     // A connection is two sockets here, one around the other, and the outer one is told of after the handshake.
     server.on('connection', (inner: Socket) => {
       const peer = peerOf(inner)
-      shaking.set(peer, inner)
-      inner.once('close', () => shaking.get(peer) === inner && shaking.delete(peer))
+      handshaking.set(peer, inner)
+      inner.once('close', () => handshaking.get(peer) === inner && handshaking.delete(peer))
     })
     server.on('secureConnection', (outer: Socket) => {
-      shaking.delete(peerOf(outer))
-      isSilent(outer)
+      handshaking.delete(peerOf(outer))
+      trackUnused(outer)
     })
   }
-  server.on('request', request => silent.delete(request.socket))
+  server.on('request', request => unusedSockets.delete(request.socket))
 
   // Node counts those that left HTTP no more.
   const upgraded = new Set<Socket>()
-  const hasLeft = (_request: IncomingMessage, socket: Socket) => {
+  const trackUpgraded = (_request: IncomingMessage, socket: Socket) => {
     if (upgraded.has(socket)) return
     upgraded.add(socket)
     socket.once('close', () => upgraded.delete(socket))
   }
-  server.on('upgrade', hasLeft).on('connect', hasLeft)
+  server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
   return {
     async run(time) {
-      for (const socket of [...silent, ...shaking.values()]) socket.destroy()
+      for (const socket of [...unusedSockets, ...handshaking.values()]) socket.destroy()
       // Those whose answer is under way become idle one by one.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
       const cut = setTimeout(() => {

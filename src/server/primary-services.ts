@@ -6,37 +6,37 @@ import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
 import { createDocumentation } from '../composition/api-description.ts'
-import type { Opened } from '../composition/dependencies.ts'
+import type { Dependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
-import { textOfAll } from '../observability/metrics/exposition.ts'
+import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { createUserStore } from '../users/user-store.ts'
 import { packageFacts } from '../version.ts'
-import { type OpenAlerts, openAlerts } from '../webhooks/open-webhooks.ts'
+import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
 import { createDrain, type Drain } from './drain.ts'
-import { addressOf, type Serving } from './serve.ts'
+import { addressOf, type DataPlane } from './serve.ts'
 
-export interface Chores {
+export interface PrimaryServices {
   /** The admin listener's, where there is one. */
   readonly adminAddress: string | undefined
   /** From now on by another configuration. */
-  take(config: Config): void
+  applyConfig(config: Config): void
   /** Takes no delivery more. @param grace milliseconds for those that are under way */
-  endDeliveries(grace: number): Promise<void>
-  /** Closes what it opened; the backing is the caller's. */
+  stopDeliveries(grace: number): Promise<void>
+  /** Closes what it opened; the storage is the caller's. */
   close(): Promise<void>
 }
 
 /** @throws whatever keeps the admin listener from listening, with nothing left open */
-export async function openChores(
-  opened: Opened,
-  serving: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
-): Promise<Chores> {
-  const { backing, clock, failureLog, metrics } = opened
-  const sessions = createSessionStore(backing.database)
-  const telling = openAlerts(opened.config.webhooks, opened, metrics.tallies.deliveries)
-  let inForce = inForceOf(opened.config)
+export async function startPrimaryServices(
+  dependencies: Dependencies,
+  serving: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
+): Promise<PrimaryServices> {
+  const { storage, clock, failureLog, metrics } = dependencies
+  const sessions = createSessionStore(storage.database)
+  const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
+  let adminSettings = adminSettingsOf(dependencies.config)
   const pruner = createPruner({
     store: sessions,
     clock,
@@ -45,33 +45,37 @@ export async function openChores(
   let admin: { address: string; drain: Drain } | undefined
   const close = async () => {
     pruner.stop()
-    await Promise.all([telling.stop(0), admin?.drain.run(0)])
+    await Promise.all([webhooks.stop(0), admin?.drain.run(0)])
   }
   try {
-    admin = await listen(opened, serving, { inForce: () => inForce, sessions, telling })
+    admin = await startAdminListener(dependencies, serving, {
+      adminSettings: () => adminSettings,
+      sessions,
+      webhooks,
+    })
   } catch (error) {
     await close()
     throw error
   }
   return {
     adminAddress: admin?.address,
-    take(config) {
-      inForce = inForceOf(config)
-      telling.configure(config.webhooks)
+    applyConfig(config) {
+      adminSettings = adminSettingsOf(config)
+      webhooks.configure(config.webhooks)
     },
-    endDeliveries: telling.stop,
+    stopDeliveries: webhooks.stop,
     close,
   }
 }
 
 /** What the admin listener goes by, as it is at the moment. */
-interface InForce {
+interface AdminSettings {
   operators: Operators
   routes: Config['routes']
   warnings: string[]
 }
 
-function inForceOf(config: Config): InForce {
+function adminSettingsOf(config: Config): AdminSettings {
   const { token = '', tokens = {} } = config.admin ?? {}
   return {
     operators: createOperators({ token, ...tokens }),
@@ -80,38 +84,38 @@ function inForceOf(config: Config): InForce {
   }
 }
 
-interface Rest {
-  inForce(): InForce
+interface AdminListenerServices {
+  adminSettings(): AdminSettings
   sessions: ReturnType<typeof createSessionStore>
-  telling: OpenAlerts
+  webhooks: AlertService
 }
 
-async function listen(
-  { config, backing, clock, logger, failureLog, metrics }: Opened,
-  { inForce, standing, workers }: Pick<Serving, 'inForce' | 'standing' | 'workers'>,
-  { inForce: current, sessions, telling: { alerts, deliveries } }: Rest,
+async function startAdminListener(
+  { config, storage, clock, logger, failureLog, metrics }: Dependencies,
+  { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
+  { adminSettings: current, sessions, webhooks: { alerts, deliveries } }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
   const app = createAdminListener({
     operators: () => current().operators,
     routes: () => current().routes,
-    standing,
-    users: createUserStore(backing.database),
+    targetStatuses: targetStatus,
+    users: createUserStore(storage.database),
     sessions,
     alerts,
     deliveries,
-    audit: createAuditStore(backing.database),
-    inForce,
-    expose: async () =>
+    audit: createAuditStore(storage.database),
+    changesVisible,
+    renderMetrics: async () =>
       workers === undefined
         ? metrics.text()
-        : textOfAll([await metrics.gather(), ...(await workers.metrics())]),
+        : mergedText([await metrics.gather(), ...(await workers.metrics())]),
     health: createHealth({
-      ...backing.checks,
+      ...storage.checks,
       workers: workers?.health,
       warnings: () => current().warnings,
-      isLastReloadGood: metrics.tallies.isLastReloadGood,
+      isLastReloadGood: metrics.counters.isLastReloadGood,
     }),
     documentation: () => createDocumentation(packageFacts().version),
     requestIdFor: createRequestIdFor(randomBytes),

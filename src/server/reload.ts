@@ -1,71 +1,71 @@
 // Another configuration is brought in force while clients are served: wholly, or not at all (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import { inSlices } from '../async/steps.ts'
-import { changeSteps } from '../config/changes.ts'
-import type { ConfigurationFile } from '../config/config-file.ts'
+import { diffSteps } from '../config/changes.ts'
+import type { ConfigFile } from '../config/config-file.ts'
 import { linesOf, logWarnings } from '../config/diagnostics.ts'
 import type { Reread } from '../config/reading/read-apart.ts'
-import { keepFixed } from '../config/reload-plan.ts'
+import { keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/schema/schema.ts'
-import type { Tallies } from '../observability/metrics/counters.ts'
-import type { Chores } from './primary-services.ts'
-import type { Serving } from './serve.ts'
+import type { Counters } from '../observability/metrics/counters.ts'
+import type { PrimaryServices } from './primary-services.ts'
+import type { DataPlane } from './serve.ts'
 
 export interface Reload {
   /** Reads the file and all that it names again. Resolves when that is in force, or refused; never rejects. */
   now(): Promise<void>
   /** `server.drain_timeout` in force, milliseconds. */
-  drainTimeout(): number
+  drainTimeoutMs(): number
   /** Takes nothing more. */
   stop(): void
 }
 
-export interface Reloaded {
-  readonly file: ConfigurationFile
+export interface ReloadSource {
+  readonly file: ConfigFile
   /** Told what is wrong, a line each, as `peage check` prints it. */
   onRefused(lines: readonly string[]): void
 }
 
-interface Parts {
+interface Options {
   config: Config
   /** Nothing where nobody can ask for another configuration. */
-  reloaded: Reloaded | undefined
-  serving: Pick<Serving, 'prepare'>
-  chores: Pick<Chores, 'take'>
-  tallies: Pick<Tallies, 'reloaded'>
+  source: ReloadSource | undefined
+  dataPlane: Pick<DataPlane, 'prepare'>
+  primaryServices: Pick<PrimaryServices, 'applyConfig'>
+  counters: Pick<Counters, 'countReload'>
   logger: Logger
 }
 
-export function createReload(parts: Parts): Reload {
-  const { reloaded, serving, chores, tallies, logger } = parts
-  let inForce = parts.config
-  let digestInForce = reloaded?.file.digest()
+export function createReload(parts: Options): Reload {
+  const { source, dataPlane, primaryServices, counters, logger } = parts
+  let activeConfig = parts.config
+  let digestInForce = source?.file.digest()
   let isOver = false
   let running: Promise<void> | undefined
-  let isAskedAgain = false
+  let isRequestedAgain = false
 
   function refuse(lines: readonly string[]): void {
-    tallies.reloaded('failure')
-    reloaded?.onRefused(lines)
+    counters.countReload('failure')
+    source?.onRefused(lines)
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
-  async function take({ config: written, lines, warnings, digest }: Taken): Promise<void> {
-    const { config, left } = keepFixed(inForce, written)
-    const changes = await inSlices(changeSteps(inForce, config))
-    const prepared = await serving.prepare(config)
+  async function apply({ config: written, lines, warnings, digest }: Taken): Promise<void> {
+    const { config, restartRequired } = keepImmutable(activeConfig, written)
+    const changes = await inSlices(diffSteps(activeConfig, config))
+    const prepared = await dataPlane.prepare(config)
     if (isOver) {
-      await prepared.drop()
+      await prepared.rollback()
       return
     }
     logger.level = config.server.log.level
-    await prepared.take()
-    chores.take(config)
-    inForce = config
+    await prepared.commit()
+    primaryServices.applyConfig(config)
+    activeConfig = config
     const isSameFile = digest !== undefined && digest === digestInForce
     digestInForce = digest
-    tallies.reloaded('success')
-    for (const pointer of left) {
+    counters.countReload('success')
+    for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
         { key, line: lineOf(lines, pointer) },
@@ -78,36 +78,36 @@ export function createReload(parts: Parts): Reload {
     else logger.info(changes, 'the configuration is reloaded')
   }
 
-  async function reload({ file }: Reloaded): Promise<void> {
+  async function reload({ file }: ReloadSource): Promise<void> {
     try {
       const read = await file.reload()
       if (isOver) return
       if ('problems' in read) refuse(linesOf(read))
-      else await take(read)
+      else await apply(read)
     } catch (error) {
       refuse([`error: ${error instanceof Error ? error.message : error}`])
     }
   }
 
-  async function reloadWhileAsked(): Promise<void> {
+  async function reloadWhileRequested(): Promise<void> {
     do {
-      isAskedAgain = false
-      if (!isOver && reloaded !== undefined) await reload(reloaded)
-    } while (isAskedAgain)
+      isRequestedAgain = false
+      if (!isOver && source !== undefined) await reload(source)
+    } while (isRequestedAgain)
     running = undefined
   }
 
   function now(): Promise<void> {
     // What was saved while one is under way may have been read too early by it.
-    if (running !== undefined) isAskedAgain = true
-    running ??= reloadWhileAsked()
+    if (running !== undefined) isRequestedAgain = true
+    running ??= reloadWhileRequested()
     return running
   }
 
-  const unwatch = reloaded?.file.watch(now)
+  const unwatch = source?.file.watch(now)
   return {
     now,
-    drainTimeout: () => inForce.server.drain_timeout,
+    drainTimeoutMs: () => activeConfig.server.drain_timeout,
     stop() {
       isOver = true
       unwatch?.()

@@ -1,14 +1,14 @@
 // A gateway that runs: opened in order, and ended in order (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { openStores } from '../composition/dependencies.ts'
+import { createDependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import type { Tracing } from '../observability/tracing/tracing.ts'
-import type { Backing, openBacking } from '../storage/open.ts'
+import type { openStorage, Storage } from '../storage/open.ts'
 import { once } from './once.ts'
-import { type Chores, openChores } from './primary-services.ts'
-import { createReload, type Reload, type Reloaded } from './reload.ts'
-import { type Serving, serveHere } from './serve.ts'
+import { type PrimaryServices, startPrimaryServices } from './primary-services.ts'
+import { createReload, type Reload, type ReloadSource } from './reload.ts'
+import { type DataPlane, serveInProcess } from './serve.ts'
 import { serveByWorkers } from './workers/pool.ts'
 
 export interface RunningServer {
@@ -24,41 +24,48 @@ export interface RunningServer {
   /** Reads the configuration again. Resolves when that is in force, or refused; never rejects. */
   reload(): Promise<void>
   /** Ends at once what runs beside this process, which exits next. */
-  abandon(): void
+  kill(): void
 }
 
-interface Parts {
+interface Options {
   config: Config
   clock: Clock
   logger: Logger
   /** Of this process, where it is the one that serves. */
   tracing?: Tracing | undefined
   /** How the stores are opened; whoever passes another may look into them. */
-  open?: typeof openBacking
+  open?: typeof openStorage
   /** Where the configuration came from, for a gateway that is to take what is saved there. */
-  reloaded?: Reloaded | undefined
+  reloadSource?: ReloadSource | undefined
 }
 
 /** Migrates the database, then listens. @throws whatever keeps it from starting, with nothing left open */
-export async function startServer(parts: Parts): Promise<RunningServer> {
-  const opened = await openStores(parts)
-  const { config, backing } = opened
-  const undo: (() => Promise<unknown>)[] = [() => backing.close()]
+export async function startServer(parts: Options): Promise<RunningServer> {
+  const dependencies = await createDependencies(parts)
+  const { config, storage } = dependencies
+  const undo: (() => Promise<unknown>)[] = [() => storage.close()]
   try {
-    await backing.migrate()
-    const serving = await (config.server.workers > 1 ? serveByWorkers : serveHere)(opened)
-    undo.unshift(() => serving.close())
-    const chores = await openChores(opened, serving)
-    const { logger, metrics } = opened
-    const { tallies } = metrics
-    const reload = createReload({ config, reloaded: parts.reloaded, serving, chores, tallies, logger })
-    const running = { serving, chores, backing, reload }
+    await storage.migrate()
+    const dataPlane = await (config.server.workers > 1 ? serveByWorkers : serveInProcess)(dependencies)
+    undo.unshift(() => dataPlane.close())
+    const primaryServices = await startPrimaryServices(dependencies, dataPlane)
+    const { logger, metrics } = dependencies
+    const { counters } = metrics
+    const reload = createReload({
+      config,
+      source: parts.reloadSource,
+      dataPlane,
+      primaryServices,
+      counters,
+      logger,
+    })
+    const running = { dataPlane, primaryServices, storage, reload }
     return {
-      address: serving.address,
-      adminAddress: chores.adminAddress,
+      address: dataPlane.address,
+      adminAddress: primaryServices.adminAddress,
       stop: once(() => stop(running)),
       reload: reload.now,
-      abandon: serving.abandon,
+      kill: dataPlane.kill,
     }
   } catch (error) {
     for (const step of undo) await step().catch(() => {})
@@ -66,30 +73,33 @@ export async function startServer(parts: Parts): Promise<RunningServer> {
   }
 }
 
-interface Running {
-  serving: Serving
-  chores: Chores
-  backing: Backing
+interface RunningParts {
+  dataPlane: DataPlane
+  primaryServices: PrimaryServices
+  storage: Storage
   reload: Reload
 }
 
 /** Resolves by the end of the time at the latest: a store that is away must not hold up the exit. */
-async function stop(running: Running): Promise<void> {
+async function stop(running: RunningParts): Promise<void> {
   running.reload.stop()
-  const timeout = running.reload.drainTimeout()
+  const timeoutMs = running.reload.drainTimeoutMs()
   let timer: NodeJS.Timeout | undefined
   const timeIsUp = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, timeout)
+    timer = setTimeout(resolve, timeoutMs)
   })
-  await Promise.race([stopInOrder(running, timeout), timeIsUp])
+  await Promise.race([stopInOrder(running, timeoutMs), timeIsUp])
   clearTimeout(timer)
 }
 
 /** @param timeout `server.drain_timeout`, milliseconds */
-async function stopInOrder({ serving, chores, backing }: Running, timeout: number): Promise<void> {
-  const delivered = chores.endDeliveries(timeout * 0.5)
-  await serving.drain(timeout)
+async function stopInOrder(
+  { dataPlane, primaryServices, storage }: RunningParts,
+  timeoutMs: number,
+): Promise<void> {
+  const delivered = primaryServices.stopDeliveries(timeoutMs * 0.5)
+  await dataPlane.drain(timeoutMs)
   await delivered
-  await Promise.all([serving.close(), chores.close()])
-  await backing.close()
+  await Promise.all([dataPlane.close(), primaryServices.close()])
+  await storage.close()
 }

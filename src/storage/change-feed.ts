@@ -8,7 +8,7 @@ export interface ChangeFeed {
    * Everything that was committed until `longest` milliseconds ago has been heard of; looked at on every use of what
    * is remembered. Where it is false, nothing that is remembered counts.
    */
-  isTrusted(): boolean
+  isFresh(): boolean
   /**
    * @param listener told of a change, as the trigger words it: `user 1`, `key HASH`
    * @param onGap told that anything may have changed: all that was remembered before is to be forgotten
@@ -23,7 +23,7 @@ export interface ChangeFeed {
   close(): Promise<void>
 }
 
-interface Parts {
+interface Dependencies {
   listen: Listen
   /** Where changes are made: the heartbeat is sent through it, so that it is heard behind them. */
   database: Queryable
@@ -33,139 +33,139 @@ interface Parts {
   onState(state: 'trusted' | 'lost'): void
 }
 
-const changes = 'peage_changes'
+const changesChannel = 'peage_changes'
 
 /** What the trigger says where a table was emptied. */
-const everything = 'all'
+const anyPayload = 'all'
 
 /** Milliseconds between two heartbeats. */
-const interval = 500
+const heartbeatIntervalMs = 500
 
 /** Milliseconds for which a heartbeat is believed: with what a look at the record takes, within the 5 s of CONTRACT §3. */
-const longest = 3_000
+const maxHeartbeatAgeMs = 3_000
 
 /** Milliseconds that a change may take to be in force where it was made. */
-const patience = 1_000
+const catchUpTimeoutMs = 1_000
 
-export function createChangeFeed({ listen, database, now, onState }: Parts): ChangeFeed {
+export function createChangeFeed({ listen, database, now, onState }: Dependencies): ChangeFeed {
   // A channel of this process' own: the heartbeats of a hundred replicas are not for all of them to hear.
-  const own = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
+  const heartbeatChannel = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
   const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
   /** The heartbeats that are to be heard, in the order they were sent in. */
-  const sent = new Map<number, { at: number; onHeard: () => void }>()
-  let beats = 0
+  const pendingHeartbeats = new Map<number, { at: number; onHeard: () => void }>()
+  let heartbeatCount = 0
   let isListening = false
-  let isBeating = false
+  let isSending = false
   let isClosed = false
   /** When the first heartbeat was sent, or tried, of which nothing was heard since. */
-  let unheardSince: number | undefined
-  let trustedUntil = Number.NEGATIVE_INFINITY
+  let unansweredSince: number | undefined
+  let freshUntil = Number.NEGATIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
 
-  const isTrusted = () => now() < trustedUntil
+  const isFresh = () => now() < freshUntil
 
-  function forgetAll(): void {
+  function notifyGap(): void {
     for (const { onGap } of subscribers) onGap()
   }
 
   /** Whoever waits to hear a heartbeat waits for nothing: what it was to tell them of is forgotten. */
-  function distrust(): void {
-    trustedUntil = Number.NEGATIVE_INFINITY
-    forgetAll()
-    const waiting = [...sent.values()]
-    sent.clear()
+  function invalidateAll(): void {
+    freshUntil = Number.NEGATIVE_INFINITY
+    notifyGap()
+    const waiting = [...pendingHeartbeats.values()]
+    pendingHeartbeats.clear()
     for (const { onHeard } of waiting) onHeard()
   }
 
-  function tell(state: 'trusted' | 'lost'): void {
+  function reportState(state: 'trusted' | 'lost'): void {
     if (state === lastState || isClosed) return
     lastState = state
     onState(state)
   }
 
-  const notifications = listen([changes, own], {
+  const notifications = listen([changesChannel, heartbeatChannel], {
     onNotification(channel, payload) {
-      if (channel !== changes) heard(Number(payload))
-      else if (payload === everything) forgetAll()
+      if (channel !== changesChannel) onHeartbeat(Number(payload))
+      else if (payload === anyPayload) notifyGap()
       else for (const { listener } of subscribers) listener(payload)
     },
     onLost() {
       isListening = false
-      distrust()
-      tell('lost')
+      invalidateAll()
+      reportState('lost')
     },
     onListening() {
       // Again: a look at the records that began before this may have missed what nobody heard.
-      distrust()
+      invalidateAll()
       isListening = !isClosed
-      unheardSince = undefined
-      void beat()
+      unansweredSince = undefined
+      void heartbeat()
     },
   })
 
-  function heard(number: number): void {
-    const beat = sent.get(number)
-    if (beat === undefined) return
-    unheardSince = undefined
+  function onHeartbeat(sequence: number): void {
+    const heartbeat = pendingHeartbeats.get(sequence)
+    if (heartbeat === undefined) return
+    unansweredSince = undefined
     // What was missed while nobody could tell is forgotten before anything is believed again.
-    if (!isTrusted()) forgetAll()
+    if (!isFresh()) notifyGap()
     // One that was sent earlier may be heard later; what was committed before it has been heard of all the same.
-    for (const [earlier, { onHeard }] of [...sent]) {
-      if (earlier > number) break
-      sent.delete(earlier)
+    for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
+      if (earlier > sequence) break
+      pendingHeartbeats.delete(earlier)
       onHeard()
     }
-    trustedUntil = beat.at + longest
-    if (isTrusted()) tell('trusted')
+    freshUntil = heartbeat.at + maxHeartbeatAgeMs
+    if (isFresh()) reportState('trusted')
   }
 
   /** Whether it was sent; where that is not known it is not waited for. */
   async function send(onHeard: () => void): Promise<boolean> {
-    beats += 1
-    const number = beats
-    sent.set(number, { at: now(), onHeard })
-    unheardSince ??= now()
+    heartbeatCount += 1
+    const sequence = heartbeatCount
+    pendingHeartbeats.set(sequence, { at: now(), onHeard })
+    unansweredSince ??= now()
     try {
-      await database.query('select pg_notify($1, $2)', [own, String(number)])
+      await database.query('select pg_notify($1, $2)', [heartbeatChannel, String(sequence)])
       return true
     } catch {
-      sent.delete(number)
+      pendingHeartbeats.delete(sequence)
       return false
     }
   }
 
-  async function beat(): Promise<void> {
-    if (unheardSince !== undefined && now() - unheardSince >= longest) {
+  async function heartbeat(): Promise<void> {
+    if (unansweredSince !== undefined && now() - unansweredSince >= maxHeartbeatAgeMs) {
       // It may be cut off without a word: only another connection tells. Where there is none, another heartbeat does.
-      unheardSince = undefined
-      tell('lost')
+      unansweredSince = undefined
+      reportState('lost')
       notifications.reconnect()
     }
-    if (!isListening || isBeating) return
-    isBeating = true
+    if (!isListening || isSending) return
+    isSending = true
     await send(() => {})
-    isBeating = false
+    isSending = false
   }
 
-  const timer = setInterval(beat, interval).unref()
+  const timer = setInterval(heartbeat, heartbeatIntervalMs).unref()
   return {
-    isTrusted,
+    isFresh,
     subscribe(listener, onGap) {
       const subscriber = { listener, onGap }
       subscribers.add(subscriber)
       return () => subscribers.delete(subscriber)
     },
     async catchUp() {
-      if (!isTrusted()) return
+      if (!isFresh()) return
       await new Promise<void>(resolve => {
-        const late = setTimeout(distrust, patience)
+        const timeout = setTimeout(invalidateAll, catchUpTimeoutMs)
         const onHeard = () => {
-          clearTimeout(late)
+          clearTimeout(timeout)
           resolve()
         }
         void send(onHeard).then(isSent => {
           if (isSent) return
-          distrust()
+          invalidateAll()
           onHeard()
         })
       })
@@ -174,7 +174,7 @@ export function createChangeFeed({ listen, database, now, onState }: Parts): Cha
       isClosed = true
       isListening = false
       clearInterval(timer)
-      distrust()
+      invalidateAll()
       await notifications.close()
     },
   }

@@ -29,12 +29,12 @@ export interface Database extends Queryable {
    * Inside, use only the `tx` that is handed in: on the embedded database any other query would wait for ever.
    * @param options.patience milliseconds that each statement may take, where a second is too short
    */
-  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { patience: number }): Promise<T>
+  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs: number }): Promise<T>
   close(): Promise<void>
 }
 
 /** Stores something beside a change, in the same transaction: both stand, or neither. */
-export type Alongside = (tx: Queryable) => Promise<void>
+export type TransactionStep = (tx: Queryable) => Promise<void>
 
 /** The store did not do what it was asked; `code` is the SQLSTATE where the server named one. */
 export class StorageError extends Error {

@@ -32,7 +32,7 @@ interface ServerError {
  * Wraps a driver's error. The driver's own object is not kept as the cause: it holds the values that were
  * sent (`detail`, `where`, PGlite's `params`), and causes end up in logs.
  */
-export function storageError(error: unknown): StorageError {
+export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error
   const { message, code, constraint, routine } = (
     typeof error === 'object' ? (error ?? {}) : {}

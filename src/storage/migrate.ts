@@ -1,6 +1,6 @@
 // Applies the plain SQL files of `migrations/`, each once, whoever starts first.
 import { fileURLToPath } from 'node:url'
-import { storageError } from './driver-error.ts'
+import { toStorageError } from './driver-error.ts'
 
 /** Called with one line for each file applied, and for what the runner warns of. */
 export type MigrationLog = (level: 'info' | 'warn', line: string) => void
@@ -48,6 +48,6 @@ export async function runMigrations(
     for (const { name } of applied) log('info', `migration ${name} applied`)
     return applied.map(({ name }) => name)
   } catch (error) {
-    throw storageError(failure ?? error)
+    throw toStorageError(failure ?? error)
   }
 }

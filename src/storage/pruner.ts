@@ -10,7 +10,7 @@ export interface Pruner {
   stop(): void
 }
 
-interface Parts {
+interface Dependencies {
   store: {
     /** Deletes up to `limit` records, and says how many there were. */
     prune(now: Date, limit: number): Promise<number>
@@ -21,9 +21,9 @@ interface Parts {
 }
 
 /** Prunes a few seconds after its creation and every ten minutes from then on. */
-export function createPruner({ store, clock, onError }: Parts): Pruner {
-  let stopped = false
-  let timer = setTimeout(round, firstDelay).unref()
+export function createPruner({ store, clock, onError }: Dependencies): Pruner {
+  let isStopped = false
+  let timer = setTimeout(round, firstDelayMs).unref()
 
   async function round(): Promise<void> {
     try {
@@ -31,12 +31,12 @@ export function createPruner({ store, clock, onError }: Parts): Pruner {
     } catch (error) {
       onError(error)
     }
-    if (!stopped) timer = setTimeout(round, interval).unref()
+    if (!isStopped) timer = setTimeout(round, pruneIntervalMs).unref()
   }
 
   async function prune(): Promise<number> {
     let total = 0
-    while (!stopped) {
+    while (!isStopped) {
       const deleted = await store.prune(new Date(clock.now()), batchSize)
       total += deleted
       if (deleted < batchSize) break
@@ -47,12 +47,12 @@ export function createPruner({ store, clock, onError }: Parts): Pruner {
   return {
     prune,
     stop() {
-      stopped = true
+      isStopped = true
       clearTimeout(timer)
     },
   }
 }
 
-const firstDelay = 5_000
-const interval = 10 * 60_000
+const firstDelayMs = 5_000
+const pruneIntervalMs = 10 * 60_000
 const batchSize = 1000

@@ -1,22 +1,22 @@
 // Rate limits in fixed windows: counted in Redis where there is one, else, or while it is down, in memory.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import { createMemoryWindows, type Windows } from './memory-rate-limiter.ts'
-import { defineScript, type KeyValue } from './redis/redis-scripts.ts'
+import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
+import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
-export interface Limiter {
+export interface RateLimiter {
   /** Takes one of the key's places; of N at once exactly `limit` are allowed. Never throws, never hangs. */
-  take(key: string): Promise<Taken>
+  consume(key: string): Promise<RateLimitResult>
   /** Undoes one take that was allowed, for what turns out not to count (a login that succeeded). */
-  giveBack(key: string): Promise<void>
+  refund(key: string): Promise<void>
 }
 
-export interface Taken {
+export interface RateLimitResult {
   allowed: boolean
   /** Places a window; infinite where the limit is off. */
   limit: number
   /** Length of the window, in milliseconds. */
-  window: number
+  windowMs: number
   /** Places left in this window. */
   remaining: number
   /** Whole seconds, at least 1, until the window ends. */
@@ -26,31 +26,31 @@ export interface Taken {
 export interface Limit {
   limit: number
   /** Milliseconds. */
-  window: number
+  windowMs: number
 }
 
-export type LimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys'
-export type Limiters = Readonly<Record<LimiterName, Limiter>>
+export type RateLimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys'
+export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 
-interface Parts {
+interface Dependencies {
   clock: Clock
   /** Absent where there is no Redis. */
-  keyValue?: KeyValue | undefined
+  scriptRunner?: ScriptRunner | undefined
 }
 
 /** Makes the limiter of a name; `null` is a limit that is off. */
-export type CreateLimiter = (name: string, limit: Limit | null) => Limiter
+export type CreateRateLimiter = (name: string, limit: Limit | null) => RateLimiter
 
 /** @param limits `auth.rate_limits` (CONTRACT §2) */
-export function createLimiters(
+export function createRateLimiters(
   limits: Readonly<
     Record<
       'register' | 'login_failures' | 'login_failures_per_address' | 'refresh' | 'bad_keys',
       Limit | null
     >
   >,
-  create: CreateLimiter,
-): Limiters {
+  create: CreateRateLimiter,
+): RateLimiters {
   return {
     register: create('register', limits.register),
     login: create('login', limits.login_failures),
@@ -61,60 +61,81 @@ export function createLimiters(
 }
 
 /** @param name part of the keys in Redis, so that replicas share the limit and two limits do not */
-export function createLimiter(name: string, limit: Limit | null, parts: Parts): Limiter {
+export function createRateLimiter(
+  name: string,
+  limit: Limit | null,
+  dependencies: Dependencies,
+): RateLimiter {
   if (limit === null) return unlimited
-  const memory = createMemoryWindows(limit, parts.clock)
-  const { keyValue } = parts
-  if (keyValue === undefined)
-    return { take: async key => taken(limit, memory.take(key)), giveBack: async key => memory.giveBack(key) }
-  return insured(name, limit, memory, keyValue)
+  const memory = createMemoryRateLimiter(limit, dependencies.clock)
+  const { scriptRunner } = dependencies
+  if (scriptRunner === undefined)
+    return {
+      consume: async key => toResult(limit, memory.consume(key)),
+      refund: async key => memory.refund(key),
+    }
+  return withMemoryFallback(name, limit, memory, scriptRunner)
 }
 
-const unlimited: Limiter = {
-  take: async () => ({ allowed: true, limit: Infinity, window: 0, remaining: Infinity, resetSeconds: 1 }),
-  giveBack: async () => {},
+const unlimited: RateLimiter = {
+  consume: async () => ({
+    allowed: true,
+    limit: Infinity,
+    windowMs: 0,
+    remaining: Infinity,
+    resetSeconds: 1,
+  }),
+  refund: async () => {},
 }
 
 /** A place that memory counted while Redis was down is not carried over when it returns: a limit may then double. */
-function insured(name: string, limit: Limit, memory: Windows, keyValue: KeyValue): Limiter {
-  const redisKey = (key: string) => `peage:limit:${name}:${bounded(key)}`
+function withMemoryFallback(
+  name: string,
+  limit: Limit,
+  memory: MemoryRateLimiter,
+  scriptRunner: ScriptRunner,
+): RateLimiter {
+  const redisKey = (key: string) => `peage:limit:${name}:${shortKey(key)}`
   return {
-    async take(key) {
+    async consume(key) {
       try {
-        const reply = await keyValue.run(TAKE, redisKey(key), [limit.limit, limit.window])
+        const reply = await scriptRunner.run(CONSUME, redisKey(key), [limit.limit, limit.windowMs])
         const [allowed, used, resetMs] = reply as [number, number, number]
-        return taken(limit, { allowed: allowed === 1, used, resetMs })
+        return toResult(limit, { allowed: allowed === 1, used, resetMs })
       } catch {
-        return taken(limit, memory.take(bounded(key)))
+        return toResult(limit, memory.consume(shortKey(key)))
       }
     },
-    async giveBack(key) {
+    async refund(key) {
       try {
-        await keyValue.run(GIVE_BACK, redisKey(key), [])
+        await scriptRunner.run(REFUND, redisKey(key), [])
       } catch {
-        memory.giveBack(bounded(key))
+        memory.refund(shortKey(key))
       }
     },
   }
 }
 
-function taken({ limit, window }: Limit, spent: { allowed: boolean; used: number; resetMs: number }): Taken {
+function toResult(
+  { limit, windowMs }: Limit,
+  counted: { allowed: boolean; used: number; resetMs: number },
+): RateLimitResult {
   return {
-    allowed: spent.allowed,
+    allowed: counted.allowed,
     limit,
-    window,
-    remaining: Math.max(0, limit - spent.used),
-    resetSeconds: Math.max(1, Math.ceil(spent.resetMs / 1000)),
+    windowMs,
+    remaining: Math.max(0, limit - counted.used),
+    resetSeconds: Math.max(1, Math.ceil(counted.resetMs / 1000)),
   }
 }
 
 /** An email may be 254 characters, and whatever else becomes a key is the client's choice. */
-function bounded(key: string): string {
+function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
 /** A refused take is not counted: it would outlast what is given back. */
-const TAKE = defineScript(
+const CONSUME = defineScript(
   'take_place',
   `
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -133,7 +154,7 @@ return {allowed, used, left}
 `,
 )
 
-const GIVE_BACK = defineScript(
+const REFUND = defineScript(
   'give_back_place',
   `
 if tonumber(redis.call('get', KEYS[1]) or '0') > 0 then

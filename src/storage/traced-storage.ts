@@ -1,7 +1,7 @@
 // Stores around which spans are put: where there are none, the stores stand alone.
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
 import type { Database, Queryable } from './database.ts'
-import type { KeyValue } from './redis/redis-scripts.ts'
+import type { ScriptRunner } from './redis/redis-scripts.ts'
 
 /** Each statement has one; what begins and ends a transaction has none. */
 export function tracedDatabase<D extends Database>(database: D, spans: StoreSpans): D {
@@ -16,14 +16,14 @@ export function tracedDatabase<D extends Database>(database: D, spans: StoreSpan
   }
 }
 
-export function tracedKeyValue(keyValue: KeyValue, spans: StoreSpans): KeyValue {
+export function tracedScriptRunner(scriptRunner: ScriptRunner, spans: StoreSpans): ScriptRunner {
   return {
     get isUp() {
-      return keyValue.isUp
+      return scriptRunner.isUp
     },
-    run: (script, key, args) => spans.script(script.name, () => keyValue.run(script, key, args)),
-    ping: keyValue.ping,
-    whenUp: keyValue.whenUp,
-    close: keyValue.close,
+    run: (script, key, args) => spans.script(script.name, () => scriptRunner.run(script, key, args)),
+    ping: scriptRunner.ping,
+    whenUp: scriptRunner.whenUp,
+    close: scriptRunner.close,
   }
 }

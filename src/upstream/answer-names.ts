@@ -1,6 +1,6 @@
 // The names of an upstream's fields, which are the same in nearly all of its answers: each is made a string once.
 
-export interface AnswerName {
+export interface HeaderName {
   /** As it was sent. */
   readonly name: string
   readonly lower: string
@@ -8,46 +8,46 @@ export interface AnswerName {
   readonly isDropped: boolean
 }
 
-interface Known extends AnswerName {
+interface InternedName extends HeaderName {
   readonly bytes: Buffer
 }
 
 /** Each name has one place, by its bytes, and the last that came has it: nothing that an upstream sends stays for ever. */
-const known: (Known | undefined)[] = new Array(256).fill(undefined)
+const internedNames: (InternedName | undefined)[] = new Array(256).fill(undefined)
 
 /** Bytes; no name in use is longer. */
-const longest = 64
+const maxInternedBytes = 64
 
 /** @param bytes a field's name as undici gives it */
-export function readAnswerName(bytes: Buffer): AnswerName {
-  if (bytes.length > longest) return describeAnswerName(bytes.toString('latin1'))
-  const place = placeOf(bytes)
-  const found = known[place]
-  if (found !== undefined && isSame(found.bytes, bytes)) return found
+export function internHeaderName(bytes: Buffer): HeaderName {
+  if (bytes.length > maxInternedBytes) return describeHeaderName(bytes.toString('latin1'))
+  const slot = slotOf(bytes)
+  const found = internedNames[slot]
+  if (found !== undefined && hasSameBytes(found.bytes, bytes)) return found
   // A copy: its own would keep all that was read with it.
-  const made = { ...describeAnswerName(bytes.toString('latin1')), bytes: Buffer.from(bytes) }
-  known[place] = made
-  return made
+  const interned = { ...describeHeaderName(bytes.toString('latin1')), bytes: Buffer.from(bytes) }
+  internedNames[slot] = interned
+  return interned
 }
 
-export function describeAnswerName(name: string): AnswerName {
+export function describeHeaderName(name: string): HeaderName {
   const lower = name.toLowerCase()
-  return { name, lower, isDropped: dropped.has(lower) || lower.startsWith('proxy-') }
+  return { name, lower, isDropped: droppedNames.has(lower) || lower.startsWith('proxy-') }
 }
 
-function placeOf(bytes: Buffer): number {
+function slotOf(bytes: Buffer): number {
   let sum = bytes.length
   for (let i = 0; i < bytes.length; i += 1) sum = (sum * 31 + (bytes[i] as number)) & 0xffff
   return (sum ^ (sum >> 8)) & 0xff
 }
 
-function isSame(one: Buffer, other: Buffer): boolean {
+function hasSameBytes(one: Buffer, other: Buffer): boolean {
   if (one.length !== other.length) return false
   for (let i = 0; i < one.length; i += 1) if (one[i] !== other[i]) return false
   return true
 }
 
-const dropped = new Set([
+const droppedNames = new Set([
   'connection',
   'keep-alive',
   'te',

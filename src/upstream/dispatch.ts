@@ -1,9 +1,9 @@
 // Sends one request to one target, in the span of this try.
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
-import type { TrySpan } from '../observability/tracing/tracing.ts'
-import type { Forwarding } from './forward-options.ts'
-import { type Again, Exchange } from './response-relay.ts'
+import type { AttemptSpan } from '../observability/tracing/tracing.ts'
+import type { ForwardOptions } from './forward-options.ts'
+import { ResponseRelay, type Retry } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 
@@ -13,42 +13,44 @@ import type { Target } from './targets/target.ts'
  * @param retries how often it may be sent again
  */
 export function dispatch(
-  forwarding: Forwarding,
+  options: ForwardOptions,
   target: Target,
   connection: Connection,
-  retries: number,
-  again: Again,
+  retriesLeft: number,
+  retry: Retry,
 ): void {
-  const { request, fields, hasBody, maxBody, bodyIdle } = forwarding
-  const body = hasBody ? new RequestBody(request, { maxBytes: maxBody, idle: bodyIdle }) : null
-  fields[1] = forwarding.host ?? target.host
-  const span = forwarding.trace && beginSpan(forwarding, target, retries)
-  const handler = new Exchange(forwarding, target, retries, again, body, span)
-  const options = {
+  const { request, fields, hasBody, maxBodyBytes, bodyIdleTimeoutMs } = options
+  const body = hasBody
+    ? new RequestBody(request, { maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
+    : null
+  fields[1] = options.host ?? target.host
+  const span = options.trace && beginAttemptSpan(options, target, retriesLeft)
+  const handler = new ResponseRelay(options, target, retriesLeft, retry, body, span)
+  const dispatchOptions = {
     origin: target.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    path: forwarding.path,
+    path: options.path,
     headers: fields,
     body,
-    headersTimeout: forwarding.responseTimeout,
-    upgrade: forwarding.webSocket === undefined ? null : 'websocket',
+    headersTimeout: options.responseTimeoutMs,
+    upgrade: options.webSocket === undefined ? null : 'websocket',
     // Else undici would take the Host field for it, whatever a route sets there.
     servername: target.serverName,
   }
   try {
-    connection.dispatch(options, handler)
+    connection.dispatch(dispatchOptions, handler)
   } catch (error) {
     handler.onError(error as Error)
   }
 }
 
-function beginSpan(
-  { trace, request, path, fields, upstream }: Forwarding,
+function beginAttemptSpan(
+  { trace, request, path, fields, upstream }: ForwardOptions,
   { origin }: Target,
-  retries: number,
-): TrySpan | undefined {
-  const resent = upstream.retries - retries
-  const span = trace?.begin({ method: request.method ?? '', origin, path, resent })
+  retriesLeft: number,
+): AttemptSpan | undefined {
+  const resendCount = upstream.retries - retriesLeft
+  const span = trace?.begin({ method: request.method ?? '', origin, path, resendCount })
   if (span?.traceparent !== undefined) fields[3] = span.traceparent
   return span
 }

@@ -1,6 +1,6 @@
 // What an upstream's failure is: to the client, which is never told its address or error (CONTRACT §6), and to whom we ask next.
 import { errors } from 'undici'
-import { ClientGone } from '../refusals/client-gone.ts'
+import { ClientDisconnected } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
 /** A target that gave no answer: no connection to it, or one on which nothing came in time or before it broke. */
@@ -10,7 +10,7 @@ export type Failure = 'unreachable' | 'silent'
 export function refusalFor(error: Error): Refusal {
   if (error instanceof Refusal) return error
   if (isTimeout(error)) return new Refusal('upstream_timeout', { cause: error })
-  if (isClientsDoing(error)) {
+  if (isInvalidRequest(error)) {
     return new Refusal('request_invalid', { cause: error, headers: { connection: 'close' } })
   }
   return new Refusal('upstream_unreachable', { cause: error })
@@ -21,7 +21,8 @@ export function refusalFor(error: Error): Refusal {
  * @returns nothing where the target is not to blame: a client must not be able to put it out of use
  */
 export function failureOf(error: Error, wasConnected: boolean): Failure | undefined {
-  if (error instanceof Refusal || error instanceof ClientGone || isClientsDoing(error)) return undefined
+  if (error instanceof Refusal || error instanceof ClientDisconnected || isInvalidRequest(error))
+    return undefined
   if (error instanceof errors.ClientDestroyedError) return undefined
   return wasConnected ? 'silent' : 'unreachable'
 }
@@ -32,7 +33,7 @@ export function isTimeout(error: Error): boolean {
 }
 
 /** undici found the client's fields or length unfit to be sent. */
-function isClientsDoing(error: Error): boolean {
+function isInvalidRequest(error: Error): boolean {
   return (
     error instanceof errors.InvalidArgumentError || error instanceof errors.RequestContentLengthMismatchError
   )

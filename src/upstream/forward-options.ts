@@ -1,12 +1,12 @@
 // All that one request is forwarded with.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
-import type { Observer } from './outcome.ts'
-import type { AnswerRules } from './response-headers.ts'
+import type { ForwardObserver } from './outcome.ts'
+import type { ResponseHeaderRules } from './response-headers.ts'
 import type { Upstream } from './targets/upstreams.ts'
-import type { WebSocketAsked } from './websocket/websocket-upgrade.ts'
+import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
 
-export interface Forwarding {
+export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
@@ -21,21 +21,21 @@ export interface Forwarding {
   readonly host?: string | undefined
   readonly hasBody: boolean
   /** Milliseconds to the answer's head. */
-  readonly responseTimeout: number
+  readonly responseTimeoutMs: number
   /** Bytes of the request's body, `undefined` for no limit. */
-  readonly maxBody: number | undefined
+  readonly maxBodyBytes: number | undefined
   /** Milliseconds in which the client must send or read something while it is its turn. */
-  readonly bodyIdle: number
+  readonly bodyIdleTimeoutMs: number
   readonly requestId: string
   /** What is changed in the upstream's answer, `undefined` for nothing. */
-  readonly answerRules: AnswerRules | undefined
+  readonly responseHeaderRules: ResponseHeaderRules | undefined
   /** Told of an answer that does not end by itself, and how to end it. @returns to be called when it has ended */
   onEventStream(end: () => void): () => void
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
   /** Where the client asks for a WebSocket: the upstream is asked for one too. */
-  readonly webSocket?: WebSocketAsked | undefined
+  readonly webSocket?: WebSocketHandshake | undefined
   /** Nothing where there are no traces. */
   readonly trace?: UpstreamTrace | undefined
-  readonly observer: Observer
+  readonly observer: ForwardObserver
 }

@@ -6,20 +6,20 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
  * an intermediary on the way might take for the answer's own (a length, a cookie) is not among them.
  * @param raw names and values in turn, as undici gives them
  */
-export function writeInterim(
+export function writeInformational(
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
-  raw: readonly Buffer[],
+  rawHeaders: readonly Buffer[],
 ): void {
   // A client of HTTP/1.0 knows none, and would take it for the answer.
   if (request.httpVersionMajor === 1 && request.httpVersionMinor === 0) return
   const { socket } = response
   if (socket === null || response.headersSent) return
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = (raw[i] as Buffer).toString('latin1')
-    const value = (raw[i + 1] as Buffer).toString('latin1')
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as Buffer).toString('latin1')
+    const value = (rawHeaders[i + 1] as Buffer).toString('latin1')
     if (/^link$/i.test(name) && isFieldValue(value)) head += `${name}: ${value}\r\n`
   }
   // node:http writes Early Hints of one strict form only, and no other interim answer.
@@ -31,6 +31,6 @@ function isFieldValue(value: string): boolean {
 }
 
 /** undici reads the reason as UTF-8; what is not ASCII node:http might refuse to write, so the usual one stands in. */
-export function reasonOf(status: number, said: string): string {
-  return /^[\t -~]*$/.test(said) ? said : (STATUS_CODES[status] ?? '')
+export function reasonPhrase(status: number, phrase: string): string {
+  return /^[\t -~]*$/.test(phrase) ? phrase : (STATUS_CODES[status] ?? '')
 }

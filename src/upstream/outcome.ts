@@ -4,12 +4,12 @@
 export type Outcome = 'complete' | 'broken' | 'client_gone'
 
 /** Who is told of each try, and how it ended: one of the last two, once. */
-export interface Observer {
+export interface ForwardObserver {
   /**
    * @param target `scheme://host:port` that it was sent to
    * @param duration milliseconds to the head of the answer, or to the end of the try where none came
    */
-  onTried(target: string, duration: number): void
+  onAttempt(target: string, duration: number): void
   /** The exchange is over, and the client's connection is about to know. */
   onEnd(outcome: Outcome): void
   /**

@@ -1,71 +1,71 @@
 // What comes of one request to one target: its answer, streamed on and at most once begun, another try, or a refusal.
 import type { Duplex } from 'node:stream'
-import { type Held, hold } from '../http/deferred-writes.ts'
-import { linger } from '../http/lingering-close.ts'
+import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
+import { lingeringClose } from '../http/lingering-close.ts'
 import type { RequestBody } from '../http/request-body.ts'
 import { observe } from '../observability/metrics/histogram.ts'
-import type { TrySpan } from '../observability/tracing/tracing.ts'
-import { ClientGone } from '../refusals/client-gone.ts'
+import type { AttemptSpan } from '../observability/tracing/tracing.ts'
+import { ClientDisconnected } from '../refusals/client-gone.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { isEventStream } from './event-streams.ts'
 import { failureOf, refusalFor } from './failures.ts'
-import type { Forwarding } from './forward-options.ts'
-import { reasonOf, writeInterim } from './informational.ts'
+import type { ForwardOptions } from './forward-options.ts'
+import { reasonPhrase, writeInformational } from './informational.ts'
 import type { Outcome } from './outcome.ts'
-import { answerFields, answerTrailers } from './response-headers.ts'
-import { isRepeatable } from './retry-policy.ts'
-import type { Try, Verdict } from './targets/attempt.ts'
-import type { Sent } from './targets/connection.ts'
+import { relayHeaders, relayTrailers } from './response-headers.ts'
+import { isRetryable } from './retry-policy.ts'
+import type { AttemptResult, EndAttempt } from './targets/attempt.ts'
+import type { InFlight } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
 
 /** Sends it once more, where nothing of an answer came and that may mend it. */
-export type Again = (forwarding: Forwarding, failed: Target, retries: number) => void
+export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void
 
 /**
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
  * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
  */
-export class Exchange implements Sent, Held {
-  readonly #forwarding: Forwarding
+export class ResponseRelay implements InFlight, DeferredWrite {
+  readonly #options: ForwardOptions
   readonly #target: Target
-  readonly #retries: number
-  readonly #again: Again
+  readonly #retriesLeft: number
+  readonly #retry: Retry
   readonly #body: RequestBody | null
-  readonly #span: TrySpan | undefined
-  #try: Try | undefined
+  readonly #span: AttemptSpan | undefined
+  #endAttempt: EndAttempt | undefined
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
-  #forget: (() => void) | undefined
-  #begun = false
-  #answered = false
+  #unregisterStream: (() => void) | undefined
+  #hasStarted = false
+  #hasWrittenHead = false
   #hasData = false
   /** The head waits to be sent. */
-  #isHeld = false
+  #isHeadDeferred = false
   /** The answer's end waits with it. */
-  #isWhole = false
+  #isEndDeferred = false
   #isOver = false
   /** The upstream says no more. */
-  #isLast = false
+  #hasUpstreamEnded = false
   /** `performance.now()`; 0 once its verdict is known. */
-  #sentAt = performance.now()
+  #sentAtMs = performance.now()
 
   constructor(
-    forwarding: Forwarding,
+    options: ForwardOptions,
     target: Target,
-    retries: number,
-    again: Again,
+    retriesLeft: number,
+    retry: Retry,
     body: RequestBody | null,
-    span: TrySpan | undefined,
+    span: AttemptSpan | undefined,
   ) {
-    this.#forwarding = forwarding
+    this.#options = options
     this.#target = target
-    this.#retries = retries
-    this.#again = again
+    this.#retriesLeft = retriesLeft
+    this.#retry = retry
     this.#body = body
     this.#span = span
-    this.#try = target.begin?.()
-    forwarding.response.on('close', this.#onClientClose)
+    this.#endAttempt = target.beginAttempt?.()
+    options.response.on('close', this.#onClientClose)
   }
 
   get isOver(): boolean {
@@ -75,97 +75,97 @@ export class Exchange implements Sent, Held {
   onConnect(abort: () => void): void {
     this.#abort = abort
     if (this.#isOver) abort()
-    else if (this.#forwarding.expectsContinue) this.#forwarding.response.writeContinue()
+    else if (this.#options.expectsContinue) this.#options.response.writeContinue()
   }
 
   /** The first byte of an answer has come, whatever becomes of it. */
   onResponseStarted(): void {
-    this.#begun = true
+    this.#hasStarted = true
   }
 
-  onHeaders(status: number, raw: Buffer[], resume: () => void, statusText: string): boolean {
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, statusText: string): boolean {
     if (status < 200) {
-      if (status > 101) writeInterim(this.#forwarding.request, this.#forwarding.response, status, raw)
+      if (status > 101) writeInformational(this.#options.request, this.#options.response, status, rawHeaders)
       return true
     }
-    this.#settle('answered')
+    this.#reportResult('answered')
     this.#span?.onStatus(status)
-    const { request, response, requestId, answerRules, onEventStream } = this.#forwarding
-    const mayTrail =
+    const { request, response, requestId, responseHeaderRules, onEventStream } = this.#options
+    const canSendTrailers =
       request.method !== 'HEAD' && status !== 204 && status !== 304 && response.useChunkedEncodingByDefault
-    const fields = answerFields(raw, requestId, answerRules, mayTrail)
+    const fields = relayHeaders(rawHeaders, requestId, responseHeaderRules, canSendTrailers)
     try {
-      response.writeHead(status, reasonOf(status, statusText), fields)
+      response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
       // Left behind, it would spoil the refusal's head too.
       response.statusMessage = ''
       throw error
     }
-    this.#answered = true
+    this.#hasWrittenHead = true
     this.#resume = resume
-    if (isEventStream(fields)) this.#forget = onEventStream(() => this.#cutShort())
-    this.#isHeld = true
+    if (isEventStream(fields)) this.#unregisterStream = onEventStream(() => this.#endEarly())
+    this.#isHeadDeferred = true
     response.cork()
-    hold(this)
+    defer(this)
     // Whole with its head (RFC 9110 §15.4.5); undici would look for the body that a 304's Content-Length speaks of.
     if (status === 304) this.onComplete(null)
     return true
   }
 
   /** What is not a 101 comes through `onHeaders`, and is answered as it is. */
-  onUpgrade(_status: number, raw: Buffer[], socket: Duplex): void {
-    const { webSocket: asked, upstream, response } = this.#forwarding
-    if (this.#isOver || asked === undefined) {
+  onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
+    const { webSocket: handshake, upstream, response } = this.#options
+    if (this.#isOver || handshake === undefined) {
       socket.destroy()
       return
     }
     try {
       openWebSocket({
-        ...this.#forwarding,
-        asked,
-        raw,
+        ...this.#options,
+        handshake,
+        rawHeaders,
         response,
         upstream: socket,
-        idle: upstream.timeouts.idle,
+        idleTimeoutMs: upstream.timeouts.idle,
       })
     } catch (error) {
       socket.destroy()
       this.#fail(error as Error)
       return
     }
-    this.#settle('answered')
+    this.#reportResult('answered')
     this.#span?.onStatus(101)
     this.#end('open')
   }
 
   onData(chunk: Buffer): boolean {
-    const { response } = this.#forwarding
+    const { response } = this.#options
     this.#hasData = true
-    if (response.write(chunk) || this.#isLast) return true
+    if (response.write(chunk) || this.#hasUpstreamEnded) return true
     response.once('drain', () => this.#resume?.())
     return false
   }
 
   onComplete(trailers: string[] | null): void {
     if (this.#isOver) return
-    const { response, answerRules } = this.#forwarding
+    const { response, responseHeaderRules } = this.#options
     try {
       if (trailers !== null && trailers.length > 0) {
-        response.addTrailers(answerTrailers(trailers, answerRules))
+        response.addTrailers(relayTrailers(trailers, responseHeaderRules))
       }
     } catch (error) {
       this.#fail(error as Error)
       return
     }
     this.#end('complete')
-    if (this.#isHeld) this.#isWhole = true
+    if (this.#isHeadDeferred) this.#isEndDeferred = true
     else response.end()
   }
 
-  onLastByte(): void {
+  onUpstreamEnd(): void {
     // Nothing of an answer has come: it was the end of another's, a WebSocket that was here before.
     if (this.#resume === undefined) return
-    this.#isLast = true
+    this.#hasUpstreamEnded = true
     this.#resume()
   }
 
@@ -175,9 +175,9 @@ export class Exchange implements Sent, Held {
 
   /** The head, with what has come of the body behind it. */
   send(): void {
-    this.#isHeld = false
-    const { response } = this.#forwarding
-    if (this.#isWhole) response.end()
+    this.#isHeadDeferred = false
+    const { response } = this.#options
+    if (this.#isEndDeferred) response.end()
     else if (!this.#isOver) {
       // Node keeps the head for the first of the body, which may be long in coming: that of an event stream, say.
       if (!this.#hasData) response.flushHeaders()
@@ -187,23 +187,23 @@ export class Exchange implements Sent, Held {
 
   readonly #onClientClose = (): void => {
     if (this.#isOver) return
-    this.#settle('left')
-    this.#end(this.#answered ? 'client_gone' : new ClientGone())
+    this.#reportResult('client_gone')
+    this.#end(this.#hasWrittenHead ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
   }
 
   /** Ends what would not end by itself, as if the upstream had. */
-  #cutShort(): void {
+  #endEarly(): void {
     if (this.#isOver) return
     this.#end('complete')
-    this.#forwarding.response.end()
+    this.#options.response.end()
     this.#abort?.()
   }
 
   #fail(error: Error): void {
     if (this.#isOver) return
-    const { response } = this.#forwarding
-    if (this.#answered) {
+    const { response } = this.#options
+    if (this.#hasWrittenHead) {
       this.#end('broken')
       response.destroy()
       this.#abort?.()
@@ -211,42 +211,42 @@ export class Exchange implements Sent, Held {
     }
     // undici calls `onConnect` when it has a connection to send on.
     const failure = failureOf(error, this.#abort !== undefined)
-    const mayTryAgain = failure !== undefined && this.#retries > 0 && !this.#begun
-    this.#settle(failure ?? 'left')
-    if (error instanceof ClientGone || response.destroyed) this.#end(new ClientGone())
-    else if (mayTryAgain && isRepeatable(this.#forwarding, this.#body, failure, error))
+    const mayRetry = failure !== undefined && this.#retriesLeft > 0 && !this.#hasStarted
+    this.#reportResult(failure ?? 'client_gone')
+    if (error instanceof ClientDisconnected || response.destroyed) this.#end(new ClientDisconnected())
+    else if (mayRetry && isRetryable(this.#options, this.#body, failure, error))
       this.#end('unanswered', error)
     else this.#end(refusalFor(error), error)
     this.#abort?.()
   }
 
   /** The first verdict counts. */
-  #settle(verdict: Verdict): void {
-    if (this.#sentAt !== 0) {
-      const { upstream, observer } = this.#forwarding
-      const duration = performance.now() - this.#sentAt
-      if (verdict !== 'left') observe(upstream.durations, duration)
-      observer.onTried(this.#target.origin, duration)
+  #reportResult(result: AttemptResult): void {
+    if (this.#sentAtMs !== 0) {
+      const { upstream, observer } = this.#options
+      const duration = performance.now() - this.#sentAtMs
+      if (result !== 'client_gone') observe(upstream.durations, duration)
+      observer.onAttempt(this.#target.origin, duration)
     }
-    this.#sentAt = 0
-    this.#try?.(verdict)
-    this.#try = undefined
+    this.#sentAtMs = 0
+    this.#endAttempt?.(result)
+    this.#endAttempt = undefined
   }
 
   /** @param error that ended it, where one did */
-  #end(how: Outcome | 'open' | 'unanswered' | Refusal | ClientGone, error?: Error): void {
+  #end(outcome: Outcome | 'open' | 'unanswered' | Refusal | ClientDisconnected, error?: Error): void {
     this.#isOver = true
-    this.#span?.end(how instanceof ClientGone ? 'client_gone' : (error ?? how))
-    this.#forget?.()
-    const { request, response, observer } = this.#forwarding
+    this.#span?.end(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
+    this.#unregisterStream?.()
+    const { request, response, observer } = this.#options
     response.off('close', this.#onClientClose)
     this.#body?.destroy()
-    if (how instanceof Error) observer.onRefused(how)
-    else if (how === 'unanswered') this.#again(this.#forwarding, this.#target, this.#retries)
-    else if (how !== 'open') {
+    if (outcome instanceof Error) observer.onRefused(outcome)
+    else if (outcome === 'unanswered') this.#retry(this.#options, this.#target, this.#retriesLeft)
+    else if (outcome !== 'open') {
       // Answered before the body's end: the rest of it stands between the client and its next request.
-      if (how === 'complete') linger(request, response, false)
-      observer.onEnd(how)
+      if (outcome === 'complete') lingeringClose(request, response, false)
+      observer.onEnd(outcome)
     }
   }
 }

@@ -1,11 +1,11 @@
 // Decides whether one more free use is left today: Redis hints, the record in Postgres decides (CONTRACT §4).
 import type { Clock } from '../clock.ts'
-import type { FastCount } from './usage-hint.ts'
+import type { UsageHint } from './usage-hint.ts'
 import type { UsageRecord, UsageStore } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
 /** `used`: what is spent of today, after this use. `no_user`: there is no such row, so nothing was counted. */
-export type Use =
+export type UseResult =
   | { counted: true; used: number }
   /** `day` is the one that was asked for. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
@@ -15,18 +15,18 @@ export interface DailyCounter {
    * Counts one use of a free user today. A counted use is stored when this resolves.
    * @throws StorageError where the record cannot be reached: nothing may pass then
    */
-  use(userId: number): Promise<Use>
+  use(userId: number): Promise<UseResult>
   /** A record changed: a read that is under way is nobody's answer from now on. */
   onChange(): void
 }
 
-interface Parts {
+interface Dependencies {
   store: UsageStore
   /** Absent where there is no Redis. */
-  fast?: FastCount | undefined
+  usageHint?: UsageHint | undefined
   clock: Clock
   /** `limits.free_daily`: uses a UTC day. */
-  limit: number
+  dailyLimit: number
   /** Told each time that Redis failed and the record was asked alone. */
   onFallback(reason: unknown): void
 }
@@ -35,22 +35,28 @@ interface Parts {
  * A pass needs the conditional update, and a refusal needs the record: so no state of Redis (down, wiped, an
  * older copy, one that ran ahead in a crash) grants a use too many or refuses one that is left.
  */
-export function createDailyCounter({ store, fast, clock, limit, onFallback }: Parts): DailyCounter {
+export function createDailyCounter({
+  store,
+  usageHint,
+  clock,
+  dailyLimit,
+  onFallback,
+}: Dependencies): DailyCounter {
   const reads = createSingleFlight(store)
 
-  async function hint(userId: number, day: string): Promise<'room' | 'full' | 'unknown'> {
-    if (fast === undefined) return 'unknown'
+  async function reserveHint(userId: number, day: string): Promise<'room' | 'full' | 'unknown'> {
+    if (usageHint === undefined) return 'unknown'
     try {
-      return await fast.reserve(userId, day, limit)
+      return await usageHint.reserve(userId, day, dailyLimit)
     } catch (error) {
       onFallback(error)
       return 'unknown'
     }
   }
 
-  async function correct(userId: number, day: string, used: number): Promise<void> {
+  async function correctHint(userId: number, day: string, used: number): Promise<void> {
     try {
-      await fast?.set(userId, day, used)
+      await usageHint?.set(userId, day, used)
     } catch (error) {
       onFallback(error)
     }
@@ -60,30 +66,30 @@ export function createDailyCounter({ store, fast, clock, limit, onFallback }: Pa
     onChange: reads.forgetAll,
     async use(userId) {
       const day = utcDay(clock.now())
-      const hinted = await hint(userId, day)
+      const hinted = await reserveHint(userId, day)
       if (hinted === 'full') {
         const record = await reads.read(userId)
         if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
-        const spent = spentOn(record, day)
-        if (spent >= limit) return { counted: false, used: spent, reason: 'spent', day }
+        const usedToday = usedOn(record, day)
+        if (usedToday >= dailyLimit) return { counted: false, used: usedToday, reason: 'spent', day }
       }
-      const used = await store.count(userId, day, limit)
+      const used = await store.count(userId, day, dailyLimit)
       if (used !== undefined) {
-        if (hinted === 'full') await correct(userId, day, used)
+        if (hinted === 'full') await correctHint(userId, day, used)
         return { counted: true, used }
       }
       const record = await reads.read(userId)
       if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
       // The update saw the newest record: where it refused, nothing is left today (or the record is dated
       // tomorrow), whatever a copy of the record says.
-      const spent = Math.max(spentOn(record, day), limit)
-      if (hinted !== 'unknown') await correct(userId, day, spent)
-      return { counted: false, used: spent, reason: 'spent', day }
+      const usedToday = Math.max(usedOn(record, day), dailyLimit)
+      if (hinted !== 'unknown') await correctHint(userId, day, usedToday)
+      return { counted: false, used: usedToday, reason: 'spent', day }
     },
   }
 }
 
-function spentOn({ daily_usage, last_usage_date }: UsageRecord, day: string): number {
+function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): number {
   return last_usage_date === day ? daily_usage : 0
 }
 

@@ -2,63 +2,63 @@
 import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
-export interface SpentUsers {
+export interface ExhaustedUsers {
   /** The user's uses of the day are spent, by the record. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
   /** To be called before the record is asked. @returns remembers what it refused, unless anything changed meanwhile */
-  asking(): (userId: number, day: string) => void
+  beginRead(): (userId: number, day: string) => void
 }
 
-export interface SpentMemory {
+export interface ExhaustedCache {
   /** For a limit that is in force from now on: what was remembered by another does not count (CONTRACT §4). */
-  forLimit(): SpentUsers
+  withLimit(): ExhaustedUsers
   /** Hears of no change more: nobody may ask after that. */
   close(): void
 }
 
-interface Parts {
-  feed: Pick<ChangeFeed, 'isTrusted' | 'subscribe'>
+interface Dependencies {
+  feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
   /** Users at most; the least recently used goes first. */
-  most: number
+  maxUsers: number
 }
 
 /** One memory for all limits: to make one of that size takes 20 ms, and a reload would hold requests up for it. */
-export function createSpentMemory({ feed, most }: Parts): SpentMemory {
-  const spent = new LRUCache<number, string>({ max: most })
+export function createExhaustedCache({ feed, maxUsers }: Dependencies): ExhaustedCache {
+  const exhausted = new LRUCache<number, string>({ max: maxUsers })
   // Of anybody: changes are rare, and one refusal that is not remembered costs one more look at the record.
-  let changes = 0
+  let changeCount = 0
   const close = feed.subscribe(
     change => {
-      changes += 1
+      changeCount += 1
       const [kind, name] = change.split(' ')
-      if (kind === 'user') spent.delete(Number(name))
+      if (kind === 'user') exhausted.delete(Number(name))
     },
     () => {
-      changes += 1
-      spent.clear()
+      changeCount += 1
+      exhausted.clear()
     },
   )
-  let limits = 0
+  let generations = 0
   return {
-    forLimit() {
-      limits += 1
-      const limit = limits
-      let markedDay = ''
-      let mark = ''
+    withLimit() {
+      generations += 1
+      const generation = generations
+      let taggedDay = ''
+      let tag = ''
       /** The same text for all of a day: to compare it is to compare an address. */
-      const markOf = (day: string) => {
-        if (day !== markedDay) {
-          markedDay = day
-          mark = `${day} ${limit}`
+      const tagOf = (day: string) => {
+        if (day !== taggedDay) {
+          taggedDay = day
+          tag = `${day} ${generation}`
         }
-        return mark
+        return tag
       }
       return {
-        has: (userId, day) => feed.isTrusted() && spent.get(userId) === markOf(day),
-        asking() {
-          const before = changes
+        has: (userId, day) => feed.isFresh() && exhausted.get(userId) === tagOf(day),
+        beginRead() {
+          const countBefore = changeCount
           return (userId, day) => {
-            if (changes === before && feed.isTrusted()) spent.set(userId, markOf(day))
+            if (changeCount === countBefore && feed.isFresh()) exhausted.set(userId, tagOf(day))
           }
         },
       }

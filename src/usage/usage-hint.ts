@@ -1,26 +1,26 @@
 // The hint in Redis of how much of a day is spent: it spares the record work, and is never believed alone.
-import { defineScript, type KeyValue } from '../storage/redis/redis-scripts.ts'
-import { dayAfterEnd } from './utc-day.ts'
+import { defineScript, type ScriptRunner } from '../storage/redis/redis-scripts.ts'
+import { dayAfterEndSeconds } from './utc-day.ts'
 
-export interface FastCount {
+export interface UsageHint {
   /**
    * Counts one use where fewer than `limit` are counted.
-   * @throws KeyValueError within 150 ms
+   * @throws ScriptError within 150 ms
    */
   reserve(userId: number, day: string, limit: number): Promise<'room' | 'full'>
-  /** Sets the count to what the record says. @throws KeyValueError within 150 ms */
+  /** Sets the count to what the record says. @throws ScriptError within 150 ms */
   set(userId: number, day: string, used: number): Promise<void>
 }
 
-export function createFastCount(keyValue: KeyValue): FastCount {
-  const keyOf = (userId: number, day: string) => `peage:usage:${day}:${userId}`
+export function createUsageHint(keyValue: ScriptRunner): UsageHint {
+  const redisKey = (userId: number, day: string) => `peage:usage:${day}:${userId}`
   return {
     async reserve(userId, day, limit) {
-      const reply = await keyValue.run(RESERVE, keyOf(userId, day), [limit, dayAfterEnd(day)])
+      const reply = await keyValue.run(RESERVE, redisKey(userId, day), [limit, dayAfterEndSeconds(day)])
       return reply === 1 ? 'room' : 'full'
     },
     async set(userId, day, used) {
-      await keyValue.run(SET, keyOf(userId, day), [used, dayAfterEnd(day)])
+      await keyValue.run(SET, redisKey(userId, day), [used, dayAfterEndSeconds(day)])
     },
   }
 }

@@ -3,21 +3,21 @@
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 
-export interface Standing {
+export interface UserStatus {
   readonly plan: Plan
   /** The id of the user's live API token; there is one at most. */
-  readonly keyId: number | null
+  readonly apiTokenId: number | null
 }
 
-export interface StandingStore {
+export interface UserStatusStore {
   /**
    * One statement, whatever the number of users. Who is inactive or gone is not in the answer.
    * @throws StorageError
    */
-  read(userIds: readonly number[]): Promise<Map<number, Standing>>
+  read(userIds: readonly number[]): Promise<Map<number, UserStatus>>
 }
 
-export function createStandingStore(database: Database): StandingStore {
+export function createUserStatusStore(database: Database): UserStatusStore {
   return {
     async read(userIds) {
       const rows = await database.query<{ id: number; plan: Plan; key_id: number | null }>(
@@ -26,7 +26,7 @@ export function createStandingStore(database: Database): StandingStore {
           where u.id = any($1::bigint[]) and u.is_active = 1`,
         [userIds],
       )
-      return new Map(rows.map(row => [row.id, { plan: row.plan, keyId: row.key_id }]))
+      return new Map(rows.map(row => [row.id, { plan: row.plan, apiTokenId: row.key_id }]))
     },
   }
 }

@@ -1,11 +1,11 @@
 // The records of users and of their subscriptions.
 
-import { type Alongside, type Database, prepared, type Queryable } from '../storage/database.ts'
+import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
 import { endSessions } from './session-epoch-store.ts'
 import type { Plan, User } from './user.ts'
 
 /** What a login needs, and nothing else of the program sees. */
-export interface Credentials {
+export interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
@@ -13,7 +13,7 @@ export interface Credentials {
   session_epoch: number
 }
 
-export interface UserChange {
+export interface UserPatch {
   plan?: Plan
   is_active?: 0 | 1
 }
@@ -31,7 +31,7 @@ export interface UserStore {
     passwordHash: string,
   ): Promise<{ outcome: 'created'; id: number } | { outcome: 'email_in_use' }>
   /** Of an active user or not. */
-  findCredentials(email: string): Promise<Credentials | undefined>
+  findPasswordRecord(email: string): Promise<PasswordRecord | undefined>
   activeEmailExists(email: string): Promise<boolean>
   /** For operators, in the order of ids: active users or not, those whose id is above `cursor`. */
   list(filter: {
@@ -48,7 +48,7 @@ export interface UserStore {
    * Changes what is given, the plan in the subscription record too. Nothing where there is no such user.
    * @param alongside stored with the change
    */
-  update(id: number, change: UserChange, alongside?: Alongside): Promise<User | undefined>
+  update(id: number, patch: UserPatch, inTransaction?: TransactionStep): Promise<User | undefined>
   /** Also ends every session of the user. Whether there is such a user. */
   setPassword(id: number, passwordHash: string): Promise<boolean>
   /** Gives back the day's uses. Whether there is such a user. */
@@ -80,8 +80,8 @@ export function createUserStore(database: Database): UserStore {
     findByEmail: async email =>
       (await database.query<User>(`select ${userColumns} from users u where u.email = $1`, [email]))[0],
 
-    async findCredentials(email) {
-      const [row] = await database.query<Credentials>(
+    async findPasswordRecord(email) {
+      const [row] = await database.query<PasswordRecord>(
         'select id, is_active, password_hash, session_epoch from users where email = $1',
         [email],
       )
@@ -109,11 +109,11 @@ export function createUserStore(database: Database): UserStore {
       return { users: page, nextCursor: users.length > limit ? (page.at(-1)?.id ?? null) : null }
     },
 
-    update(id, change, alongside) {
-      if (alongside === undefined) return updateUser(database, id, change)
+    update(id, patch, inTransaction) {
+      if (inTransaction === undefined) return updateUser(database, id, patch)
       return database.transaction(async tx => {
-        const user = await updateUser(tx, id, change)
-        if (user !== undefined) await alongside(tx)
+        const user = await updateUser(tx, id, patch)
+        if (user !== undefined) await inTransaction(tx)
         return user
       })
     },
@@ -145,7 +145,7 @@ const userColumns = 'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_u
 async function updateUser(
   queryable: Queryable,
   id: number,
-  { plan, is_active }: UserChange,
+  { plan, is_active }: UserPatch,
 ): Promise<User | undefined> {
   const [user] = await queryable.query<User>(
     `with changed as (

@@ -5,22 +5,22 @@ import type { Config } from '../config/schema/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
 import type { DeliveryOutcomes } from '../observability/metrics/counters.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
-import type { Backing } from '../storage/open.ts'
+import type { Storage } from '../storage/open.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { createAlertStore } from './alerts/alert-store.ts'
 import { type Alerts, createAlerts } from './alerts/alerts.ts'
 import { createDeliveryStore, type DeliveryStore } from './delivery/delivery-store.ts'
-import { createDelivering, type Sending } from './delivery/delivery-worker.ts'
+import { createDeliveryWorker, type SendSettings } from './delivery/delivery-worker.ts'
 import { createResolver } from './sending/resolve.ts'
 import { createSender } from './sending/send.ts'
-import { createSecrets } from './webhook-secret.ts'
+import { createWebhookSecrets } from './webhook-secret.ts'
 import { createWebhookStore } from './webhook-store.ts'
 import { createWebhooks, type Webhooks } from './webhooks.ts'
 
 type Settings = Config['webhooks']
 
-interface Parts {
-  backing: Pick<Backing, 'database'>
+interface Dependencies {
+  storage: Pick<Storage, 'database'>
   /** Nothing where `auth.key_secret` is not set. */
   sealer: Sealer | undefined
   clock: Clock
@@ -29,11 +29,11 @@ interface Parts {
 
 export function openWebhooks(
   { allow_private_networks: allowPrivate }: Settings,
-  { backing, sealer, clock }: Omit<Parts, 'failureLog'>,
+  { storage, sealer, clock }: Omit<Dependencies, 'failureLog'>,
 ): Webhooks {
   return createWebhooks({
-    store: createWebhookStore(backing.database),
-    secrets: createSecrets(sealer),
+    store: createWebhookStore(storage.database),
+    secrets: createWebhookSecrets(sealer),
     resolve: createResolver({ allowPrivate }),
     allowPrivate,
     randomBytes,
@@ -41,13 +41,13 @@ export function openWebhooks(
   })
 }
 
-export interface OpenAlerts {
+export interface AlertService {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list'>
   /** What is taken from now on is delivered by these settings. */
   configure(settings: Settings): void
   /** @param grace milliseconds for what is being delivered */
-  stop(grace: number): Promise<void>
+  stop(graceMs: number): Promise<void>
 }
 
 /**
@@ -56,19 +56,19 @@ export interface OpenAlerts {
  */
 export function openAlerts(
   settings: Settings,
-  { backing, sealer, clock, failureLog }: Parts,
+  { storage, sealer, clock, failureLog }: Dependencies,
   outcomes: DeliveryOutcomes,
-): OpenAlerts {
-  let { retention } = settings
-  let sending = sendingBy(settings)
-  const deliveries = createDeliveryStore(backing.database)
-  const store = createAlertStore(backing.database)
-  const webhooks = createWebhookStore(backing.database)
-  const delivering = createDelivering({
+): AlertService {
+  let { retention: retentionMs } = settings
+  let sendSettings = sendSettingsOf(settings)
+  const deliveries = createDeliveryStore(storage.database)
+  const store = createAlertStore(storage.database)
+  const webhooks = createWebhookStore(storage.database)
+  const deliveryWorker = createDeliveryWorker({
     deliveries,
     webhooks,
-    secrets: createSecrets(sealer),
-    sending: () => sending,
+    secrets: createWebhookSecrets(sealer),
+    sendSettings: () => sendSettings,
     clock,
     random: Math.random,
     outcomes,
@@ -77,11 +77,11 @@ export function openAlerts(
   const pruner = createPruner({
     store: {
       async prune(now, limit) {
-        const before = new Date(now.getTime() - retention)
+        const before = new Date(now.getTime() - retentionMs)
         return Math.max(
           await deliveries.prune(before, limit),
           await store.prune(before, limit),
-          await webhooks.forgetSecretsBefore(now, limit),
+          await webhooks.forgetExpiredSecrets(now, limit),
         )
       },
     },
@@ -89,19 +89,25 @@ export function openAlerts(
     onError: error => failureLog('the log of deliveries not pruned', error),
   })
   return {
-    alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: delivering.wake }),
+    alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: deliveryWorker.wake }),
     deliveries,
     configure(changed) {
-      retention = changed.retention
-      sending = sendingBy(changed)
+      retentionMs = changed.retention
+      sendSettings = sendSettingsOf(changed)
     },
-    async stop(grace) {
+    async stop(graceMs) {
       pruner.stop()
-      await delivering.stop(grace)
+      await deliveryWorker.stop(graceMs)
     },
   }
 }
 
-function sendingBy({ allow_private_networks: allowPrivate, timeout }: Settings): Sending {
-  return { timeout, send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeout }) }
+function sendSettingsOf({
+  allow_private_networks: allowPrivate,
+  timeout: timeoutMs,
+}: Settings): SendSettings {
+  return {
+    timeoutMs,
+    send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeoutMs }),
+  }
 }

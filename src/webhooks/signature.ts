@@ -1,14 +1,14 @@
 // Standard Webhooks' secrets and signatures (https://github.com/standard-webhooks/standard-webhooks).
 import { createHmac } from 'node:crypto'
 
-const prefix = 'whsec_'
+const secretPrefix = 'whsec_'
 
 /**
  * `whsec_` and the base64 of 24 random bytes.
  * @param random `randomBytes` of `node:crypto`
  */
-export function makeSecret(random: (size: number) => Buffer): string {
-  return prefix + random(24).toString('base64')
+export function generateSecret(random: (size: number) => Buffer): string {
+  return secretPrefix + random(24).toString('base64')
 }
 
 /**
@@ -17,7 +17,7 @@ export function makeSecret(random: (size: number) => Buffer): string {
  * @param timestamp seconds since the epoch, the value of `webhook-timestamp`: a whole number
  * @param body exactly as it is sent
  */
-export function sign(secret: string, id: string, timestamp: number, body: string): string {
-  const key = Buffer.from(secret.slice(prefix.length), 'base64')
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+export function signDelivery(secret: string, id: string, timestampSeconds: number, body: string): string {
+  const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestampSeconds}.${body}`).digest('base64')}`
 }

@@ -3,18 +3,18 @@
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
 
-export interface Secrets {
+export interface WebhookSecrets {
   /** As it is to be stored. */
-  keep(secret: string, userId: number): string
+  seal(secret: string, userId: number): string
   /** As it is signed with; nothing where it was sealed under another `auth.key_secret`. */
-  read(kept: string, userId: number): string | undefined
+  unseal(stored: string, userId: number): string | undefined
 }
 
 /** @param sealer nothing where `auth.key_secret` is not set */
-export function createSecrets(sealer: Sealer | undefined): Secrets {
+export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets {
   return {
-    keep: (secret, userId) => sealer?.seal(secret, contextOf(userId)) ?? secret,
-    read: (kept, userId) => (isSealed(kept) ? sealer?.open(kept, contextOf(userId)) : kept),
+    seal: (secret, userId) => sealer?.seal(secret, contextOf(userId)) ?? secret,
+    unseal: (stored, userId) => (isSealed(stored) ? sealer?.open(stored, contextOf(userId)) : stored),
   }
 }
 

@@ -22,7 +22,7 @@ export interface WebhookStore {
   /** As `remove`, unless another one was registered since. */
   removeRegistration(userId: number, registration: number, now: Date): Promise<void>
   /** Forgets up to `limit` secrets before whose time is over at `now`, and says how many there were. */
-  forgetSecretsBefore(now: Date, limit: number): Promise<number>
+  forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 
 /** Every method throws StorageError where the store fails. */
@@ -52,14 +52,14 @@ export function createWebhookStore(database: Database): WebhookStore {
     },
 
     async remove(userId, now) {
-      await database.query(removal, [userId, null, now])
+      await database.query(removeSql, [userId, null, now])
     },
 
     async removeRegistration(userId, registration, now) {
-      await database.query(removal, [userId, registration, now])
+      await database.query(removeSql, [userId, registration, now])
     },
 
-    async forgetSecretsBefore(now, limit) {
+    async forgetExpiredSecrets(now, limit) {
       const rows = await database.query(
         `update webhooks set secret_before = null, secret_before_until = null
           where user_id in (
@@ -74,7 +74,7 @@ export function createWebhookStore(database: Database): WebhookStore {
   }
 }
 
-const removal = `
+const removeSql = `
   with removed as (
     delete from webhooks where user_id = $1 and ($2::bigint is null or registration = $2) returning user_id
   )

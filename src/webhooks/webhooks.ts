@@ -2,9 +2,9 @@
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { type DestinationRules, findDestination } from './sending/destination.ts'
-import { hostOf, readWebhookUrl } from './sending/webhook-url.ts'
-import { makeSecret } from './signature.ts'
-import type { Secrets } from './webhook-secret.ts'
+import { hostOf, parseWebhookUrl } from './sending/webhook-url.ts'
+import { generateSecret } from './signature.ts'
+import type { WebhookSecrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 export interface RegisteredWebhook {
@@ -30,24 +30,25 @@ export interface Webhooks {
   remove(userId: number): Promise<void>
 }
 
-interface Parts extends DestinationRules {
+interface Dependencies extends DestinationRules {
   store: Pick<WebhookStore, 'put' | 'remove'>
-  secrets: Secrets
+  secrets: WebhookSecrets
   randomBytes(size: number): Buffer
   clock: Clock
 }
 
-export function createWebhooks(parts: Parts): Webhooks {
-  const { store, secrets, randomBytes, clock } = parts
+export function createWebhooks(dependencies: Dependencies): Webhooks {
+  const { store, secrets, randomBytes, clock } = dependencies
   return {
     async register(userId, written) {
-      const url = readWebhookUrl(written, parts)
+      const url = parseWebhookUrl(written, dependencies)
       if (url === 'invalid') throw new Refusal('webhook_url_invalid')
-      if ((await findDestination(url, parts)).kind === 'forbidden') throw new Refusal('webhook_url_invalid')
-      const secret = makeSecret(randomBytes)
+      if ((await findDestination(url, dependencies)).kind === 'forbidden')
+        throw new Refusal('webhook_url_invalid')
+      const secret = generateSecret(randomBytes)
       const stored = await store.put(
         userId,
-        { url: written as string, receiver: receiverOf(url), secret: secrets.keep(secret, userId) },
+        { url: written as string, receiver: receiverOf(url), secret: secrets.seal(secret, userId) },
         new Date(clock.now()),
       )
       if (stored === 'user_gone') throw new Refusal('user_not_found')

@@ -1,6 +1,6 @@
 import argon2 from 'argon2'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { createPasswords, passwordFault } from '../../src/accounts/password.ts'
+import { createPasswords, passwordRefusal } from '../../src/accounts/password.ts'
 
 const verifications = vi.spyOn(argon2, 'verify')
 const passwords = await createPasswords({ concurrency: 2, queue: 64, wait: 5_000 })
@@ -18,18 +18,18 @@ describe('passwords', () => {
   })
 
   it('are taken from 8 to 1,024 code points', () => {
-    expect(passwordFault('1234567')).toBe('password_too_short')
-    expect(passwordFault('éééé')).toBe('password_too_short')
-    expect(passwordFault('12345678')).toBeUndefined()
-    expect(passwordFault('        ')).toBeUndefined()
-    expect(passwordFault('😀'.repeat(7))).toBe('password_too_short')
-    expect(passwordFault('😀'.repeat(1024))).toBeUndefined()
-    expect(passwordFault('a'.repeat(1025))).toBe('password_too_long')
+    expect(passwordRefusal('1234567')).toBe('password_too_short')
+    expect(passwordRefusal('éééé')).toBe('password_too_short')
+    expect(passwordRefusal('12345678')).toBeUndefined()
+    expect(passwordRefusal('        ')).toBeUndefined()
+    expect(passwordRefusal('😀'.repeat(7))).toBe('password_too_short')
+    expect(passwordRefusal('😀'.repeat(1024))).toBeUndefined()
+    expect(passwordRefusal('a'.repeat(1025))).toBe('password_too_long')
   })
 
   it('with half of a character are too short, however long', () => {
-    expect(passwordFault('12345678\ud83d')).toBe('password_too_short')
-    expect(passwordFault(`${'a'.repeat(2000)}\udc00`)).toBe('password_too_short')
+    expect(passwordRefusal('12345678\ud83d')).toBe('password_too_short')
+    expect(passwordRefusal(`${'a'.repeat(2000)}\udc00`)).toBe('password_too_short')
   })
 
   it.each([

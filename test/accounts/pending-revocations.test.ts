@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { createPendingLogouts } from '../../src/accounts/pending-revocations.ts'
+import { createPendingRevocations } from '../../src/accounts/pending-revocations.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
@@ -131,7 +131,7 @@ describe('logouts while the store is away', () => {
 
   it('that are not certain are kept up to 100,000; certain ones always', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
-    const pending = createPendingLogouts({ store, onError: () => {} })
+    const pending = createPendingRevocations({ store, onError: () => {} })
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
     expect(pending.count).toBe(100_000)
     pending.add('certain', true)
@@ -140,7 +140,7 @@ describe('logouts while the store is away', () => {
   })
 
   it('by the thousand are all stored by one flush, also those that come during it', async () => {
-    const pending = createPendingLogouts({ store: createSessionStore(database), onError: () => {} })
+    const pending = createPendingRevocations({ store: createSessionStore(database), onError: () => {} })
     const token = await newToken()
     for (let i = 0; i < 2500; i += 1) pending.add(sha256Hex(String(i)), true)
     const flushed = [pending.flush(), pending.flush()]
@@ -152,7 +152,7 @@ describe('logouts while the store is away', () => {
   })
 
   it('are no longer tried after close', async () => {
-    const pending = createPendingLogouts({ store: createSessionStore(database), onError: () => {} })
+    const pending = createPendingRevocations({ store: createSessionStore(database), onError: () => {} })
     state.cut = true
     pending.add(sha256Hex('x'), true)
     pending.close()
@@ -169,7 +169,7 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
 
   beforeAll(async () => {
     server = await startPostgres(inject('postgresBin'))
-    database = openPostgres({ url: server.url, pool: 5, onError: () => {} })
+    database = openPostgres({ url: server.url, maxConnections: 5, onError: () => {} })
     await database.migrate()
     room = await openRoom(database)
   })

@@ -233,7 +233,7 @@ async function raceRevokeAll(room: Room): Promise<void> {
   const epoch = 0
   const clients = await Promise.all(
     Array.from({ length: 20 }, async () => {
-      const opened = await room.sessions.open(id, epoch)
+      const opened = await room.sessions.create(id, epoch)
       if (opened === 'user_inactive') throw new Error('not opened')
       return { latest: opened.refresh_token, rotations: 0 }
     }),

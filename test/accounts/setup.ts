@@ -1,7 +1,7 @@
 // The accounts room over a database, with a clock that tests move.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createPendingLogouts, type PendingLogouts } from '../../src/accounts/pending-revocations.ts'
+import { createPendingRevocations, type PendingRevocations } from '../../src/accounts/pending-revocations.ts'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import { createSessions, type Sessions } from '../../src/accounts/sessions.ts'
 import type { Clock } from '../../src/clock.ts'
@@ -32,7 +32,7 @@ export interface Room {
   users: UserStore
   store: SessionStore
   tokens: Tokens
-  pendingLogouts: PendingLogouts
+  pendingLogouts: PendingRevocations
   sessions: Sessions
   accounts: Accounts
   /** Registers and returns the id. */
@@ -56,13 +56,19 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     clock,
     issuer: 'peage',
     audience: 'peage',
-    accessTokenTtl: 15 * 60_000,
-    refreshTokenTtl: 30 * day,
+    accessTokenTtlMs: 15 * 60_000,
+    refreshTokenTtlMs: 30 * day,
   })
   const users = createUserStore(database)
   const store = createSessionStore(database)
-  const pendingLogouts = createPendingLogouts({ store, onError })
-  const sessions = createSessions({ store, tokens, pendingLogouts, clock, reuse: options.reuse ?? 'reject' })
+  const pendingRevocations = createPendingRevocations({ store, onError })
+  const sessions = createSessions({
+    store,
+    tokens,
+    pendingRevocations,
+    clock,
+    reuse: options.reuse ?? 'reject',
+  })
   const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
   const accounts = createAccounts({ users, passwords, sessions })
   return {
@@ -71,7 +77,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     users,
     store,
     tokens,
-    pendingLogouts,
+    pendingLogouts: pendingRevocations,
     sessions,
     accounts,
     register: async email => (await accounts.register({ email, password })).user_id,

@@ -5,7 +5,7 @@ import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 const up = { postgres: true, redis: true }
 
 /** @param workers their `reach`; one that is not there has no pid */
-function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = up, isLastReloadGood = true) {
+function health(workers: (WorkerHealth['stores'] | 'gone')[] | undefined, own = up, isLastReloadGood = true) {
   return createHealth({
     postgres: async () => own.postgres,
     redis: async () => own.redis,
@@ -15,27 +15,27 @@ function health(workers: (WorkerHealth['reach'] | 'gone')[] | undefined, own = u
       workers &&
       (async () =>
         workers.map((reach, index) =>
-          reach === 'gone' ? { pid: undefined, reach: undefined } : { pid: index + 1, reach },
+          reach === 'gone' ? { pid: undefined, stores: undefined } : { pid: index + 1, stores: reach },
         )),
   })
 }
 
 describe('the view of health', () => {
   it('of one process names no workers', async () => {
-    expect(await health(undefined).ofGuards()).toEqual({
+    expect(await health(undefined).readiness()).toEqual({
       status: 'ok',
       checks: { postgres: 'ok', redis: 'ok' },
     })
-    expect(await health(undefined).ofPublicRoutes()).toEqual({ status: 'ok', checks: {} })
+    expect(await health(undefined).publicReadiness()).toEqual({ status: 'ok', checks: {} })
   })
 
   it('tells of a refused reload, which is no failure', async () => {
-    expect(await health(undefined, up, false).ofGuards()).toEqual({
+    expect(await health(undefined, up, false).readiness()).toEqual({
       status: 'ok',
       checks: { postgres: 'ok', redis: 'ok' },
       configuration: 'refused',
     })
-    expect(await health(undefined, up, false).ofPublicRoutes()).toEqual({ status: 'ok', checks: {} })
+    expect(await health(undefined, up, false).publicReadiness()).toEqual({ status: 'ok', checks: {} })
   })
 
   it.each([
@@ -50,45 +50,45 @@ describe('the view of health', () => {
       ['worker 1 does not answer', 'a worker has ended and is not replaced yet'],
     ],
   ] as const)('is, where %s, %#', async (_, workers, mark, status, warnings) => {
-    const report = await health([...workers]).ofGuards()
+    const report = await health([...workers]).readiness()
     expect(report).toEqual({
       status,
       checks: { postgres: 'ok', redis: 'ok', workers: mark },
       ...(warnings.length === 0 ? {} : { warnings }),
     })
-    expect(await health([...workers]).ofPublicRoutes()).toEqual({ status, checks: { workers: mark } })
+    expect(await health([...workers]).publicReadiness()).toEqual({ status, checks: { workers: mark } })
   })
 
   it('says of a worker that it does not reach Postgres although the primary does', async () => {
-    const some = await health([up, { ...up, postgres: false }]).ofGuards()
+    const some = await health([up, { ...up, postgres: false }]).readiness()
     expect(some).toMatchObject({
       status: 'degraded',
       checks: { postgres: 'degraded', workers: 'ok' },
       warnings: ['worker 2 does not reach postgres'],
     })
-    const all = await health([{ ...up, postgres: false }]).ofGuards()
+    const all = await health([{ ...up, postgres: false }]).readiness()
     expect(all).toMatchObject({ status: 'down', checks: { postgres: 'down' } })
   })
 
   it('is degraded and no more where workers, or the primary, do not reach Redis', async () => {
     const none = { ...up, redis: false }
-    expect(await health([up, none]).ofGuards()).toMatchObject({
+    expect(await health([up, none]).readiness()).toMatchObject({
       status: 'degraded',
       checks: { redis: 'degraded' },
       warnings: ['worker 2 does not reach redis'],
     })
-    expect(await health([none, none]).ofGuards()).toMatchObject({
+    expect(await health([none, none]).readiness()).toMatchObject({
       status: 'degraded',
       checks: { redis: 'down' },
     })
-    expect(await health([up, up], none).ofGuards()).toMatchObject({
+    expect(await health([up, up], none).readiness()).toMatchObject({
       status: 'degraded',
       checks: { redis: 'down' },
     })
   })
 
   it('is down where the primary does not reach Postgres', async () => {
-    const report = await health([up, up], { ...up, postgres: false }).ofGuards()
+    const report = await health([up, up], { ...up, postgres: false }).readiness()
     expect(report).toMatchObject({ status: 'down', checks: { postgres: 'down', workers: 'ok' } })
   })
 })

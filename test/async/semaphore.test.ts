@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createBoundedWork } from '../../src/async/semaphore.ts'
+import { createSemaphore } from '../../src/async/semaphore.ts'
 import { serviceUnavailable } from '../../src/refusals/refusal.ts'
 import { outcome, tally } from '../accounts/setup.ts'
 
@@ -22,7 +22,7 @@ function heldTask() {
 
 describe('bounded work', () => {
   it('never has more in flight than it may, and serves those who wait in their order', async () => {
-    const work = createBoundedWork({ concurrency: 2, queue: 10, wait: 1000 }, serviceUnavailable)
+    const work = createSemaphore({ concurrency: 2, queue: 10, wait: 1000 }, serviceUnavailable)
     const tasks = Array.from({ length: 6 }, heldTask)
     const runs = tasks.map(({ task }) => work.run(task))
     const started = () => tasks.map(({ task }) => task.mock.calls.length)
@@ -35,7 +35,7 @@ describe('bounded work', () => {
   })
 
   it('refuses at once past its queue, with 503 and Retry-After: 1', async () => {
-    const work = createBoundedWork({ concurrency: 1, queue: 1, wait: 1000 }, serviceUnavailable)
+    const work = createSemaphore({ concurrency: 1, queue: 1, wait: 1000 }, serviceUnavailable)
     const [first, second] = [heldTask(), heldTask()]
     const runs = [work.run(first.task), work.run(second.task)]
     await expect(work.run(async () => {})).rejects.toMatchObject({
@@ -49,7 +49,7 @@ describe('bounded work', () => {
   })
 
   it('lets nobody wait longer than it may, and gives the place to who comes after', async () => {
-    const work = createBoundedWork({ concurrency: 1, queue: 2, wait: 1000 }, serviceUnavailable)
+    const work = createSemaphore({ concurrency: 1, queue: 2, wait: 1000 }, serviceUnavailable)
     const first = heldTask()
     const late = vi.fn(async () => {})
     const runs = [work.run(first.task), outcome(work.run(late)), outcome(work.run(late))]
@@ -62,7 +62,7 @@ describe('bounded work', () => {
   })
 
   it('gives its place back when a task fails', async () => {
-    const work = createBoundedWork({ concurrency: 1, queue: 0, wait: 0 }, serviceUnavailable)
+    const work = createSemaphore({ concurrency: 1, queue: 0, wait: 0 }, serviceUnavailable)
     await expect(work.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(await work.run(async () => 'served')).toBe('served')
   })

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPrivateJwk } from '../../src/identity/keys/signing-key.ts'
-import { lockFolder } from '../../src/storage/pglite/data-dir-lock.ts'
+import { lockDataDir } from '../../src/storage/pglite/data-dir-lock.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const cwd = folder()
@@ -75,7 +75,7 @@ it('where a gateway has the embedded database, says which process it is and to s
   const data = join(cwd, 'data')
   mkdirSync(join(data, 'postgres'), { recursive: true })
   chmodSync(data, 0o700)
-  const lock = await lockFolder(data)
+  const lock = await lockDataDir(data)
   for (const words of [['list'], ['generate'], ['rotate'], ['retire', 'x']]) {
     expect(await keys(...words)).toEqual({
       exit: 1,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
-import { lockFolder } from '../../src/storage/pglite/data-dir-lock.ts'
+import { lockDataDir } from '../../src/storage/pglite/data-dir-lock.ts'
 import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { first as certificate } from '../support/certificates.ts'
 import { call, login } from '../support/client.ts'
@@ -118,7 +118,7 @@ describe('peage keys reseal', () => {
 
   it('says which process has the embedded database', async () => {
     const data = join(cwd, 'data')
-    const lock = await lockFolder(data)
+    const lock = await lockDataDir(data)
     const outcome = await reseal()
     await lock.release()
     expect(outcome).toEqual({

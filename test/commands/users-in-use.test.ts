@@ -7,7 +7,7 @@ import { systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { type RunningServer, startServer } from '../../src/server/start-server.ts'
-import { type Backing, openBacking } from '../../src/storage/open.ts'
+import { openStorage, type Storage } from '../../src/storage/open.ts'
 import { listen } from '../support/upstream.ts'
 import { json } from './peage.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
@@ -16,7 +16,7 @@ const token = 'a-token-for-operators-0123456789'
 
 interface Gateway {
   server: RunningServer
-  backing: Backing
+  backing: Storage
 }
 
 /** A gateway that has the folder; its lock is this process's, which lives, and so holds against every command. */
@@ -27,17 +27,17 @@ async function startOn(cwd: string, admin: string): Promise<Gateway> {
   })
   const loaded = loadConfig({ file: join(cwd, file), env: {} })
   if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems))
-  let backing: Backing | undefined
+  let backing: Storage | undefined
   const server = await startServer({
     config: loaded.config,
     clock: systemClock,
     logger: createLogger({ level: 'silent', requests: false }, process.stdout),
     open: async (...parts) => {
-      backing = await openBacking(...parts)
+      backing = await openStorage(...parts)
       return backing
     },
   })
-  return { server, backing: backing as unknown as Backing }
+  return { server, backing: backing as unknown as Storage }
 }
 
 describe('peage users, where a gateway has the folder', () => {
@@ -57,7 +57,7 @@ describe('peage users, where a gateway has the folder', () => {
     )
     const sessions = createSessionStore(gateway.backing.database)
     const expiresAt = new Date(Date.now() + 60_000)
-    for (const tokenHash of ['a', 'b']) await sessions.open(5, 0, { tokenHash, expiresAt })
+    for (const tokenHash of ['a', 'b']) await sessions.create(5, 0, { tokenHash, expiresAt })
   })
   afterAll(() => gateway?.server.stop())
 

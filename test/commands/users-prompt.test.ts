@@ -45,7 +45,7 @@ describe('peage users on a terminal', () => {
   async function opens(password: string): Promise<boolean> {
     const database = await openEmbedded({ dir })
     try {
-      const found = await createUserStore(database).findCredentials(ada)
+      const found = await createUserStore(database).findPasswordRecord(ada)
       return await (await createPasswords({ concurrency: 1, queue: 0, wait: 0 })).verify(
         found?.password_hash,
         password,

@@ -62,7 +62,7 @@ export function describeOverPlaces(title: string, suite: (place: Place) => void)
       await peage(cwd, ['migrate'])
     })
     afterAll(() => dropPostgresDatabase(url))
-    suite(placeIn(cwd, async () => openPostgres({ url, pool: 1, onError: () => {} })))
+    suite(placeIn(cwd, async () => openPostgres({ url, maxConnections: 1, onError: () => {} })))
   })
 }
 

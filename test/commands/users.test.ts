@@ -18,7 +18,7 @@ const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 
 /** Whether the password is that user's, in the store. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
-  const credentials = await createUserStore(database).findCredentials(email)
+  const credentials = await createUserStore(database).findPasswordRecord(email)
   return (await passwords).verify(credentials?.password_hash, password)
 }
 
@@ -37,7 +37,7 @@ describeOverPlaces('peage users', ({ users, inside }) => {
       if (created.outcome !== 'created') return expect.unreachable()
       const expiresAt = new Date(Date.now() + hour)
       for (let i = 0; i < sessions; i += 1)
-        await createSessionStore(database).open(created.id, 0, { tokenHash: `${email}.${i}`, expiresAt })
+        await createSessionStore(database).create(created.id, 0, { tokenHash: `${email}.${i}`, expiresAt })
       return created.id
     })
     return { id, email }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { formatProblem } from '../../src/config/diagnostics.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { configOf, load } from './reading.ts'
 
 const sample = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
@@ -23,11 +23,11 @@ function expectSound(text: string, env: Record<string, string> = {}): void {
     expect(column).toBeGreaterThanOrEqual(1)
     expect(column).toBeLessThanOrEqual((lines[line - 1]?.length ?? 0) + 1)
     expect(message).not.toBe('')
-    expect(formatProblem(problem)).not.toContain('\n')
+    expect(formatDiagnostic(problem)).not.toContain('\n')
     expect(line > before.line || (line === before.line && column >= before.column)).toBe(true)
     before = { line, column }
   }
-  const unique = new Set(loaded.problems.map(formatProblem))
+  const unique = new Set(loaded.problems.map(formatDiagnostic))
   expect(unique.size).toBe(loaded.problems.length)
 }
 

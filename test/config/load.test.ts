@@ -32,11 +32,11 @@ const DEFAULTS = {
     hashing: { concurrency: 2, queue: 64, wait: 5 * SECOND },
     remember: { users: 100_000, tokens: 50_000 },
     rate_limits: {
-      register: { limit: 300, window: MINUTE },
-      login_failures: { limit: 20, window: 5 * MINUTE },
-      login_failures_per_address: { limit: 300, window: 5 * MINUTE },
-      refresh: { limit: 600, window: MINUTE },
-      bad_keys: { limit: 300, window: MINUTE },
+      register: { limit: 300, windowMs: MINUTE },
+      login_failures: { limit: 20, windowMs: 5 * MINUTE },
+      login_failures_per_address: { limit: 300, windowMs: 5 * MINUTE },
+      refresh: { limit: 600, windowMs: MINUTE },
+      bad_keys: { limit: 300, windowMs: MINUTE },
     },
   },
   limits: { free_daily: 1 },
@@ -150,7 +150,7 @@ routes:
   expect(config.auth).toMatchObject({
     access_token_ttl: SECOND,
     hashing: { concurrency: 1 },
-    rate_limits: { register: null, refresh: null, bad_keys: { limit: 5, window: 7_200_000 } },
+    rate_limits: { register: null, refresh: null, bad_keys: { limit: 5, windowMs: 7_200_000 } },
   })
   expect(config.limits.free_daily).toBe(3)
   expect(config.subscription.upgrade_url).toBe('https://pay.example.com/to/{plan}?user={user_id}')

@@ -1,6 +1,6 @@
 // Loads a configuration from text, without a file.
 
-import { formatProblem, type Problem } from '../../src/config/diagnostics.ts'
+import { formatDiagnostic, type LocatedDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema/schema.ts'
 
@@ -19,18 +19,22 @@ export function load(text: string, env: Env = {}, files: Record<string, string> 
   })
 }
 
-function problemsIn(text: string, env: Env = {}, files: Record<string, string> = {}): readonly Problem[] {
+function problemsIn(
+  text: string,
+  env: Env = {},
+  files: Record<string, string> = {},
+): readonly LocatedDiagnostic[] {
   const loaded = load(text, env, files)
   return 'problems' in loaded ? loaded.problems : []
 }
 
 /** The problems as `check` prints them, without the name of the file. */
 export function linesOf(text: string, env: Env = {}, files: Record<string, string> = {}): string[] {
-  return problemsIn(text, env, files).map(problem => formatProblem(problem).replace('gateway.yaml:', ''))
+  return problemsIn(text, env, files).map(problem => formatDiagnostic(problem).replace('gateway.yaml:', ''))
 }
 
 export function configOf(text: string, env: Env = {}, files: Record<string, string> = {}): Config {
   const loaded = load(text, env, files)
-  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
   return loaded.config
 }

@@ -1,6 +1,6 @@
 // What may be said of an upstream, and what is said of what may not (CONTRACT §2, `upstreams`).
 import { describe, expect, it } from 'vitest'
-import { formatProblem } from '../../src/config/diagnostics.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { first, second } from '../support/certificates.ts'
 
@@ -20,7 +20,7 @@ function load(app: string, toServe = true) {
 
 function problems(app: string, toServe = true): string[] {
   const loaded = load(app, toServe)
-  return 'problems' in loaded ? loaded.problems.map(formatProblem) : []
+  return 'problems' in loaded ? loaded.problems.map(formatDiagnostic) : []
 }
 
 const one = 'targets: ["http://a"]'

@@ -27,7 +27,7 @@ describeOverDatabases('the change feed', open => {
         gaps += 1
       },
     )
-    await vi.waitUntil(() => feed.isTrusted(), { timeout: 2_000, interval: 10 })
+    await vi.waitUntil(() => feed.isFresh(), { timeout: 2_000, interval: 10 })
   })
   afterAll(async () => {
     await feed?.close()
@@ -188,8 +188,8 @@ describeOverDatabases('the change feed', open => {
     it('hears nothing of its use', async () => {
       await insertKey(`used${id}`)
       const store = createApiTokenStore(database)
-      const keyId = (await store.findLive(`used${id}`))?.keyId ?? 0
-      expect(await heardOf(() => store.touch(keyId, new Date()))).toEqual([])
+      const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
+      expect(await heardOf(() => store.recordUse(keyId, new Date()))).toEqual([])
       expect(await heardOf(onKey('created_at = now()', `used${id}`))).toEqual([])
     })
   })
@@ -222,10 +222,10 @@ describeOverDatabases('the change feed', open => {
   it('is trusted within a second of its start, and no more when it is closed, without a word', async () => {
     const another = startFeed()
     const told = states.length
-    expect(another.isTrusted()).toBe(false)
-    await expect.poll(() => another.isTrusted(), { timeout: 1_000, interval: 5 }).toBe(true)
+    expect(another.isFresh()).toBe(false)
+    await expect.poll(() => another.isFresh(), { timeout: 1_000, interval: 5 }).toBe(true)
     await another.close()
-    expect(another.isTrusted()).toBe(false)
+    expect(another.isFresh()).toBe(false)
     await another.catchUp()
     expect(states.slice(told)).toEqual([])
   })
@@ -235,7 +235,7 @@ describeOverDatabases('the change feed', open => {
       const before = gaps
       expect(await heardOf(() => database.query(sql))).toEqual([])
       expect(gaps).toBeGreaterThan(before)
-      expect(feed.isTrusted()).toBe(true)
+      expect(feed.isFresh()).toBe(true)
     }
   })
 })

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } fro
 import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { openRedis } from '../../src/storage/redis/redis.ts'
-import type { KeyValue } from '../../src/storage/redis/redis-scripts.ts'
+import type { ScriptRunner } from '../../src/storage/redis/redis-scripts.ts'
 import { createDailyCounter, type DailyCounter } from '../../src/usage/daily-counter.ts'
-import { createFastCount } from '../../src/usage/usage-hint.ts'
+import { createUsageHint } from '../../src/usage/usage-hint.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 import { type Server, startRedis } from '../support/servers.ts'
@@ -27,7 +27,7 @@ interface World {
 
 let users = 0
 
-function createWorld(database: Database, keyValue: KeyValue | undefined): World {
+function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
   const clock = { time: NOON, now: () => clock.time }
   const fallbacks: unknown[] = []
   const store = createUsageStore(database)
@@ -35,12 +35,12 @@ function createWorld(database: Database, keyValue: KeyValue | undefined): World 
     database,
     clock,
     fallbacks,
-    counter: (limit = 1) =>
+    counter: (dailyLimit = 1) =>
       createDailyCounter({
         store,
-        fast: keyValue && createFastCount(keyValue),
+        usageHint: keyValue && createUsageHint(keyValue),
         clock,
-        limit,
+        dailyLimit,
         onFallback: reason => fallbacks.push(reason),
       }),
     async user({ daily_usage = 0, last_usage_date = null } = {}) {
@@ -178,7 +178,7 @@ describeOverDatabases('daily counter without Redis', open => {
 describeOverDatabases('daily counter with Redis', open => {
   describeWithRedisBinary('of the test’s own', () => {
     let server: Server
-    let keyValue: KeyValue
+    let keyValue: ScriptRunner
     let raw: Redis
     let world: World
     beforeAll(async () => {
@@ -218,9 +218,9 @@ describeOverDatabases('daily counter with Redis', open => {
       const store = { count, read: createUsageStore(world.database).read }
       const counter = createDailyCounter({
         store,
-        fast: createFastCount(keyValue),
+        usageHint: createUsageHint(keyValue),
         clock: world.clock,
-        limit: 1,
+        dailyLimit: 1,
         onFallback: () => {},
       })
       expect((await counter.use(id)).counted).toBe(false)
@@ -233,9 +233,9 @@ describeOverDatabases('daily counter with Redis', open => {
       const query = vi.fn(world.database.query)
       const counter = createDailyCounter({
         store: createUsageStore({ ...world.database, query: query as Database['query'] }),
-        fast: createFastCount(keyValue),
+        usageHint: createUsageHint(keyValue),
         clock: world.clock,
-        limit: 1,
+        dailyLimit: 1,
         onFallback: () => {},
       })
       const uses = await Promise.all(Array.from({ length: 50 }, () => counter.use(id)))
@@ -341,12 +341,12 @@ describeOverDatabases('daily counter with Redis', open => {
 
 describe('daily counter without its record', () => {
   it('throws, so that nothing passes, and grants the use when the record is back', async () => {
-    const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', pool: 1, onError: () => {} })
+    const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', maxConnections: 1, onError: () => {} })
     const clock = { now: () => NOON }
     const full = { reserve: async () => 'full' as const, set: async () => {} }
     const store = createUsageStore(away)
-    for (const fast of [undefined, full]) {
-      const counter = createDailyCounter({ store, fast, clock, limit: 1, onFallback: () => {} })
+    for (const usageHint of [undefined, full]) {
+      const counter = createDailyCounter({ store, usageHint, clock, dailyLimit: 1, onFallback: () => {} })
       await expect(counter.use(1)).rejects.toMatchObject({ name: 'StorageError' })
       await expect(counter.use(1)).rejects.toMatchObject({ name: 'StorageError' })
     }
@@ -362,9 +362,9 @@ describe('daily counter whose record changes while it is read', () => {
         read: () => new Promise(resolve => reads.push(resolve)),
         count: async () => 1,
       },
-      fast: { reserve: async () => 'full', set: async () => {} },
+      usageHint: { reserve: async () => 'full', set: async () => {} },
       clock: { now: () => NOON },
-      limit: 1,
+      dailyLimit: 1,
       onFallback: () => {},
     })
     const before = [counter.use(1), counter.use(1)]

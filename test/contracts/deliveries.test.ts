@@ -4,7 +4,7 @@ import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { createAlertStore } from '../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
-import type { Claim, Claimed } from '../../src/webhooks/delivery/lease-store.ts'
+import type { LeasedDelivery, LeaseRequest } from '../../src/webhooks/delivery/lease-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
 import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
@@ -27,20 +27,26 @@ describeOverDatabases('deliveries', open => {
   })
   afterAll(() => database.close())
 
-  function claim(changed: Partial<Claim> = {}): Promise<Claimed[]> {
-    const usual = { limit: 32, perReceiver: 4, busy: new Map(), slow: [], lane: 'usual' as const }
-    return stored.deliveries.claim({
+  function claim(changed: Partial<LeaseRequest> = {}): Promise<LeasedDelivery[]> {
+    const usual = {
+      limit: 32,
+      perReceiver: 4,
+      busyReceivers: new Map(),
+      slowReceivers: [],
+      slotClass: 'normal' as const,
+    }
+    return stored.deliveries.lease({
       ...usual,
       now: new Date(time),
-      until: new Date(time + lease),
+      leaseUntil: new Date(time + lease),
       ...changed,
     })
   }
   const retried = (ms: number) =>
     ({ responseStatus: 500, error: null, result: { retryAt: new Date(time + ms) } }) as const
-  const only = (claimed: Claimed[]) => {
+  const only = (claimed: LeasedDelivery[]) => {
     expect(claimed).toHaveLength(1)
-    return claimed[0] as Claimed
+    return claimed[0] as LeasedDelivery
   }
 
   describe('an alert', () => {
@@ -149,7 +155,7 @@ describeOverDatabases('deliveries', open => {
       await stored.alert()
       // As of four replicas.
       const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
-      const taken: Claimed[] = []
+      const taken: LeasedDelivery[] = []
       await Promise.all(
         stores.map(async store => {
           const now = new Date(time)
@@ -157,14 +163,14 @@ describeOverDatabases('deliveries', open => {
           const usual = {
             limit: 8,
             perReceiver: 4,
-            busy: new Map(),
-            slow: [],
-            lane: 'usual' as const,
+            busyReceivers: new Map(),
+            slowReceivers: [],
+            slotClass: 'normal' as const,
             now,
-            until,
+            leaseUntil: until,
           }
           for (let misses = 0; misses < 3; ) {
-            const some = await store.claim(usual)
+            const some = await store.lease(usual)
             taken.push(...some)
             misses = some.length === 0 ? misses + 1 : 0
           }
@@ -197,9 +203,9 @@ describeOverDatabases('deliveries', open => {
         ...Array(4).fill('same.test:444'),
       ])
       expect(taken.some(({ user_id }) => user_id === other)).toBe(true)
-      expect(await claim({ busy: new Map([['same.test:444', 0]]) })).toEqual([])
-      expect(await claim({ busy: new Map([['same.test:444', 1]]) })).toHaveLength(1)
-      expect(await claim({ busy: new Map([['other.test:443', 0]]) })).toHaveLength(4)
+      expect(await claim({ busyReceivers: new Map([['same.test:444', 0]]) })).toEqual([])
+      expect(await claim({ busyReceivers: new Map([['same.test:444', 1]]) })).toHaveLength(1)
+      expect(await claim({ busyReceivers: new Map([['other.test:443', 0]]) })).toHaveLength(4)
     })
 
     it('is not filled by one receiver with many that are due longer: the others come with the next at the latest', async () => {
@@ -208,7 +214,7 @@ describeOverDatabases('deliveries', open => {
       time += 1_000
       const late = await stored.receiving('https://late.test/')
       await stored.alert(late)
-      const taken = [...(await claim()), ...(await claim({ busy: new Map([['many.test:443', 0]]) }))]
+      const taken = [...(await claim()), ...(await claim({ busyReceivers: new Map([['many.test:443', 0]]) }))]
       expect(taken.map(({ user_id }) => user_id)).toEqual([many, many, many, many, late])
     })
 
@@ -218,25 +224,25 @@ describeOverDatabases('deliveries', open => {
         await stored.receiving('https://quick.test/'),
       ]
       await stored.alert()
-      const known = { slow: ['slow.test:443', 'never.test:443'] }
+      const known = { slowReceivers: ['slow.test:443', 'never.test:443'] }
       expect(only(await claim(known)).user_id).toBe(quick)
       expect(await claim(known)).toEqual([])
-      const busy = new Map([['slow.test:443', 0]])
-      expect(await claim({ ...known, busy, lane: 'slow' })).toEqual([])
-      expect(only(await claim({ ...known, lane: 'slow' })).user_id).toBe(slow)
-      expect(await claim({ ...known, lane: 'slow' })).toEqual([])
+      const busyReceivers = new Map([['slow.test:443', 0]])
+      expect(await claim({ ...known, busyReceivers, slotClass: 'slow' })).toEqual([])
+      expect(only(await claim({ ...known, slotClass: 'slow' })).user_id).toBe(slow)
+      expect(await claim({ ...known, slotClass: 'slow' })).toEqual([])
     })
 
-    it.each(['usual', 'slow'] as const)(
+    it.each(['normal', 'slow'] as const)(
       'in the %s lane keeps to its limit and bounds each receiver',
-      async lane => {
+      async slotClass => {
         for (const name of ['a', 'b', 'c']) {
           for (let i = 0; i < 6; i += 1) await stored.receiving(`https://${name}.test/`)
         }
         await stored.alert()
-        const slow = lane === 'slow' ? ['a.test:443', 'b.test:443', 'c.test:443'] : []
-        expect(await claim({ lane, slow, limit: 3 })).toHaveLength(3)
-        const rest = await claim({ lane, slow, limit: 100, perReceiver: 2 })
+        const slowReceivers = slotClass === 'slow' ? ['a.test:443', 'b.test:443', 'c.test:443'] : []
+        expect(await claim({ slotClass, slowReceivers, limit: 3 })).toHaveLength(3)
+        const rest = await claim({ slotClass, slowReceivers, limit: 100, perReceiver: 2 })
         expect(rest).toHaveLength(6)
         expect(new Set(rest.map(({ receiver }) => receiver)).size).toBe(3)
       },
@@ -264,7 +270,7 @@ describeOverDatabases('deliveries', open => {
       const id = await stored.receiving('https://slow.test/')
       await stored.alert()
       await createUserStore(database).update(id, { plan: 'free' })
-      expect(await claim({ slow: ['slow.test:443'], lane: 'slow' })).toEqual([])
+      expect(await claim({ slowReceivers: ['slow.test:443'], slotClass: 'slow' })).toEqual([])
       expect(await stored.rows(id)).toMatchObject([{ status: 'dropped' }])
     })
   })
@@ -273,7 +279,7 @@ describeOverDatabases('deliveries', open => {
     it('is noted, with when it ended', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
-      await stored.deliveries.settle(only(await claim()), delivered, new Date(time + 70))
+      await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 70))
       expect(await stored.rows(id)).toMatchObject([
         {
           status: 'delivered',
@@ -290,7 +296,7 @@ describeOverDatabases('deliveries', open => {
     it('may be another attempt, at its time and not before', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
-      await stored.deliveries.settle(only(await claim()), retried(5_000), new Date(time))
+      await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
       expect(await stored.rows(id)).toMatchObject([
         { status: 'pending', attempts: 1, response_status: 500, finished_at: null },
       ])
@@ -307,12 +313,12 @@ describeOverDatabases('deliveries', open => {
       time += lease
       const current = only(await claim())
       const before = await stored.rows(id)
-      await stored.deliveries.settle(late, delivered, new Date(time))
-      await stored.deliveries.settle(late, retried(1), new Date(time))
-      await stored.deliveries.giveBack(late, new Date(time))
+      await stored.deliveries.recordAttempt(late, delivered, new Date(time))
+      await stored.deliveries.recordAttempt(late, retried(1), new Date(time))
+      await stored.deliveries.release(late, new Date(time))
       expect(await stored.rows(id)).toEqual(before)
-      await stored.deliveries.settle(current, delivered, new Date(time))
-      await stored.deliveries.settle(current, retried(1), new Date(time))
+      await stored.deliveries.recordAttempt(current, delivered, new Date(time))
+      await stored.deliveries.recordAttempt(current, retried(1), new Date(time))
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
     })
 
@@ -320,7 +326,7 @@ describeOverDatabases('deliveries', open => {
       await stored.receiving('https://a.test/')
       await stored.alert()
       const taken = only(await claim())
-      await stored.deliveries.giveBack(taken, new Date(time))
+      await stored.deliveries.release(taken, new Date(time))
       const again = only(await claim())
       expect([again.id, again.attempts]).toEqual([taken.id, 1])
     })
@@ -339,7 +345,7 @@ describeOverDatabases('deliveries', open => {
         { status: 'dropped', finished_at: new Date(time + 5) },
         { status: 'dropped' },
       ])
-      await stored.deliveries.settle(taken as Claimed, delivered, new Date(time))
+      await stored.deliveries.recordAttempt(taken as LeasedDelivery, delivered, new Date(time))
       expect(await stored.rows(id)).toMatchObject([{ status: 'dropped' }, { status: 'dropped' }])
       expect(await stored.rows(other)).toMatchObject([{ status: 'pending' }])
       await stored.webhooks.remove(id, new Date(time))
@@ -348,7 +354,7 @@ describeOverDatabases('deliveries', open => {
     it('that is removed leaves the log of what has ended', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
-      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
       await stored.webhooks.remove(id, new Date(time))
       expect(await stored.rows(id)).toMatchObject([{ status: 'delivered' }])
     })
@@ -371,7 +377,7 @@ describeOverDatabases('deliveries', open => {
     it('that takes the place of another gets what is still to be tried', async () => {
       const id = await stored.receiving('https://old.test/')
       await stored.alert()
-      await stored.deliveries.settle(only(await claim()), retried(5_000), new Date(time))
+      await stored.deliveries.recordAttempt(only(await claim()), retried(5_000), new Date(time))
       expect(await stored.webhook(id, 'https://new.test:8443/')).toEqual(new Date(time))
       time += 5_000
       expect(only(await claim())).toMatchObject({
@@ -416,7 +422,7 @@ describeOverDatabases('deliveries', open => {
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
-      await stored.deliveries.settle(one, delivered, new Date(time))
+      await stored.deliveries.recordAttempt(one, delivered, new Date(time))
       return [one.secret, one.secret_before]
     }
     const inRow = (id: number) =>
@@ -508,7 +514,7 @@ describeOverDatabases('deliveries', open => {
         ids.push(id)
       }
       const [first = 0] = ids
-      const forget = (limit: number) => stored.webhooks.forgetSecretsBefore(new Date(time), limit)
+      const forget = (limit: number) => stored.webhooks.forgetExpiredSecrets(new Date(time), limit)
       time += 1
       await stored.webhook(first, url, 'whsec_3')
       time = start + day - 1
@@ -527,7 +533,7 @@ describeOverDatabases('deliveries', open => {
     it('lists the newest first, by user, by status and from a cursor on', async () => {
       const [a, b] = [await stored.receiving('https://a.test/'), await stored.receiving('https://b.test/')]
       await stored.alert(a, 'first')
-      await stored.deliveries.settle(only(await claim()), delivered, new Date(time + 9))
+      await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time + 9))
       time += 1_000
       await stored.alert(b, 'second')
       await stored.alert(a, 'third')
@@ -562,7 +568,7 @@ describeOverDatabases('deliveries', open => {
       await stored.alert(pending)
       const [kept] = await claim()
       for (const name of ['b', 'c', 'd']) await stored.alert(await stored.receiving(`https://${name}.test/`))
-      for (const one of await claim()) await stored.deliveries.settle(one, delivered, new Date(time))
+      for (const one of await claim()) await stored.deliveries.recordAttempt(one, delivered, new Date(time))
       const prune = (limit: number, of = time + 1) => stored.deliveries.prune(new Date(of), limit)
       expect(await prune(10, time)).toBe(0)
       expect([await prune(2), await prune(2), await prune(2)]).toEqual([2, 1, 0])
@@ -573,7 +579,7 @@ describeOverDatabases('deliveries', open => {
       const hour = 3_600_000
       const id = await stored.receiving('https://a.test/')
       await stored.alert(id, 'ended')
-      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
       time += 2 * hour
       await stored.alert(id, 'pending')
       time += 2 * hour
@@ -585,7 +591,7 @@ describeOverDatabases('deliveries', open => {
       expect(await stored.alerts.prune(new Date(start), 10)).toBe(0)
       expect(await stored.alerts.prune(before, 10)).toBe(1)
       expect(await types()).toEqual(['pending'])
-      await stored.deliveries.settle(only(await claim()), delivered, new Date(time))
+      await stored.deliveries.recordAttempt(only(await claim()), delivered, new Date(time))
       expect(await stored.deliveries.prune(before, 10)).toBe(1)
       expect(await stored.alerts.prune(before, 10)).toBe(1)
       expect(await types()).toEqual([])
@@ -597,7 +603,7 @@ describeWithPostgres('deliveries by the hundred thousand', () => {
   it('are taken as quickly as a few, in both lanes, though no statistics tell of them yet', async () => {
     const database = await postgresDatabase()
     try {
-      const insert = (sql: string) => database.transaction(tx => tx.query(sql), { patience: 20_000 })
+      const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })
       await insert(
         `insert into users (email, password_hash, plan)
          select 'many' || n || '@example.com', 'x', 'pro' from generate_series(1, 100000) n`,
@@ -608,22 +614,22 @@ describeWithPostgres('deliveries by the hundred thousand', () => {
       )
       const stored = storedIn(database, () => start)
       expect(await stored.alert()).toBe(100_000)
-      for (const lane of ['usual', 'slow'] as const) {
+      for (const slotClass of ['normal', 'slow'] as const) {
         const took: number[] = []
         for (let i = 0; i < 5; i += 1) {
           const begun = performance.now()
           const now = new Date(start)
-          const slow = Array.from({ length: 30 }, (_, of) => `r${90_000 + of}.test:443`)
+          const slowReceivers = Array.from({ length: 30 }, (_, of) => `r${90_000 + of}.test:443`)
           const until = new Date(start + lease)
-          const busy = new Map([['r1.test:443', 0]])
-          const some = await stored.deliveries.claim({
+          const busyReceivers = new Map([['r1.test:443', 0]])
+          const some = await stored.deliveries.lease({
             limit: 5,
             perReceiver: 4,
-            busy,
-            slow,
-            lane,
+            busyReceivers,
+            slowReceivers,
+            slotClass,
             now,
-            until,
+            leaseUntil: until,
           })
           took.push(performance.now() - begun)
           expect(some).toHaveLength(5)

@@ -1,15 +1,20 @@
 // Rate limits, counted in memory and in Redis: exact under concurrency, and still there when Redis is not.
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { createLimiter, createLimiters, type Limit, type Limiter } from '../../src/storage/rate-limiter.ts'
+import {
+  createRateLimiter,
+  createRateLimiters,
+  type Limit,
+  type RateLimiter,
+} from '../../src/storage/rate-limiter.ts'
 import { openRedis } from '../../src/storage/redis/redis.ts'
-import type { KeyValue } from '../../src/storage/redis/redis-scripts.ts'
+import type { ScriptRunner } from '../../src/storage/redis/redis-scripts.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedis, describeWithRedisBinary, emptyRedisUrl } from '../support/services.ts'
 
 const MINUTE = 60_000
 
-function limits(create: (limit: Limit | null, name?: string) => Limiter): void {
+function limits(create: (limit: Limit | null, name?: string) => RateLimiter): void {
   let keys = 0
   const newKey = () => {
     keys += 1
@@ -17,16 +22,16 @@ function limits(create: (limit: Limit | null, name?: string) => Limiter): void {
   }
 
   it('allows as many as the limit says and then refuses, saying what is left and for how long', async () => {
-    const limiter = create({ limit: 2, window: MINUTE })
+    const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
-    const answers = [await limiter.take(key), await limiter.take(key), await limiter.take(key)]
+    const answers = [await limiter.consume(key), await limiter.consume(key), await limiter.consume(key)]
     expect(answers.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
       [true, 1],
       [true, 0],
       [false, 0],
     ])
-    for (const { limit, window, resetSeconds } of answers) {
-      expect([limit, window]).toEqual([2, MINUTE])
+    for (const { limit, windowMs, resetSeconds } of answers) {
+      expect([limit, windowMs]).toEqual([2, MINUTE])
       expect(resetSeconds).toBeGreaterThan(50)
       expect(resetSeconds).toBeLessThanOrEqual(60)
     }
@@ -34,104 +39,104 @@ function limits(create: (limit: Limit | null, name?: string) => Limiter): void {
 
   it('allows exactly the limit of many at once, over two replicas', async () => {
     const key = newKey()
-    const replicas = [create({ limit: 7, window: MINUTE })]
-    const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.take(key)))
+    const replicas = [create({ limit: 7, windowMs: MINUTE })]
+    const answers = await Promise.all(Array.from({ length: 100 }, () => replicas[0]?.consume(key)))
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(7)
   })
 
   it('counts keys apart, whatever their length', async () => {
-    const limiter = create({ limit: 1, window: MINUTE })
+    const limiter = create({ limit: 1, windowMs: MINUTE })
     const long = `${'x'.repeat(300)}@example.com`
-    expect((await limiter.take(`${long}a`)).allowed).toBe(true)
-    expect((await limiter.take(`${long}b`)).allowed).toBe(true)
-    expect((await limiter.take(`${long}a`)).allowed).toBe(false)
+    expect((await limiter.consume(`${long}a`)).allowed).toBe(true)
+    expect((await limiter.consume(`${long}b`)).allowed).toBe(true)
+    expect((await limiter.consume(`${long}a`)).allowed).toBe(false)
   })
 
   it('gives back one take, so that one more is allowed and not two', async () => {
-    const limiter = create({ limit: 2, window: MINUTE })
+    const limiter = create({ limit: 2, windowMs: MINUTE })
     const key = newKey()
-    await limiter.take(key)
-    await limiter.take(key)
-    await limiter.giveBack(key)
-    expect((await limiter.take(key)).allowed).toBe(true)
-    expect((await limiter.take(key)).allowed).toBe(false)
+    await limiter.consume(key)
+    await limiter.consume(key)
+    await limiter.refund(key)
+    expect((await limiter.consume(key)).allowed).toBe(true)
+    expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
   it('does not count what it refused, so that giving back what it allowed is enough', async () => {
-    const limiter = create({ limit: 1, window: MINUTE })
+    const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
-    await limiter.take(key)
-    for (let turn = 0; turn < 5; turn += 1) expect((await limiter.take(key)).allowed).toBe(false)
-    await limiter.giveBack(key)
-    expect((await limiter.take(key)).allowed).toBe(true)
+    await limiter.consume(key)
+    for (let turn = 0; turn < 5; turn += 1) expect((await limiter.consume(key)).allowed).toBe(false)
+    await limiter.refund(key)
+    expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
   it('owes nothing when more is given back than was taken', async () => {
-    const limiter = create({ limit: 1, window: MINUTE })
+    const limiter = create({ limit: 1, windowMs: MINUTE })
     const key = newKey()
-    await limiter.giveBack(key)
-    await limiter.giveBack(key)
-    expect((await limiter.take(key)).allowed).toBe(true)
-    expect((await limiter.take(key)).allowed).toBe(false)
+    await limiter.refund(key)
+    await limiter.refund(key)
+    expect((await limiter.consume(key)).allowed).toBe(true)
+    expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
   it('allows everything where the limit is off', async () => {
     const limiter = create(null)
     const key = newKey()
-    for (let turn = 0; turn < 50; turn += 1) expect((await limiter.take(key)).allowed).toBe(true)
-    await limiter.giveBack(key)
+    for (let turn = 0; turn < 50; turn += 1) expect((await limiter.consume(key)).allowed).toBe(true)
+    await limiter.refund(key)
   })
 }
 
 describe('limiter in memory', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
-  limits(limit => createLimiter('test', limit, { clock }))
+  limits(limit => createRateLimiter('test', limit, { clock }))
 
   it('opens a new window when the one before has ended, not a millisecond sooner', async () => {
-    const limiter = createLimiter('test', { limit: 1, window: MINUTE }, { clock })
-    await limiter.take('key')
+    const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
+    await limiter.consume('key')
     clock.time += MINUTE - 1
-    expect(await limiter.take('key')).toMatchObject({ allowed: false, resetSeconds: 1 })
+    expect(await limiter.consume('key')).toMatchObject({ allowed: false, resetSeconds: 1 })
     clock.time += 1
-    expect(await limiter.take('key')).toMatchObject({ allowed: true, resetSeconds: 60 })
+    expect(await limiter.consume('key')).toMatchObject({ allowed: true, resetSeconds: 60 })
   })
 })
 
 describeWithRedis('limiter in Redis', () => {
   const clock = { now: () => Date.now() }
   let url: string
-  let keyValue: KeyValue
-  let other: KeyValue
+  let scriptRunner: ScriptRunner
+  let other: ScriptRunner
   let raw: Redis
 
   beforeAll(async () => {
     url = await emptyRedisUrl()
-    keyValue = openRedis(url)
+    scriptRunner = openRedis(url)
     other = openRedis(url)
     raw = new Redis(url)
-    await Promise.all([keyValue.whenUp(5_000), other.whenUp(5_000)])
+    await Promise.all([scriptRunner.whenUp(5_000), other.whenUp(5_000)])
   })
   afterAll(async () => {
     raw.disconnect()
-    await Promise.all([keyValue.close(), other.close()])
+    await Promise.all([scriptRunner.close(), other.close()])
   })
 
-  limits((limit, name = 'test') => createLimiter(name, limit, { clock, keyValue }))
+  limits((limit, name = 'test') => createRateLimiter(name, limit, { clock, scriptRunner }))
 
   it('shares a limit between replicas', async () => {
-    const limit = { limit: 5, window: MINUTE }
+    const limit = { limit: 5, windowMs: MINUTE }
     const replicas = [
-      createLimiter('shared', limit, { clock, keyValue }),
-      createLimiter('shared', limit, { clock, keyValue: other }),
+      createRateLimiter('shared', limit, { clock, scriptRunner }),
+      createRateLimiter('shared', limit, { clock, scriptRunner: other }),
     ]
     const answers = await Promise.all(
-      Array.from({ length: 60 }, (_, turn) => replicas[turn % 2]?.take('key')),
+      Array.from({ length: 60 }, (_, turn) => replicas[turn % 2]?.consume('key')),
     )
     expect(answers.filter(answer => answer?.allowed)).toHaveLength(5)
   })
 
   it('keeps limits of different names apart', async () => {
-    const limit = { limit: 1, window: MINUTE }
+    const limit = { limit: 1, windowMs: MINUTE }
     const all = {
       register: limit,
       login_failures: limit,
@@ -139,24 +144,26 @@ describeWithRedis('limiter in Redis', () => {
       refresh: limit,
       bad_keys: limit,
     }
-    const limiters = createLimiters(all, (name, limit) => createLimiter(name, limit, { clock, keyValue }))
+    const limiters = createRateLimiters(all, (name, limit) =>
+      createRateLimiter(name, limit, { clock, scriptRunner }),
+    )
     for (const limiter of Object.values(limiters)) {
-      expect((await limiter.take('198.51.100.1')).allowed).toBe(true)
-      expect((await limiter.take('198.51.100.1')).allowed).toBe(false)
+      expect((await limiter.consume('198.51.100.1')).allowed).toBe(true)
+      expect((await limiter.consume('198.51.100.1')).allowed).toBe(false)
     }
   })
 
   it('opens a new window when the one before has ended', async () => {
-    const limiter = createLimiter('brief', { limit: 1, window: 200 }, { clock, keyValue })
-    expect((await limiter.take('key')).allowed).toBe(true)
-    expect((await limiter.take('key')).allowed).toBe(false)
-    await vi.waitFor(async () => expect((await limiter.take('key')).allowed).toBe(true), 5_000)
+    const limiter = createRateLimiter('brief', { limit: 1, windowMs: 200 }, { clock, scriptRunner })
+    expect((await limiter.consume('key')).allowed).toBe(true)
+    expect((await limiter.consume('key')).allowed).toBe(false)
+    await vi.waitFor(async () => expect((await limiter.consume('key')).allowed).toBe(true), 5_000)
   })
 
   it('leaves no key without an end or of a length that a client chose, and none outside peage:', async () => {
-    const limiter = createLimiter('test', { limit: 9, window: MINUTE }, { clock, keyValue })
-    await limiter.take('x'.repeat(10_000))
-    await limiter.giveBack('never taken')
+    const limiter = createRateLimiter('test', { limit: 9, windowMs: MINUTE }, { clock, scriptRunner })
+    await limiter.consume('x'.repeat(10_000))
+    await limiter.refund('never taken')
     const keys = await raw.keys('*')
     expect(keys.length).toBeGreaterThan(5)
     for (const key of keys) {
@@ -167,8 +174,8 @@ describeWithRedis('limiter in Redis', () => {
 
   it('gives a key without an end one, so that nobody is shut out for ever', async () => {
     await raw.set('peage:limit:stuck:key', 5)
-    const limiter = createLimiter('stuck', { limit: 1, window: MINUTE }, { clock, keyValue })
-    expect((await limiter.take('key')).allowed).toBe(false)
+    const limiter = createRateLimiter('stuck', { limit: 1, windowMs: MINUTE }, { clock, scriptRunner })
+    expect((await limiter.consume('key')).allowed).toBe(false)
     expect(await raw.pttl('peage:limit:stuck:key')).toBeGreaterThan(0)
   })
 })
@@ -176,40 +183,40 @@ describeWithRedis('limiter in Redis', () => {
 describeWithRedisBinary('limiter when Redis is away', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   let server: Server
-  let keyValue: KeyValue
+  let scriptRunner: ScriptRunner
 
   beforeAll(async () => {
     server = await startRedis(inject('redisBin'))
-    keyValue = openRedis(server.url)
+    scriptRunner = openRedis(server.url)
   })
   beforeEach(async () => {
-    if (!(await keyValue.ping())) await server.restart()
-    await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+    if (!(await scriptRunner.ping())) await server.restart()
+    await vi.waitFor(() => expect(scriptRunner.isUp).toBe(true), 10_000)
   })
   afterAll(async () => {
-    await keyValue.close()
+    await scriptRunner.close()
     await server.stop()
   })
 
   it('goes on limiting when Redis is killed', async () => {
-    const limiter = createLimiter('killed', { limit: 3, window: MINUTE }, { clock, keyValue })
-    await limiter.take('key')
+    const limiter = createRateLimiter('killed', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
+    await limiter.consume('key')
     await server.kill()
-    const answers = await Promise.all(Array.from({ length: 20 }, () => limiter.take('key')))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('key')))
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
-    await limiter.giveBack('key')
-    expect((await limiter.take('key')).allowed).toBe(true)
-    expect((await limiter.take('key')).allowed).toBe(false)
+    await limiter.refund('key')
+    expect((await limiter.consume('key')).allowed).toBe(true)
+    expect((await limiter.consume('key')).allowed).toBe(false)
   })
 
   it('goes on limiting when Redis hangs, waiting for it once and not each time', async () => {
-    const limiter = createLimiter('hanging', { limit: 3, window: MINUTE }, { clock, keyValue })
-    await limiter.take('key')
+    const limiter = createRateLimiter('hanging', { limit: 3, windowMs: MINUTE }, { clock, scriptRunner })
+    await limiter.consume('key')
     server.pause()
     const started = performance.now()
-    const answers = [await limiter.take('key')]
+    const answers = [await limiter.consume('key')]
     const first = performance.now() - started
-    for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.take('key'))
+    for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
     // Redis, where one is counted, would let two through.

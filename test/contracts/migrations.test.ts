@@ -47,7 +47,7 @@ describeWithPostgres('migrations (Postgres)', () => {
   })
 
   function replica(): PostgresDatabase {
-    const database = openPostgres({ url, pool: 2, onError: () => {} })
+    const database = openPostgres({ url, maxConnections: 2, onError: () => {} })
     opened.push(database)
     return database
   }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
-import { formatProblem } from '../../src/config/diagnostics.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema/schema.ts'
 
@@ -42,7 +42,7 @@ export function configOf(path: string, secrets: Readonly<Record<string, string>>
       throw Object.assign(new Error(name), { code: 'ENOENT' })
     },
   })
-  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
   return loaded.config
 }
 

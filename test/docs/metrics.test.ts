@@ -9,14 +9,14 @@ async function exposed(): Promise<string[][]> {
     version: '1',
     stores: { postgresPool: () => ({ total: 1, idle: 1, waiting: 0, max: 1 }), isRedisUp: () => true },
   })
-  metrics.requests.count({ route: 'a', method: 'GET', status: 200, duration: 1 })
+  metrics.requests.count({ route: 'a', method: 'GET', status: 200, durationMs: 1 })
   metrics.upstream('a')
-  metrics.tallies.authenticated('login', 'success')
-  metrics.watch({
+  metrics.counters.countAuth('login', 'success')
+  metrics.register({
     targets: () => [{ upstream: 'a', target: 'http://a', isHealthy: true }],
     openStreams: () => ({ web_socket: 0, event_stream: 0 }),
-    pendingLogouts: () => 0,
-    isFeedTrusted: () => true,
+    pendingRevocations: () => 0,
+    isChangeFeedFresh: () => true,
   })
   return (await metrics.gather())
     .filter(({ name }) => /^(http|peage)_/.test(name))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sign } from '../../src/webhooks/signature.ts'
+import { signDelivery } from '../../src/webhooks/signature.ts'
 
 type IsGenuine = (headers: Record<string, string>, body: string | Buffer, secret: string) => boolean
 
@@ -30,7 +30,7 @@ function signed(at = Date.now()): Record<string, string> {
   return {
     'webhook-id': 'msg_1',
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign(secret, 'msg_1', timestamp, body),
+    'webhook-signature': signDelivery(secret, 'msg_1', timestamp, body),
   }
 }
 

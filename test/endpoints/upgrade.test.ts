@@ -25,7 +25,7 @@ function ask(
     created_at: new Date(0),
   }
   const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
-  return found?.answer({ user, client: '', body: new JsonObject(body) }) as Promise<EndpointResponse>
+  return found?.handle({ user, client: '', body: new JsonObject(body) }) as Promise<EndpointResponse>
 }
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`

@@ -51,10 +51,10 @@ function noting(): Webhooks & { calls: unknown[][] } {
 }
 
 /** Nothing is remembered here. */
-const inForce = async () => {}
+const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {
-  return createUserEndpoints({ apiTokens, webhooks, randomBytes, clock: { now: () => at }, inForce })
+  return createUserEndpoints({ apiTokens, webhooks, randomBytes, clock: { now: () => at }, changesVisible })
 }
 
 function ask(
@@ -65,7 +65,7 @@ function ask(
 ): Promise<EndpointResponse> {
   const found = endpoints(webhooks).find(({ operation: one }) => one.method === method && one.path === path)
   if (found === undefined) throw new Error(`no ${method} ${path}`)
-  return found.answer({ user, client: '', body: new JsonObject(body) })
+  return found.handle({ user, client: '', body: new JsonObject(body) })
 }
 
 const apiToken = '/api/v1/user/api-token'
@@ -93,14 +93,14 @@ describe('POST api-token', () => {
     })
     const key = (body as { api_token: string }).api_token
     const hash = createHash('sha256').update(key).digest('hex')
-    expect((await apiTokens.findLive(hash))?.userId).toBe(user.id)
+    expect((await apiTokens.findActive(hash))?.userId).toBe(user.id)
     expect(JSON.stringify(await database.query('select * from api_tokens'))).not.toContain(key)
   })
 
   it('a second one ends the first', async () => {
     const keyOf = (reply: EndpointResponse) => (reply.body as { api_token: string }).api_token
     const [first, second] = [keyOf(await ask('POST', apiToken)), keyOf(await ask('POST', apiToken))]
-    const owner = (key: string) => apiTokens.findLive(createHash('sha256').update(key).digest('hex'))
+    const owner = (key: string) => apiTokens.findActive(createHash('sha256').update(key).digest('hex'))
     expect(second).not.toBe(first)
     expect(await owner(first)).toBeUndefined()
     expect((await owner(second))?.userId).toBe(user.id)

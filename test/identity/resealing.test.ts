@@ -6,7 +6,7 @@ import { reseal } from '../../src/identity/resealing.ts'
 import { createSealedColumn } from '../../src/identity/sealed-column-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { createSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
+import { createWebhookSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
 const old = await createSealer('the secret before')
@@ -45,7 +45,7 @@ describeOverDatabases('resealing', open => {
     const id = row?.id ?? 0
     await database.query(
       `insert into webhooks (user_id, url, receiver, secret) values ($1, 'https://example.com', 'example.com:443', $2)`,
-      [id, createSecrets(sealer).keep(secret, id)],
+      [id, createWebhookSecrets(sealer).seal(secret, id)],
     )
     return id
   }
@@ -61,13 +61,13 @@ describeOverDatabases('resealing', open => {
     const id = await webhook('whsec_one')
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 1, already: 0, unreadable: [] })
     const [row] = await database.query<{ secret: string }>('select secret from webhooks')
-    expect(createSecrets(now).read(String(row?.secret), id)).toBe('whsec_one')
+    expect(createWebhookSecrets(now).unseal(String(row?.secret), id)).toBe('whsec_one')
 
-    const before = createSecrets(old).keep('whsec_zero', id)
+    const before = createWebhookSecrets(old).seal('whsec_zero', id)
     await database.query('update webhooks set secret_before = $1, secret_before_until = now()', [before])
     expect(await reseal(webhooks(), both)).toEqual({ resealed: 1, already: 1, unreadable: [] })
     const [next] = await database.query<{ secret_before: string }>('select secret_before from webhooks')
-    expect(createSecrets(now).read(String(next?.secret_before), id)).toBe('whsec_zero')
+    expect(createWebhookSecrets(now).unseal(String(next?.secret_before), id)).toBe('whsec_zero')
   })
 
   it('finds nothing to do the second time, and writes nothing', async () => {
@@ -101,7 +101,7 @@ describeOverDatabases('resealing', open => {
         if (raced === 1) {
           await database.query('update webhooks set secret = $2 where user_id = $1', [
             id,
-            createSecrets(old).keep('whsec_meanwhile', id),
+            createWebhookSecrets(old).seal('whsec_meanwhile', id),
           ])
           await database.query('delete from webhooks where user_id = $1', [gone])
         }
@@ -112,7 +112,7 @@ describeOverDatabases('resealing', open => {
     expect(raced).toBe(3)
     const rows = await database.query<{ user_id: number; secret: string }>('select * from webhooks')
     expect(rows).toHaveLength(1)
-    expect(createSecrets(now).read(String(rows[0]?.secret), id)).toBe('whsec_meanwhile')
+    expect(createWebhookSecrets(now).unseal(String(rows[0]?.secret), id)).toBe('whsec_meanwhile')
   })
 
   it('goes through more rows than it holds in memory at a time, each once', async () => {

@@ -1,6 +1,6 @@
 // The request log: one whole JSON line a request, whatever the request holds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { thousandths } from '../../src/proxy/access-log.ts'
+import { toFixed3 } from '../../src/proxy/access-log.ts'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -62,7 +62,7 @@ routes:
     [12.05, '12.050'],
     [999.9996, '1000.000'],
     [3_600_000.123, '3600000.123'],
-  ])('writes %f milliseconds as %s', (duration, text) => expect(thousandths(duration)).toBe(text))
+  ])('writes %f milliseconds as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
   it('names the user and a refusal, and no user where there is none', async () => {
     const user = await newUser(gateway)

@@ -127,7 +127,7 @@ describe('what several processes see of one target', () => {
     isHealthy: true,
     checks: 'passing',
     circuit: 'closed',
-    isAvoided: false,
+    isEjected: false,
   } as const
 
   it('is told as the worst-off sees it', () => {
@@ -136,7 +136,7 @@ describe('what several processes see of one target', () => {
       isHealthy: false,
       checks: 'failing',
       circuit: 'half_open',
-      isAvoided: true,
+      isEjected: true,
     } as const
     const other = { ...well, target: 'http://b' }
     expect(worstOf([[well, other], [ill, other], [well]])).toEqual([ill, other])

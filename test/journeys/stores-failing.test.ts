@@ -30,8 +30,8 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
 
     const course = (user: TestUser) => call(gateway.url, 'GET', '/courses/1', { token: user.access })
     const keyValue = () => {
-      if (gateway.backing.keyValue === undefined) throw new Error('no Redis')
-      return gateway.backing.keyValue
+      if (gateway.backing.scriptRunner === undefined) throw new Error('no Redis')
+      return gateway.backing.scriptRunner
     }
     const today = () => new Date(gateway.clock.at).toISOString().slice(0, 10)
 

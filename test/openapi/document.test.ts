@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
 import { createAdminEndpoints } from '../../src/admin/api/endpoints.ts'
-import { createDocumentation, described } from '../../src/composition/api-description.ts'
+import { createDocumentation, operationGroups } from '../../src/composition/api-description.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { packageFacts } from '../../src/version.ts'
 
 const { document, page } = createDocumentation(packageFacts().version)
-const operations = described.flatMap(group => group.operations)
+const operations = operationGroups.flatMap(group => group.operations)
 
 /** What only declared routes are refused with, or paths and methods that are none of an operation's. */
 const notOfOperations = [

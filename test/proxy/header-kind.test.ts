@@ -6,10 +6,10 @@ import { describe, expect, it } from 'vitest'
 import { canonicalName } from '../../src/config/formats/header-names.ts'
 import { createTrustedProxies } from '../../src/gate/parsing/client-address.ts'
 import { parseRequestHead } from '../../src/gate/parsing/request-head.ts'
-import { readTarget } from '../../src/gate/parsing/request-target.ts'
+import { parseRequestTarget } from '../../src/gate/parsing/request-target.ts'
 import type { Identity } from '../../src/identity/identity.ts'
-import { fieldKind } from '../../src/proxy/header-kind.ts'
-import { upstreamFields } from '../../src/proxy/upstream-headers.ts'
+import { headerKind } from '../../src/proxy/header-kind.ts'
+import { buildUpstreamHeaders } from '../../src/proxy/upstream-headers.ts'
 import { routeWith } from '../gate/a-route.ts'
 
 fc.configureGlobal({ seed: 20_261_121, numRuns: 500 })
@@ -93,11 +93,11 @@ function sent(
 ): [string, string][] {
   const request = requestOf(lines)
   const route = routeOf(identity.kind === 'user' ? 'required' : 'none', forwardEmail)
-  const target = readTarget('/x')
+  const target = parseRequestTarget('/x')
   if (target === undefined) throw new Error('no target')
   const head = parseRequestHead(request, createTrustedProxies(proxies))
   const received = { request, head, requestId: head.clientRequestId ?? 'made', trace: undefined }
-  const flat = upstreamFields(received, { route, target }, identity)
+  const flat = buildUpstreamHeaders(received, { route, target }, identity)
   return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] as string, flat[2 * i + 1] as string])
 }
 
@@ -106,7 +106,7 @@ const claims = (all: [string, string][]) => all.filter(([name]) => canonicalIden
 
 const user = {
   kind: 'user',
-  by: 'access_token',
+  credential: 'access_token',
   user: { id: 42, email: 'ada@example.com', plan: 'pro', is_active: 1 },
 } as Identity
 
@@ -115,7 +115,7 @@ describe('the header canonicaliser', () => {
     fc.assert(
       fc.property(forgedName, name => {
         expect(canonicalIdentity).toContain(canonicalName(name))
-        expect(fieldKind(name)).toBe('identity')
+        expect(headerKind(name)).toBe('identity')
       }),
     )
   })
@@ -130,9 +130,9 @@ describe('the header canonicaliser', () => {
   })
 
   it('says the same however many other names it was asked about', () => {
-    expect(fieldKind('X_User-Id')).toBe('identity')
-    for (let i = 0; i < 5_000; i++) expect(fieldKind(`X-Invented-${i}`)).toBe('pass')
-    expect([fieldKind('X_User-Id'), fieldKind('x-user-idx'), fieldKind('user-id')]).toEqual([
+    expect(headerKind('X_User-Id')).toBe('identity')
+    for (let i = 0; i < 5_000; i++) expect(headerKind(`X-Invented-${i}`)).toBe('pass')
+    expect([headerKind('X_User-Id'), headerKind('x-user-idx'), headerKind('user-id')]).toEqual([
       'identity',
       'pass',
       'pass',
@@ -163,7 +163,7 @@ describe('the header canonicaliser', () => {
     ['__proto__', 'pass'],
     ['constructor', 'pass'],
   ])('%s is %s', (name, kind) => {
-    expect(fieldKind(name)).toBe(kind)
+    expect(headerKind(name)).toBe(kind)
   })
 })
 

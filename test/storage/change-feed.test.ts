@@ -69,18 +69,18 @@ describe('the feed', () => {
   const trusted = async () => {
     await listening()
     hear()
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
     gaps = 0
   }
 
   it('is not believed before a heartbeat is heard that was sent since it listens', async () => {
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     await listening()
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     hear('99')
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     hear()
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
   })
 
   it('is believed for 3 s from when the last heard heartbeat was sent, whenever it was heard', async () => {
@@ -88,9 +88,9 @@ describe('the feed', () => {
     await pass(400)
     hear()
     time += 2_599
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
     time += 1
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
   })
 
   it('is not believed by a heartbeat that took longer than that', async () => {
@@ -99,7 +99,7 @@ describe('the feed', () => {
     await listening()
     time += 3_000
     hear()
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     expect(states).toEqual(['lost'])
   })
 
@@ -109,14 +109,14 @@ describe('the feed', () => {
     expect(beats).toEqual(['1', '2', '3'])
     hear('3')
     time += 2_900
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
     hear('2')
     hear('1')
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
     time += 100
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     hear('2')
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
   })
 
   it('forgets before it is believed again, where it was not for a moment', async () => {
@@ -124,9 +124,9 @@ describe('the feed', () => {
     await pass(2_900)
     const last = beats.at(-1)
     time += 200
-    expect([feed.isTrusted(), gaps]).toEqual([false, 0])
+    expect([feed.isFresh(), gaps]).toEqual([false, 0])
     hear(last)
-    expect([feed.isTrusted(), gaps]).toEqual([true, 1])
+    expect([feed.isFresh(), gaps]).toEqual([true, 1])
     expect(states).toEqual([])
   })
 
@@ -134,14 +134,14 @@ describe('the feed', () => {
     await trusted()
     await pass(500)
     handlers.onLost()
-    expect([feed.isTrusted(), gaps, states]).toEqual([false, 1, ['lost']])
+    expect([feed.isFresh(), gaps, states]).toEqual([false, 1, ['lost']])
     const before = beats.at(-1)
     await listening()
     expect(gaps).toBe(2)
     hear(before)
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     hear()
-    expect([feed.isTrusted(), states]).toEqual([true, ['lost', 'trusted']])
+    expect([feed.isFresh(), states]).toEqual([true, ['lost', 'trusted']])
   })
 
   it('says once that it never heard anything, as behind a transaction pooler, and tries another connection', async () => {
@@ -158,7 +158,7 @@ describe('the feed', () => {
     await vi.advanceTimersByTimeAsync(500)
     await pass(4_000)
     hear()
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
   })
 
   it('keeps no heartbeat that could not be sent, and is not trusted by one', async () => {
@@ -168,11 +168,11 @@ describe('the feed', () => {
     const failed = beats.at(-1)
     await pass(1_000)
     hear(failed)
-    expect(feed.isTrusted()).toBe(false)
+    expect(feed.isFresh()).toBe(false)
     send = async () => []
     await pass(500)
     hear()
-    expect(feed.isTrusted()).toBe(true)
+    expect(feed.isFresh()).toBe(true)
   })
 
   it('sends one heartbeat at a time, however slow the database is', async () => {
@@ -219,21 +219,21 @@ describe('the feed', () => {
       expect(await isOver(waiting)).toBe(false)
       await pass(100)
       expect(await isOver(waiting)).toBe(true)
-      expect([feed.isTrusted(), gaps]).toEqual([false, 1])
+      expect([feed.isFresh(), gaps]).toEqual([false, 1])
     })
 
     it('ends at once where it cannot be sent, where the feed is lost, and where nothing is believed anyway', async () => {
       await trusted()
       send = () => Promise.reject(new Error('away'))
       await feed.catchUp()
-      expect([feed.isTrusted(), gaps]).toEqual([false, 1])
+      expect([feed.isFresh(), gaps]).toEqual([false, 1])
       await feed.catchUp()
       send = async () => []
       await trusted()
       const waiting = feed.catchUp()
       handlers.onLost()
       await waiting
-      expect(feed.isTrusted()).toBe(false)
+      expect(feed.isFresh()).toBe(false)
     })
 
     it('ends with the feed, which leaves no timer', async () => {
@@ -244,7 +244,7 @@ describe('the feed', () => {
       expect(vi.getTimerCount()).toBe(0)
       expect(states).toEqual([])
       await listening()
-      expect(feed.isTrusted()).toBe(false)
+      expect(feed.isFresh()).toBe(false)
     })
   })
 })

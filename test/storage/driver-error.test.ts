@@ -2,11 +2,11 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
-import { storageError } from '../../src/storage/driver-error.ts'
+import { toStorageError } from '../../src/storage/driver-error.ts'
 
 describe('a driver’s error', () => {
   it('keeps its message where its class cannot hold a value', () => {
-    const error = storageError(
+    const error = toStorageError(
       Object.assign(new Error('relation "nowhere" does not exist'), { code: '42P01' }),
     )
     expect(error).toMatchObject({
@@ -22,7 +22,7 @@ describe('a driver’s error', () => {
       detail: 'Key (email)=(secret) already exists.',
       params: ['secret'],
     })
-    const error = storageError(thrown)
+    const error = toStorageError(thrown)
     expect(error).toMatchObject({ code: '23505', message: 'database: error 23505 (users_email_key)' })
     expect(inspect(error, { depth: null, showHidden: true })).not.toContain('secret')
   })
@@ -30,18 +30,18 @@ describe('a driver’s error', () => {
   it.each(['EPIPE', 'ECONNREFUSED', 'ERR_INVALID_URL'])(
     'takes %s for Node’s code and not for a SQLSTATE',
     code => {
-      const error = storageError(Object.assign(new AggregateError([]), { code }))
+      const error = toStorageError(Object.assign(new AggregateError([]), { code }))
       expect(error.code).toBeUndefined()
       expect(error.message).toContain(code)
     },
   )
 
   it.each([undefined, null, 'text', 7, {}, new Error('')])('takes whatever is thrown: %s', thrown => {
-    expect(storageError(thrown)).toMatchObject({ name: 'StorageError', code: undefined })
+    expect(toStorageError(thrown)).toMatchObject({ name: 'StorageError', code: undefined })
   })
 
   it('is not wrapped twice', () => {
     const error = new StorageError('no', '40001', undefined)
-    expect(storageError(error)).toBe(error)
+    expect(toStorageError(error)).toBe(error)
   })
 })

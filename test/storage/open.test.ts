@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { type BackingConfig, openBacking } from '../../src/storage/open.ts'
-import { createLimiters } from '../../src/storage/rate-limiter.ts'
+import { openStorage, type StorageConfig } from '../../src/storage/open.ts'
+import { createRateLimiters } from '../../src/storage/rate-limiter.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { describeWithServices, emptyRedisUrl } from '../support/services.ts'
 
-const limit = { limit: 1, window: 60_000 }
-const rate_limits: Parameters<typeof createLimiters>[0] = {
+const limit = { limit: 1, windowMs: 60_000 }
+const rate_limits: Parameters<typeof createRateLimiters>[0] = {
   register: limit,
-  login_failures: { limit: 2, window: 60_000 },
-  login_failures_per_address: { limit: 3, window: 60_000 },
+  login_failures: { limit: 2, windowMs: 60_000 },
+  login_failures_per_address: { limit: 3, windowMs: 60_000 },
   refresh: null,
   bad_keys: limit,
 }
@@ -28,18 +28,18 @@ beforeEach(() => {
   lines = []
 })
 
-async function isWhole(storage: BackingConfig['storage']): Promise<void> {
-  const backing = await openBacking({ storage }, { logger, failureLog: () => {}, clock: systemClock })
+async function isWhole(storage: StorageConfig['storage']): Promise<void> {
+  const backing = await openStorage({ storage }, { logger, failureLog: () => {}, clock: systemClock })
   try {
     const applied = await backing.migrate()
     expect(applied.length).toBeGreaterThan(0)
     expect(lines).toContain(`migration ${applied[0]} applied`)
     expect(await backing.database.query('select count(*) as n from users')).toEqual([{ n: 0 }])
-    const limiters = createLimiters(rate_limits, backing.createLimiter)
-    const taken = await Promise.all(Object.values(limiters).map(limiter => limiter.take('192.0.2.1')))
+    const limiters = createRateLimiters(rate_limits, backing.createRateLimiter)
+    const taken = await Promise.all(Object.values(limiters).map(limiter => limiter.consume('192.0.2.1')))
     expect(Object.keys(limiters)).toEqual(['register', 'login', 'login_address', 'refresh', 'bad_keys'])
     expect(taken.map(({ limit }) => limit)).toEqual([1, 2, 3, Number.POSITIVE_INFINITY, 1])
-    expect((await limiters.register.take('192.0.2.1')).allowed).toBe(false)
+    expect((await limiters.register.consume('192.0.2.1')).allowed).toBe(false)
   } finally {
     await backing.close()
   }
@@ -54,12 +54,12 @@ describe('the backing, embedded', () => {
 
   it('has a database and limiters without any service, and gives its folder up when closed', async () => {
     await isWhole({ postgres: null, postgres_listen: '', pool: 2, redis: null, data_dir })
-    const again = await openBacking(
+    const again = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
       { logger, failureLog: () => {}, clock: systemClock },
     )
     expect(again.database.kind).toBe('embedded')
-    expect(again.keyValue).toBeUndefined()
+    expect(again.scriptRunner).toBeUndefined()
     expect(await again.migrate()).toEqual([])
     await again.close()
   })

@@ -17,7 +17,7 @@ export async function embeddedDatabase(): Promise<EmbeddedDatabase> {
 /** A migrated database of its own on the real Postgres server; closing it drops it. */
 export async function postgresDatabase(): Promise<PostgresDatabase & { readonly url: string }> {
   const url = await createPostgresDatabase()
-  const database = openPostgres({ url, pool: 10, onError: () => {} })
+  const database = openPostgres({ url, maxConnections: 10, onError: () => {} })
   await database.migrate()
   return {
     ...database,

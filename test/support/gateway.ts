@@ -3,15 +3,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { createConfigurationFile } from '../../src/config/config-file.ts'
-import { formatProblem } from '../../src/config/diagnostics.ts'
+import { createConfigFile } from '../../src/config/config-file.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { readAgain } from '../../src/config/reading/read-again.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { startServer } from '../../src/server/start-server.ts'
 import type { Database, Prepared, Queryable } from '../../src/storage/database.ts'
-import type { Backing } from '../../src/storage/open.ts'
-import { openBacking } from '../../src/storage/open.ts'
+import type { Storage } from '../../src/storage/open.ts'
+import { openStorage } from '../../src/storage/open.ts'
 import { makeDatabase } from './embedded.ts'
 
 export interface Stores {
@@ -35,7 +35,7 @@ export interface TestGateway {
   sql<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
   /** The gateway's clock; move it rather than sleep. */
   readonly clock: { at: number; now(): number }
-  readonly backing: Backing
+  readonly backing: Storage
   /** Its gateway.yaml: what is saved there is taken. */
   readonly file: string
   /** What was said of files that were refused, a line each. */
@@ -78,14 +78,14 @@ ${yaml}`,
   )
   const source = { file, folder, env: {} }
   // Without a thread, which would need the compiled program; the journeys of the program have it.
-  const written = createConfigurationFile(source, async () => {
+  const written = createConfigFile(source, async () => {
     const { read, digest } = readAgain({ ...source, maxWaitMs: 1_000 })
     return { ...read, digest }
   })
   // It stands as loaded, or it would be taken at once. What its listener starts with is for the start to look at here.
   written.load()
   const loaded = loadConfig({ file, env: {} })
-  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatDiagnostic).join('\n'))
 
   const log: string[] = []
   const output = new Writable({
@@ -95,20 +95,20 @@ ${yaml}`,
     },
   })
   const clock = { at: Date.now(), now: () => clock.at }
-  let backing: Backing | undefined
+  let backing: Storage | undefined
   const statements: string[] = []
   const refused: string[] = []
   const server = await startServer({
     config: loaded.config,
     clock,
     logger: createLogger({ level: 'info', requests: true }, output),
-    reloaded: { file: written, onRefused: lines => refused.push(...lines) },
+    reloadSource: { file: written, onRefused: lines => refused.push(...lines) },
     open: async (...parts) => {
-      backing = await openBacking(...parts)
+      backing = await openStorage(...parts)
       return { ...backing, database: noting(backing.database, statements) }
     },
   })
-  const opened = backing as unknown as Backing
+  const opened = backing as unknown as Storage
   return {
     url: server.address,
     admin: String(server.adminAddress),

@@ -11,7 +11,7 @@ export function handFeed(): HandFeed {
   const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
   let trusted = true
   return {
-    isTrusted: () => trusted,
+    isFresh: () => trusted,
     subscribe(listener, onGap) {
       const subscriber = { listener, onGap }
       subscribers.add(subscriber)

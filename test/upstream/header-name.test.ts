@@ -1,8 +1,8 @@
 // The names of answers' fields are remembered by their bytes: none may ever stand for another.
 import { describe, expect, it } from 'vitest'
-import { readAnswerName } from '../../src/upstream/answer-names.ts'
+import { internHeaderName } from '../../src/upstream/answer-names.ts'
 
-const read = (name: string) => readAnswerName(Buffer.from(name, 'latin1'))
+const read = (name: string) => internHeaderName(Buffer.from(name, 'latin1'))
 
 describe('the name of a field', () => {
   it('is read as it was sent, each time', () => {
@@ -28,7 +28,7 @@ describe('the name of a field', () => {
 
   it('does not change with the bytes that it was read from', () => {
     const bytes = Buffer.from('x-first')
-    readAnswerName(bytes)
+    internHeaderName(bytes)
     bytes.write('x-other')
     expect(read('x-first').name).toBe('x-first')
     expect(read('x-other').name).toBe('x-other')

@@ -1,21 +1,21 @@
 // Users whose day is spent: remembered by the record's word alone, for that day, until anything says otherwise.
 import { describe, expect, it } from 'vitest'
-import { createSpentMemory } from '../../src/usage/exhausted-users.ts'
+import { createExhaustedCache } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
 
 const day = '2096-02-28'
 
-function stage(most = 10) {
+function stage(maxUsers = 10) {
   const feed = handFeed()
-  const memory = createSpentMemory({ feed, most })
-  return { feed, memory, spent: memory.forLimit() }
+  const memory = createExhaustedCache({ feed, maxUsers })
+  return { feed, memory, spent: memory.withLimit() }
 }
 
 describe('a user whose day is spent', () => {
   it('is remembered for that day and no other', () => {
     const { spent } = stage()
     expect(spent.has(1, day)).toBe(false)
-    spent.asking()(1, day)
+    spent.beginRead()(1, day)
     expect(spent.has(1, day)).toBe(true)
     expect(spent.has(2, day)).toBe(false)
     expect(spent.has(1, '2096-02-29')).toBe(false)
@@ -24,15 +24,15 @@ describe('a user whose day is spent', () => {
 
   it('by one limit is not spent by another, nor by the first when that comes back', () => {
     const { memory, spent } = stage()
-    spent.asking()(1, day)
-    expect(memory.forLimit().has(1, day)).toBe(false)
-    expect(memory.forLimit().has(1, day)).toBe(false)
+    spent.beginRead()(1, day)
+    expect(memory.withLimit().has(1, day)).toBe(false)
+    expect(memory.withLimit().has(1, day)).toBe(false)
     expect(spent.has(1, day)).toBe(true)
   })
 
   it('is asked about again when the record changed, and not when another one did', () => {
     const { feed, spent } = stage()
-    spent.asking()(1, day)
+    spent.beginRead()(1, day)
     feed.tell('user 2')
     feed.tell('key 1')
     expect(spent.has(1, day)).toBe(true)
@@ -42,32 +42,32 @@ describe('a user whose day is spent', () => {
 
   it('is not remembered where anything was heard while the record was asked', () => {
     const { feed, spent } = stage()
-    const changed = spent.asking()
+    const changed = spent.beginRead()
     feed.tell('user 1')
     changed(1, day)
     expect(spent.has(1, day)).toBe(false)
-    const lost = spent.asking()
+    const lost = spent.beginRead()
     feed.trust(false)
     feed.trust(true)
     lost(1, day)
     expect(spent.has(1, day)).toBe(false)
-    spent.asking()(1, day)
+    spent.beginRead()(1, day)
     expect(spent.has(1, day)).toBe(true)
   })
 
   it('is neither known nor remembered while the feed is not trusted, and forgotten when it returns', () => {
     const { feed, spent } = stage()
-    spent.asking()(1, day)
+    spent.beginRead()(1, day)
     feed.trust(false)
     expect(spent.has(1, day)).toBe(false)
-    spent.asking()(2, day)
+    spent.beginRead()(2, day)
     feed.trust(true)
     expect([spent.has(1, day), spent.has(2, day)]).toEqual([false, false])
   })
 
   it('gives way to others when there are too many', () => {
     const { spent } = stage(2)
-    for (const user of [1, 2, 3]) spent.asking()(user, day)
+    for (const user of [1, 2, 3]) spent.beginRead()(user, day)
     expect([1, 2, 3].map(user => spent.has(user, day))).toEqual([false, true, true])
   })
 })

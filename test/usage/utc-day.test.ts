@@ -1,6 +1,6 @@
 // The UTC day and the time that is left of it.
 import { describe, expect, it } from 'vitest'
-import { dayAfterEnd, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
+import { dayAfterEndSeconds, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 
 const at = (text: string) => Date.parse(text)
 
@@ -20,6 +20,6 @@ describe('the UTC day', () => {
   })
 
   it('has been over for a day two days after it began', () => {
-    expect(dayAfterEnd('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
+    expect(dayAfterEndSeconds('2024-02-28')).toBe(at('2024-03-01T00:00:00Z') / 1000)
   })
 })

@@ -48,7 +48,7 @@ describeOverDatabases('the records of users', open => {
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
     await users.update(id, { is_active: 0 })
     expect(await users.create(email, 'another hash')).toEqual({ outcome: 'email_in_use' })
-    expect(await users.findCredentials(email)).toMatchObject({ id, password_hash: 'a hash' })
+    expect(await users.findPasswordRecord(email)).toMatchObject({ id, password_hash: 'a hash' })
     const orphans = await database.query(
       'select 1 from subscriptions s left join users u on u.id = s.user_id where u.id is null',
     )
@@ -60,7 +60,7 @@ describeOverDatabases('the records of users', open => {
     expect(await users.activeEmailExists(email)).toBe(true)
     await users.update(id, { is_active: 0 })
     expect(await users.activeEmailExists(email)).toBe(false)
-    expect(await users.findCredentials(email)).toMatchObject({ id, is_active: 0 })
+    expect(await users.findPasswordRecord(email)).toMatchObject({ id, is_active: 0 })
     expect(await users.findById(id)).toMatchObject({ email, is_active: 0 })
     expect(await users.findByEmail(email)).toMatchObject({ id, is_active: 0 })
   })
@@ -156,7 +156,7 @@ describeOverDatabases('the records of users', open => {
       }
       expect(await room.sessions.list(id)).toEqual([])
       expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
-      expect((await users.findCredentials('sessions1@example.com'))?.password_hash).toBe('a hash')
+      expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })
 
     it('a deleted user leaves nothing behind', async () => {

@@ -1,13 +1,13 @@
 // What is kept for webhooks and has had its time goes by itself.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
-import { type OpenAlerts, openAlerts } from '../../src/webhooks/open-webhooks.ts'
+import { type AlertService, openAlerts } from '../../src/webhooks/open-webhooks.ts'
 import { embeddedDatabase } from '../support/databases.ts'
 import { storedIn } from './delivery/stored.ts'
 
 const day = 24 * 60 * 60_000
 let database: EmbeddedDatabase
-let opened: OpenAlerts
+let opened: AlertService
 beforeEach(async () => {
   database = await embeddedDatabase()
 })
@@ -32,7 +32,7 @@ it('a replaced secret that signs no more is gone from its record within minutes'
   opened = openAlerts(
     { allow_private_networks: false, timeout: 10_000, retention: 30 * day },
     {
-      backing: { database },
+      storage: { database },
       sealer: undefined,
       clock: { now: () => time },
       failureLog: () => {},

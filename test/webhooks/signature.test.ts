@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { makeSecret, sign } from '../../src/webhooks/signature.ts'
+import { generateSecret, signDelivery } from '../../src/webhooks/signature.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 
@@ -14,16 +14,16 @@ function verify(secret: string, id: string, timestamp: number, signature: string
 
 describe('a secret', () => {
   it('is whsec_ and 24 random bytes in base64', () => {
-    expect(makeSecret(size => Buffer.alloc(size, 0xfb))).toBe(`whsec_${'+/v7'.repeat(8)}`)
-    expect(makeSecret(randomBytes)).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/)
-    expect(makeSecret(randomBytes)).not.toBe(makeSecret(randomBytes))
+    expect(generateSecret(size => Buffer.alloc(size, 0xfb))).toBe(`whsec_${'+/v7'.repeat(8)}`)
+    expect(generateSecret(randomBytes)).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/)
+    expect(generateSecret(randomBytes)).not.toBe(generateSecret(randomBytes))
   })
 })
 
 describe('a signature', () => {
   it('is the one of the specification’s own example', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-    expect(sign(secret, 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330, '{"test": 2432232314}')).toBe(
+    expect(signDelivery(secret, 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330, '{"test": 2432232314}')).toBe(
       'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
     )
   })
@@ -31,9 +31,9 @@ describe('a signature', () => {
   it('is taken by receivers, whatever the body', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 24, maxLength: 24 }), fc.uuid(), fc.json(), (key, id, body) => {
-        const secret = makeSecret(() => Buffer.from(key))
+        const secret = generateSecret(() => Buffer.from(key))
         const timestamp = now()
-        const signature = sign(secret, id, timestamp, body)
+        const signature = signDelivery(secret, id, timestamp, body)
         expect(verify(secret, id, timestamp, signature, body)).toEqual(JSON.parse(body))
         expect(signature).toBe(new Webhook(secret).sign(id, new Date(timestamp * 1000), body))
       }),
@@ -41,10 +41,10 @@ describe('a signature', () => {
   })
 
   it('is refused by receivers for another secret, id, time or body', () => {
-    const secret = makeSecret(randomBytes)
+    const secret = generateSecret(randomBytes)
     const timestamp = now()
-    const signature = sign(secret, 'id', timestamp, '{}')
-    expect(() => verify(makeSecret(randomBytes), 'id', timestamp, signature, '{}')).toThrow(
+    const signature = signDelivery(secret, 'id', timestamp, '{}')
+    expect(() => verify(generateSecret(randomBytes), 'id', timestamp, signature, '{}')).toThrow(
       WebhookVerificationError,
     )
     expect(() => verify(secret, 'other', timestamp, signature, '{}')).toThrow(WebhookVerificationError)

@@ -14,7 +14,7 @@ export async function readBody(
   schema: TObject<TProperties>,
 ): Promise<JsonObject> {
   const body = await readJsonObject(raw, {
-    time: 10_000,
+    timeoutMs: 10_000,
     hasBody: headers['content-length'] !== '0',
     contentLength: Number(headers['content-length'] ?? 0),
     sendContinue: undefined,

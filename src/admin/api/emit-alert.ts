@@ -1,6 +1,6 @@
 // Alerts that downstream services emit to users' webhooks (CONTRACT §7).
 import Type from 'typebox'
-import { allOf, type Operation } from '../../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
@@ -8,7 +8,7 @@ import { invalidField } from './bodies.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 
 /** Characters that receivers can be expected to keep. */
-const longestType = 255
+const maxTypeLength = 255
 
 export const emitAlert = {
   method: 'POST',
@@ -21,7 +21,7 @@ export const emitAlert = {
   body: terms.record({
     type: terms.text('What happened, such as `course.done`; no control characters.', {
       minLength: 1,
-      maxLength: longestType,
+      maxLength: maxTypeLength,
     }),
     data: Type.Optional(Type.Unknown({ description: 'Any JSON; `{}` where it is left out.' })),
     user_id: Type.Optional(
@@ -32,7 +32,7 @@ export const emitAlert = {
       }),
     ),
   }),
-  answers: {
+  responses: {
     202: {
       description: 'Queued.',
       body: terms.record({
@@ -40,7 +40,7 @@ export const emitAlert = {
       }),
     },
   },
-  refusals: allOf(operatorRefusals, {
+  refusals: mergeRefusals(operatorRefusals, {
     400: ['request_invalid'],
     404: ['user_not_found'],
     413: ['body_too_large'],
@@ -50,7 +50,7 @@ export const emitAlert = {
 export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
   return {
     operation: emitAlert,
-    async answer({ body, audited }) {
+    async handle({ body, audited }) {
       const type = readType(body.string('type'))
       const userId = readUserId(body.value('user_id'))
       const data = body.value('data') ?? {}
@@ -63,7 +63,7 @@ export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
 }
 
 function readType(type: string): string {
-  if (type === '' || type.length > longestType || /[\p{Cc}]/u.test(type) || !type.isWellFormed()) {
+  if (type === '' || type.length > maxTypeLength || /[\p{Cc}]/u.test(type) || !type.isWellFormed()) {
     throw invalidField('type')
   }
   return type

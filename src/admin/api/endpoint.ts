@@ -2,26 +2,26 @@
 import type { FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { Operation, Refusals } from '../../openapi/operation.ts'
-import type { Alongside } from '../../storage/database.ts'
+import type { TransactionStep } from '../../storage/database.ts'
 import type { Parameter } from './query-params.ts'
 
 export interface AdminEndpoint {
   /** It has one answer that is no refusal. */
   readonly operation: Operation
   /** @returns the body of that answer @throws Refusal; StorageError */
-  answer(call: AdminCall): Promise<object>
+  handle(call: AdminRequest): Promise<object>
 }
 
-export interface AdminCall {
+export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
   /** Empty where the operation takes none. */
   readonly body: JsonObject
   /** Writes the call into the audit, in the transaction of what it changes: every change is stored with this. */
-  audited(changed: Changed): Alongside
+  audited(change: AuditedChange): TransactionStep
 }
 
-export interface Changed {
+export interface AuditedChange {
   readonly userId: number | undefined
   /** The fields, and what to; empty where there is nothing to tell apart. */
   readonly changes: Readonly<Record<string, unknown>>

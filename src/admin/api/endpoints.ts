@@ -2,7 +2,7 @@
 import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
-import type { TargetStanding } from '../../upstream/targets/target-status.ts'
+import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import type { UserStore } from '../../users/user-store.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
 import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
@@ -14,27 +14,27 @@ import { createDeliveryLog } from './list-deliveries.ts'
 import { createRouteListing } from './list-routes.ts'
 import { createUserAdministration } from './users.ts'
 
-export interface AdminParts {
+export interface AdminDependencies {
   /** Those that are served at the moment. */
   routes(): readonly RouteConfig[]
   /** Of every target, in whatever process serves. */
-  standing(): Promise<readonly TargetStanding[]>
+  targetStatuses(): Promise<readonly TargetStatus[]>
   users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list'>
   audit: AuditStore
   /** Resolves when what was changed in the database by now is in force here. */
-  inForce(): Promise<void>
+  changesVisible(): Promise<void>
   clock: Clock
 }
 
-export function createAdminEndpoints(parts: AdminParts): AdminEndpoint[] {
+export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndpoint[] {
   return [
-    createRouteListing(parts),
-    ...createUserAdministration(parts),
-    createAlertEndpoint(parts.alerts),
-    createDeliveryLog(parts.deliveries),
-    createAuditLog(parts.audit),
+    createRouteListing(dependencies),
+    ...createUserAdministration(dependencies),
+    createAlertEndpoint(dependencies.alerts),
+    createDeliveryLog(dependencies.deliveries),
+    createAuditLog(dependencies.audit),
   ]
 }

@@ -1,11 +1,11 @@
 // The audit trail, for operators to read: nobody changes it through the API.
 import Type from 'typebox'
-import { allOf, type Operation } from '../../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { AuditStore } from '../audit-store.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, single } from './query-params.ts'
+import { readPage, singleValue } from './query-params.ts'
 
 const entry = terms.record(
   {
@@ -39,21 +39,21 @@ export const listAudit = {
     operator: Type.Optional(terms.text('Only what was done with the token of this name.')),
     cursor: terms.cursor,
   }),
-  answers: {
+  responses: {
     200: {
       description: 'At most 100 entries.',
       body: terms.record({ entries: Type.Array(entry), next_cursor: terms.nextCursor }),
     },
   },
-  refusals: allOf(operatorRefusals, { 400: ['request_invalid'] }),
+  refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
 } as const satisfies Operation
 
 export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
   return {
     operation: listAudit,
-    async answer({ query }) {
-      const operator = readName(single(query.operator))
-      const [entries, next_cursor] = await readPage(query, span => audit.list({ ...span, operator }))
+    async handle({ query }) {
+      const operator = readName(singleValue(query.operator))
+      const [entries, next_cursor] = await readPage(query, range => audit.list({ ...range, operator }))
       return { entries, next_cursor }
     },
   }

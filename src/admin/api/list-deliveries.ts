@@ -1,12 +1,12 @@
 // The log of deliveries, for operators (CONTRACT §7).
 import Type from 'typebox'
-import { allOf, type Operation } from '../../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, single } from './query-params.ts'
+import { readPage, singleValue } from './query-params.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
 
@@ -40,28 +40,28 @@ export const listDeliveries = {
     status: Type.Optional(status),
     cursor: terms.cursor,
   }),
-  answers: {
+  responses: {
     200: {
       description: 'At most 100 deliveries.',
       body: terms.record({ deliveries: Type.Array(delivery), next_cursor: terms.nextCursor }),
     },
   },
-  refusals: allOf(operatorRefusals, { 400: ['request_invalid'] }),
+  refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
 } as const satisfies Operation
 
 export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): AdminEndpoint {
   return {
     operation: listDeliveries,
-    async answer({ query }) {
-      const status = readStatus(single(query.status))
-      const [page, next_cursor] = await readPage(query, span => deliveries.list({ ...span, status }))
-      return { deliveries: page.map(shown), next_cursor }
+    async handle({ query }) {
+      const status = readStatus(singleValue(query.status))
+      const [page, next_cursor] = await readPage(query, range => deliveries.list({ ...range, status }))
+      return { deliveries: page.map(toResponse), next_cursor }
     },
   }
 }
 
 /** With the id that the receiver is told, by which its log and this one can be brought together. */
-function shown({ alert_id, ...rest }: Delivery): object {
+function toResponse({ alert_id, ...rest }: Delivery): object {
   return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
 }
 

@@ -1,10 +1,10 @@
 // The routes that are served, their guards in order, and how the targets behind them are (CONTRACT §7).
 import Type from 'typebox'
-import { guardNames, guardsOf } from '../../config/active-guards.ts'
+import { activeGuards, guardNames } from '../../config/active-guards.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
-import type { TargetStanding } from '../../upstream/targets/target-status.ts'
+import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
 
 const target = terms.record(
@@ -65,39 +65,39 @@ export const listRoutes = {
   id: 'listRoutes',
   summary: 'Lists the declared routes with their guards, upstream targets and their health',
   caller: 'operator',
-  answers: {
+  responses: {
     200: { description: 'In the order of the file.', body: terms.record({ routes: Type.Array(route) }) },
   },
   refusals: admissionRefusals,
 } as const satisfies Operation
 
-interface Parts {
+interface Dependencies {
   /** Those that are served at the moment. */
   routes(): readonly RouteConfig[]
   /** Of every target, in whatever process serves. */
-  standing(): Promise<readonly TargetStanding[]>
+  targetStatuses(): Promise<readonly TargetStatus[]>
 }
 
-export function createRouteListing({ routes, standing }: Parts): AdminEndpoint {
+export function createRouteListing({ routes, targetStatuses }: Dependencies): AdminEndpoint {
   return {
     operation: listRoutes,
-    async answer() {
-      const known = await standing()
-      return { routes: routes().map(declared => shown(declared, known)) }
+    async handle() {
+      const statuses = await targetStatuses()
+      return { routes: routes().map(declared => toResponse(declared, statuses)) }
     },
   }
 }
 
-function shown(declared: RouteConfig, known: readonly TargetStanding[]): object {
+function toResponse(declared: RouteConfig, targetStatuses: readonly TargetStatus[]): object {
   const { name, path, methods, hosts, auth, plans, free_daily, rate_limit, max_body, websocket } = declared
-  const targets = known
+  const targets = targetStatuses
     .filter(({ upstream }) => upstream === declared.upstream)
-    .map(({ target: url, isHealthy, checks, circuit, isAvoided }) => ({
+    .map(({ target: url, isHealthy, checks, circuit, isEjected }) => ({
       url,
       healthy: isHealthy,
       checks,
       circuit,
-      avoided: isAvoided,
+      avoided: isEjected,
     }))
   return {
     name,
@@ -105,10 +105,10 @@ function shown(declared: RouteConfig, known: readonly TargetStanding[]): object 
     methods: methods ?? null,
     hosts,
     auth,
-    guards: guardsOf(declared),
+    guards: activeGuards(declared),
     plans: plans ?? null,
     free_daily,
-    rate_limit: rate_limit ? { limit: rate_limit.limit, window_seconds: rate_limit.window / 1000 } : null,
+    rate_limit: rate_limit ? { limit: rate_limit.limit, window_seconds: rate_limit.windowMs / 1000 } : null,
     max_body: max_body ?? null,
     websocket,
     upstream: {

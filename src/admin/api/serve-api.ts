@@ -4,31 +4,31 @@ import type { Clock } from '../../clock.ts'
 import { toRefusal } from '../../http/answer.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
-import { answerSchemas } from '../../openapi/operation.ts'
-import { ClientGone } from '../../refusals/client-gone.ts'
+import { responseSchemas } from '../../openapi/operation.ts'
+import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { AuditStore, Deed } from '../audit-store.ts'
+import type { AuditRecord, AuditStore } from '../audit-store.ts'
 import { readBody } from './bodies.ts'
-import type { AdminCall, AdminEndpoint, OperatorRequest } from './endpoint.ts'
+import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
 
-interface Parts {
+interface Dependencies {
   endpoints: readonly AdminEndpoint[]
-  audit: Pick<AuditStore, 'write' | 'alongside'>
+  audit: Pick<AuditStore, 'write' | 'inTransaction'>
   clock: Clock
 }
 
 /** @param app where every request is an operator's */
-export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Parts): void {
-  for (const { operation, answer } of endpoints) {
-    const { method, path, answers, body } = operation
-    const [status = 200] = Object.keys(answers).map(Number)
+export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Dependencies): void {
+  for (const { operation, handle } of endpoints) {
+    const { method, path, responses, body } = operation
+    const [status = 200] = Object.keys(responses).map(Number)
     app.route({
       method,
       url: path,
-      schema: { response: answerSchemas(operation) },
+      schema: { response: responseSchemas(operation) },
       async handler(request: OperatorRequest, reply) {
-        const params = request.params as AdminCall['params']
-        const deed = (rest: Pick<Deed, 'user_id' | 'changes' | 'status'>): Deed => ({
+        const params = request.params as AdminRequest['params']
+        const auditRecord = (rest: Pick<AuditRecord, 'user_id' | 'changes' | 'status'>): AuditRecord => ({
           at: new Date(clock.now()),
           operator: request.operator ?? '',
           method,
@@ -36,23 +36,25 @@ export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Part
           request_id: request.id,
           ...rest,
         })
-        let about = parseSubject(params.id)
+        let subjectId = parseSubject(params.id)
         try {
-          const given = await answer({
+          const result = await handle({
             params,
-            query: request.query as AdminCall['query'],
+            query: request.query as AdminRequest['query'],
             body: body === undefined ? new JsonObject({}) : await readBody(request, body),
             audited({ userId, changes }) {
-              about = userId
-              return audit.alongside(deed({ user_id: about ?? null, changes, status }))
+              subjectId = userId
+              return audit.inTransaction(auditRecord({ user_id: subjectId ?? null, changes, status }))
             },
           })
-          return reply.code(status).send(given)
+          return reply.code(status).send(result)
         } catch (thrown) {
           // What a store or a fault kept from being answered left its record with what it changed, or changed nothing.
-          const refused = toRefusal(thrown).status
-          if (method !== 'GET' && refused < 500 && !(thrown instanceof ClientGone)) {
-            await audit.write(deed({ user_id: about ?? null, changes: null, status: refused }))
+          const refusedStatus = toRefusal(thrown).status
+          if (method !== 'GET' && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
+            await audit.write(
+              auditRecord({ user_id: subjectId ?? null, changes: null, status: refusedStatus }),
+            )
           }
           throw thrown
         }

@@ -1,6 +1,6 @@
 // What operators ask about accounts, and are answered (CONTRACT §7).
 import Type from 'typebox'
-import { allOf, type Operation } from '../../openapi/operation.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { operatorRefusals } from './endpoint.ts'
 
@@ -29,13 +29,13 @@ export const userOperations = {
       plan: Type.Optional(terms.plan),
       cursor: terms.cursor,
     }),
-    answers: {
+    responses: {
       200: {
         description: 'At most 100 users.',
         body: record({ users: Type.Array(terms.user), next_cursor: terms.nextCursor }),
       },
     },
-    refusals: allOf(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
+    refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
   },
   show: {
     method: 'GET',
@@ -44,8 +44,8 @@ export const userOperations = {
     summary: 'Shows one user',
     caller: 'operator',
     params,
-    answers: { 200: { description: 'The user.', body: terms.user } },
-    refusals: allOf(operatorRefusals, unknownUser),
+    responses: { 200: { description: 'The user.', body: terms.user } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   change: {
     method: 'PATCH',
@@ -61,8 +61,8 @@ export const userOperations = {
         Type.Unsafe<0 | 1 | boolean>({ enum: [0, 1, false, true], description: '`0` keeps the user out.' }),
       ),
     }),
-    answers: { 200: { description: 'The user, as changed.', body: terms.user } },
-    refusals: allOf(operatorRefusals, unknownUser, {
+    responses: { 200: { description: 'The user, as changed.', body: terms.user } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser, {
       400: ['request_invalid', 'plan_invalid'],
       413: ['body_too_large'],
     }),
@@ -74,8 +74,8 @@ export const userOperations = {
     summary: 'Lists a user’s active sessions, the oldest first',
     caller: 'operator',
     params,
-    answers: { 200: { description: 'All of them.', body: record({ sessions: Type.Array(session) }) } },
-    refusals: allOf(operatorRefusals, unknownUser),
+    responses: { 200: { description: 'All of them.', body: record({ sessions: Type.Array(session) }) } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   endSessions: {
     method: 'DELETE',
@@ -85,7 +85,7 @@ export const userOperations = {
     description: 'Access tokens that are out stay good until they expire. Stands in the audit.',
     caller: 'operator',
     params,
-    answers: { 200: { description: 'They are ended.', body: terms.message } },
-    refusals: allOf(operatorRefusals, unknownUser),
+    responses: { 200: { description: 'They are ended.', body: terms.message } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
 } as const satisfies Record<string, Operation>

@@ -7,28 +7,33 @@ import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { isPlan, type Plan, type User } from '../../users/user.ts'
-import type { UserChange, UserStore } from '../../users/user-store.ts'
+import type { UserPatch, UserStore } from '../../users/user-store.ts'
 import { invalidField } from './bodies.ts'
 import type { AdminEndpoint } from './endpoint.ts'
-import { pageSize, readId, single } from './query-params.ts'
+import { pageSize, readId, singleValue } from './query-params.ts'
 import { userOperations } from './users.openapi.ts'
 
-interface Parts {
+interface Dependencies {
   users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   clock: Clock
   /** Resolves when what was changed is in force here. */
-  inForce(): Promise<void>
+  changesVisible(): Promise<void>
 }
 
-export function createUserAdministration({ users, sessions, clock, inForce }: Parts): AdminEndpoint[] {
+export function createUserAdministration({
+  users,
+  sessions,
+  clock,
+  changesVisible,
+}: Dependencies): AdminEndpoint[] {
   return [
     {
       operation: userOperations.list,
-      async answer({ query: { email, plan, cursor } }) {
+      async handle({ query: { email, plan, cursor } }) {
         const { users: page, nextCursor } = await users.list({
-          email: readEmail(single(email)),
-          plan: plan === undefined ? undefined : readPlan(single(plan)),
+          email: readEmail(singleValue(email)),
+          plan: plan === undefined ? undefined : readPlan(singleValue(plan)),
           cursor: readId(cursor),
           limit: pageSize,
         })
@@ -37,31 +42,29 @@ export function createUserAdministration({ users, sessions, clock, inForce }: Pa
     },
     {
       operation: userOperations.show,
-      answer: async ({ params: { id } }) => found(await users.findById(userId(id))),
+      handle: async ({ params: { id } }) => orNotFound(await users.findById(parseUserId(id))),
     },
     {
       operation: userOperations.change,
-      async answer({ params: { id }, body, audited }) {
-        const target = userId(id)
-        const change = readChange(body)
-        const user = found(
-          await users.update(target, change, audited({ userId: target, changes: { ...change } })),
-        )
-        await inForce()
+      async handle({ params: { id }, body, audited }) {
+        const userId = parseUserId(id)
+        const patch = readPatch(body)
+        const user = orNotFound(await users.update(userId, patch, audited({ userId, changes: { ...patch } })))
+        await changesVisible()
         return user
       },
     },
     {
       operation: userOperations.sessions,
-      async answer({ params: { id: text } }) {
-        const { id } = found(await users.findById(userId(text)))
+      async handle({ params: { id: text } }) {
+        const { id } = orNotFound(await users.findById(parseUserId(text)))
         return { sessions: await sessions.list(id, new Date(clock.now())) }
       },
     },
     {
       operation: userOperations.endSessions,
-      async answer({ params: { id: text }, audited }) {
-        const id = userId(text)
+      async handle({ params: { id: text }, audited }) {
+        const id = parseUserId(text)
         if (!(await sessions.revokeAll(id, audited({ userId: id, changes: {} })))) throw notFound()
         return { message: messages.sessionsRevoked }
       },
@@ -70,7 +73,7 @@ export function createUserAdministration({ users, sessions, clock, inForce }: Pa
 }
 
 /** What no user can have as an id is the id of no user. */
-function userId(text: string | undefined): number {
+function parseUserId(text: string | undefined): number {
   const id = parseSubject(text)
   if (id === undefined) throw notFound()
   return id
@@ -89,7 +92,7 @@ function readPlan(value: unknown): Plan {
   return value
 }
 
-function readChange(body: JsonObject): UserChange {
+function readPatch(body: JsonObject): UserPatch {
   const plan = body.value('plan')
   const isActive = body.value('is_active')
   return {
@@ -104,7 +107,7 @@ function readFlag(value: unknown): 0 | 1 {
   throw invalidField('is_active')
 }
 
-function found(user: User | undefined): User {
+function orNotFound(user: User | undefined): User {
   if (user === undefined) throw notFound()
   return user
 }

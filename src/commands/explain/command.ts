@@ -3,15 +3,15 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
-import { createExplain, type Question } from '../../explain/explain.ts'
-import { questionOf } from '../../explain/question.ts'
+import { createExplain, type ExplainRequest } from '../../explain/explain.ts'
+import { toExplainRequest } from '../../explain/question.ts'
 import { plans } from '../../users/user.ts'
-import { type ConfigurationOption, readConfiguration, withConfiguration } from '../config-option.ts'
+import { type ConfigOption, readConfig, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { explanationAsJson, explanationAsText } from './print.ts'
 
-interface Options extends ConfigurationOption {
-  readonly as: Question['as']
+interface Options extends ConfigOption {
+  readonly as: ExplainRequest['as']
   readonly usedToday: number
   readonly host?: string
   readonly json?: true
@@ -26,15 +26,17 @@ export function explainCommand(io: Io): Command {
     .addOption(
       new Option('--used-today <n>', 'uses of the day that are spent').argParser(readCount).default(0),
     )
-    .option('--host <host>', 'the host that is asked for (default: localhost)', text => readAs('host', text))
+    .option('--host <host>', 'the host that is asked for (default: localhost)', text =>
+      parseOption('host', text),
+    )
     .option('--json', 'print JSON')
-  return withConfiguration(explain).action(
+  return withConfigOption(explain).action(
     async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
       // Methods tell letter cases apart (RFC 9110 §9.1); none is in lower case, and this was typed.
       const request = readRequest(explain, method.toUpperCase(), path)
-      const config = readConfiguration(io, file, io.stderr)
-      const who = as === 'anonymous' ? as : { plan: as, used_today: usedToday }
-      const question = questionOf({ request, as: who, ...(host === undefined ? {} : { host }) })
+      const config = readConfig(io, file, io.stderr)
+      const caller = as === 'anonymous' ? as : { plan: as, used_today: usedToday }
+      const question = toExplainRequest({ request, as: caller, ...(host === undefined ? {} : { host }) })
       const explanation = await createExplain(config, systemClock)(question)
       io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))
       if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
@@ -51,7 +53,7 @@ function readRequest(command: Command, method: string, path: string) {
   }
 }
 
-function readAs<Name extends FormatName>(format: Name, text: string) {
+function parseOption<Name extends FormatName>(format: Name, text: string) {
   try {
     return formats[format].parse(text) as ReturnType<(typeof formats)[Name]['parse']>
   } catch (error) {

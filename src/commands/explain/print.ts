@@ -1,11 +1,11 @@
 // Shows an explanation: aligned text for people, the JSON of CONTRACT §1 for machines.
 
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
-import type { FieldChanges } from '../../explain/header-diff.ts'
+import type { HeaderDiff } from '../../explain/header-diff.ts'
 
 export function explanationAsJson(explanation: Explanation): string {
-  const { question, route, guards, refusal, upstream, headers } = explanation
-  const { method, path, as } = question
+  const { request, route, guards, refusal, upstream, headers } = explanation
+  const { method, path, as } = request
   const document = {
     request: { method, path, as },
     route,
@@ -18,15 +18,15 @@ export function explanationAsJson(explanation: Explanation): string {
 }
 
 export function explanationAsText(explanation: Explanation): string {
-  const { question, route, guards, refusal, upstream, headers } = explanation
-  const { method, path, host, as, usedToday } = question
+  const { request, route, guards, refusal, upstream, headers } = explanation
+  const { method, path, host, as, usedToday } = request
   const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
   const lines = [
     `${method} ${path}  at ${host}, as ${as}${used}`,
     '',
     ...rows('route', [route ?? 'none']),
     ...rows('guards', guards.map(guardAsText)),
-    ...rows('answer', [answerOf(explanation)]),
+    ...rows('answer', [outcomeOf(explanation)]),
   ]
   if (upstream !== null) {
     const others = upstream.urls.length - 1
@@ -45,13 +45,13 @@ function guardAsText({ guard, outcome, status, error }: GuardOutcome): string {
   return `${guard.padEnd(12)}  ${outcome}${refusal}`
 }
 
-function answerOf({ refusal, own, upstream }: Explanation): string {
+function outcomeOf({ refusal, own, upstream }: Explanation): string {
   if (refusal !== null) return `${refusal.status} ${refusal.code}: ${refusal.sentence}`
   if (own !== null) return `the gateway's own endpoint ${own}`
   return `the upstream's: it is forwarded to ${upstream?.name}`
 }
 
-function changesAsText({ set, remove }: FieldChanges): string[] {
+function changesAsText({ set, remove }: HeaderDiff): string[] {
   return [
     ...Object.entries(set).map(([name, value]) => `+ ${name}: ${value}`),
     ...remove.map(name => `- ${name}`),

@@ -2,37 +2,37 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument, Command, Option } from 'commander'
 import { type SigningAlgorithm, signingAlgorithms } from '../../identity/keys/signing-key.ts'
-import { type ConfigurationOption, withConfiguration } from '../config-option.ts'
+import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
-import { changedMeanwhile, noSuchKey, objectionTo, signsAlready, unreadableAmong } from './errors.ts'
+import { alreadySigns, concurrentlyChanged, noSuchKey, retirementError, unreadableAmong } from './errors.ts'
 import { writeKeyFile } from './file.ts'
 import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print.ts'
-import { administerKeys, listKeys, resealAll } from './with-keys.ts'
+import { listKeys, resealAll, withKeys } from './with-keys.ts'
 
 export function keysCommand(io: Io): Command {
   const keys = new Command('keys').description(
     'administer signing keys; KID is a name that `keys list` shows',
   )
   for (const command of [generate(io), list(io), rotate(io), retire(io), reseal(io)]) {
-    keys.addCommand(withConfiguration(command).option('--json', 'print JSON'))
+    keys.addCommand(withConfigOption(command).option('--json', 'print JSON'))
   }
   return keys
 }
 
-interface Options extends ConfigurationOption {
+interface Options extends ConfigOption {
   readonly json?: true
 }
 
-interface MakingOptions extends Options {
+interface NewKeyOptions extends Options {
   readonly alg?: SigningAlgorithm
 }
 
 /** What a key is made for where nobody says. */
-const usual: SigningAlgorithm = 'ES256'
+const defaultAlgorithm: SigningAlgorithm = 'ES256'
 
 function algOption(): Option {
-  return new Option('--alg <alg>', `what the new key signs with (default: "${usual}")`).choices(
+  return new Option('--alg <alg>', `what the new key signs with (default: "${defaultAlgorithm}")`).choices(
     signingAlgorithms,
   )
 }
@@ -42,20 +42,20 @@ function generate(io: Io): Command {
     .description('make a key that is published and verifies; `keys rotate KID` lets it sign')
     .addOption(algOption())
     .option('--out <file>', 'write a private JWK for auth.keys instead, mode 0600; needs no configuration')
-    .action(async ({ config, json, alg = usual, out }: MakingOptions & { out?: string }) => {
+    .action(async ({ config, json, alg = defaultAlgorithm, out }: NewKeyOptions & { out?: string }) => {
       if (out !== undefined) {
         const kid = await writeKeyFile(io, out, alg)
-        return say(
+        return report(
           io,
           json,
           { kid, alg, file: out },
           `key ${kid} (${alg}) is in ${out}: name it in auth.keys`,
         )
       }
-      await administerKeys(io, config, async keys => {
+      await withKeys(io, config, async keys => {
         const kid = await keys.generate(alg)
         const next = `peage keys rotate ${kid} lets it sign`
-        await say(io, json, { kid, alg }, `key ${kid} (${alg}) is published and verifies; ${next}`)
+        await report(io, json, { kid, alg }, `key ${kid} (${alg}) is published and verifies; ${next}`)
       })
     })
 }
@@ -74,26 +74,26 @@ function rotate(io: Io): Command {
     .description('let a new key sign, or the one that is named, when every replica knows it')
     .addArgument(new Argument('[kid]', 'a key that `keys generate` made, or one to go back to'))
     .addOption(algOption())
-    .action((kid: string | undefined, { config, json, alg }: MakingOptions, command: Command) => {
+    .action((kid: string | undefined, { config, json, alg }: NewKeyOptions, command: Command) => {
       if (kid !== undefined && alg !== undefined) {
         command.error('error: --alg is for a new key, and KID is one that there is', { exitCode: 2 })
       }
-      return administerKeys(io, config, async keys => {
-        const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? usual } : { kid })
+      return withKeys(io, config, async keys => {
+        const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
-        if (rotation === 'signs') throw signsAlready(kid)
+        if (rotation === 'signs') throw alreadySigns(kid)
         // Who comes after this command, in a script say, finds it done.
-        if (rotation.wait > 0) {
-          io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.wait / 1000)} s\n`)
-          await sleep(rotation.wait + margin)
+        if (rotation.waitMs > 0) {
+          io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
+          await sleep(rotation.waitMs + replicaMarginMs)
         }
-        await say(io, json, { kid: rotation.kid }, `key ${rotation.kid} signs`)
+        await report(io, json, { kid: rotation.kid }, `key ${rotation.kid} signs`)
       })
     })
 }
 
 /** Milliseconds: how much later a replica may find that it is time. */
-const margin = 250
+const replicaMarginMs = 250
 
 function retire(io: Io): Command {
   return new Command('retire')
@@ -101,12 +101,12 @@ function retire(io: Io): Command {
     .addArgument(new Argument('<kid>'))
     .option('--force', 'also where tokens that it signed may still be in use')
     .action((kid: string, { config, json, force }: Options & { force?: true }) =>
-      administerKeys(io, config, async keys => {
+      withKeys(io, config, async keys => {
         const retirement = await keys.retire(kid, { force: force === true })
         if (retirement.outcome === 'unknown') throw noSuchKey(kid)
-        if (retirement.outcome === 'changed') throw changedMeanwhile(kid)
-        if (retirement.outcome !== 'retired') throw objectionTo(kid, retirement)
-        await say(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
+        if (retirement.outcome === 'changed') throw concurrentlyChanged(kid)
+        if (retirement.outcome !== 'retired') throw retirementError(kid, retirement)
+        await report(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
       }),
     )
 }
@@ -125,6 +125,6 @@ function reseal(io: Io): Command {
     )
 }
 
-function say(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
+function report(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
   return print(io.stdout, [`${json ? JSON.stringify(facts) : sentence}\n`])
 }

@@ -6,15 +6,15 @@ export function noSuchKey(kid: string | undefined): Error {
   return new Error(`there is no key ${kid}: peage keys list shows which there are`)
 }
 
-export function signsAlready(kid: string | undefined): Error {
+export function alreadySigns(kid: string | undefined): Error {
   return new Error(`key ${kid} signs already`)
 }
 
-export function changedMeanwhile(kid: string): Error {
+export function concurrentlyChanged(kid: string): Error {
   return new Error(`key ${kid} was changed by somebody else at the same time; it was not retired`)
 }
 
-export function objectionTo(kid: string, retirement: Retirement): Error {
+export function retirementError(kid: string, retirement: Retirement): Error {
   if ('until' in retirement) {
     const until = retirement.until.toISOString()
     return new Error(

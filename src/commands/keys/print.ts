@@ -1,9 +1,9 @@
 // Shows signing keys, never a private part of one: aligned text for people, JSON for machines.
-import type { KeyFacts } from '../../identity/keys/key-administration.ts'
+import type { KeyInfo } from '../../identity/keys/key-administration.ts'
 import type { Resealed } from '../../identity/resealing.ts'
 import { createTable } from '../print.ts'
 
-export interface ListedKey extends Omit<KeyFacts, 'createdAt'> {
+export interface ListedKey extends Omit<KeyInfo, 'createdAt'> {
   /** `null` where it is in a file. */
   readonly createdAt: Date | null
   /** `database`, or the file. */
@@ -18,7 +18,7 @@ export function keysAsJson(keys: readonly ListedKey[]): string {
     created_at: key.createdAt,
     signs_from: key.signsFrom,
     signs_assertions: key.signsAssertions,
-    spent_from: key.spentFrom,
+    spent_from: key.retirableFrom,
     kept_in: key.keptIn,
   }))
   return `${JSON.stringify({ keys: listed })}\n`
@@ -32,7 +32,7 @@ export function keysAsTable(keys: readonly ListedKey[]): string {
       key.kid,
       key.alg,
       dateOf(key.createdAt),
-      dateOf(key.signsFrom && key.spentFrom),
+      dateOf(key.signsFrom && key.retirableFrom),
       key.keptIn,
       stateOf(key),
     ]),

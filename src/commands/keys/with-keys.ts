@@ -3,45 +3,45 @@ import { resolve } from 'node:path'
 import type { Config } from '../../config/schema/schema.ts'
 import { createKeyAdministration, type KeyAdministration } from '../../identity/keys/key-administration.ts'
 import { readKeyFiles } from '../../identity/keys/key-files.ts'
-import { untilKnown } from '../../identity/keys/key-schedule.ts'
+import { propagationDelayMs } from '../../identity/keys/key-schedule.ts'
 import { createKeyStore, privateJwks } from '../../identity/keys/key-store.ts'
 import { type Resealed, reseal } from '../../identity/resealing.ts'
 import { createSealedColumn } from '../../identity/sealed-column-store.ts'
 import { openSealer } from '../../identity/sealer.ts'
 import type { Database } from '../../storage/database.ts'
 import { secretColumns } from '../../webhooks/webhook-secret.ts'
-import { readConfiguration } from '../config-option.ts'
+import { readConfig } from '../config-option.ts'
 import type { Io } from '../io.ts'
-import { notOffered, onDatabase } from '../with-database.ts'
+import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
 import type { ListedKey } from './print.ts'
 
 /**
  * Runs `work` on the keys in the database.
  * @throws CommanderError (exit 2) for the configuration; an Error with a plain sentence for anything else
  */
-export async function administerKeys(
+export async function withKeys(
   io: Io,
   file: string,
   work: (keys: KeyAdministration) => Promise<void>,
 ): Promise<void> {
-  const config = readConfiguration(io, file, io.stderr)
+  const config = readConfig(io, file, io.stderr)
   if (config.auth.keys.length > 0) {
     throw new Error(
       `the keys are in files: they are changed in auth.keys of ${file}, and peage keys generate --out makes one`,
     )
   }
-  await onDatabase(
+  await withDatabase(
     io,
     file,
     config,
-    async database => work(await administrationOf(database, config)),
-    notOffered,
+    async database => work(await createAdministration(database, config)),
+    unsupportedWhileRunning,
   )
 }
 
-/** The keys that a gateway of this configuration signs and verifies with; throws as `administerKeys` does. */
+/** The keys that a gateway of this configuration signs and verifies with; throws as `withKeys` does. */
 export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
-  const config = readConfiguration(io, file, io.stderr)
+  const config = readConfig(io, file, io.stderr)
   const files = config.auth.keys
   if (files.length > 0) {
     const keys = await readKeyFiles(files.map(name => resolve(io.cwd, name)))
@@ -52,12 +52,12 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
       createdAt: null,
       signsFrom: null,
       signsAssertions: i === 0,
-      spentFrom: null,
+      retirableFrom: null,
       keptIn: files[i] ?? '',
     }))
   }
   const listed: ListedKey[] = []
-  await administerKeys(io, file, async keys => {
+  await withKeys(io, file, async keys => {
     for (const key of await keys.list()) listed.push({ ...key, keptIn: 'database' })
   })
   return listed
@@ -65,14 +65,14 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
 
 /**
  * Seals anew what is kept in the database, webhooks' secrets also where the signing keys are in files.
- * @throws as `administerKeys` does
+ * @throws as `withKeys` does
  */
 export async function resealAll(
   io: Io,
   file: string,
   report: (keys: Resealed, webhooks: Resealed) => Promise<void>,
 ): Promise<void> {
-  const config = readConfiguration(io, file, io.stderr)
+  const config = readConfig(io, file, io.stderr)
   const sealer = await openSealer(config.auth)
   if (sealer === undefined) {
     throw new Error(`auth.key_secret in ${file} is not set: there is nothing to encrypt under`)
@@ -82,18 +82,21 @@ export async function resealAll(
     const keys = await reseal([createSealedColumn(database, privateJwks)], sealer)
     await report(keys, await reseal(columns, sealer))
   }
-  await onDatabase(io, file, config, work, notOffered)
+  await withDatabase(io, file, config, work, unsupportedWhileRunning)
 }
 
-async function administrationOf(database: Database, { auth, routes }: Config): Promise<KeyAdministration> {
+async function createAdministration(
+  database: Database,
+  { auth, routes }: Config,
+): Promise<KeyAdministration> {
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
     // Whoever has the embedded database is alone: no gateway runs on it that would have to know the key first.
-    delay: database.kind === 'embedded' ? 0 : untilKnown,
+    signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
-      tokens: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),
-      areAssertionsUsed: routes.some(route => route.identity_assertion),
+      maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),
+      usesAssertions: routes.some(route => route.identity_assertion),
     },
   })
 }

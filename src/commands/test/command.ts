@@ -4,17 +4,11 @@ import { systemClock } from '../../clock.ts'
 import { loadCases } from '../../config/test-cases.ts'
 import { createExplain } from '../../explain/explain.ts'
 import { runCases } from '../../explain/run-cases.ts'
-import {
-  type ConfigurationOption,
-  orProblems,
-  reading,
-  readLoaded,
-  withConfiguration,
-} from '../config-option.ts'
+import { type ConfigOption, fileReader, loadOrExit, orExit, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { reportAsJson, reportAsText } from './print.ts'
 
-interface Options extends ConfigurationOption {
+interface Options extends ConfigOption {
   readonly json?: true
 }
 
@@ -23,12 +17,12 @@ export function testCommand(io: Io): Command {
     .description('hold the configuration to its cases, or to those of a file')
     .argument('[cases]', 'a YAML file with the cases under tests: (default: those of the configuration)')
     .option('--json', 'print JSON')
-  return withConfiguration(test).action(async (file: string | undefined, { config: name, json }: Options) => {
-    const loaded = readLoaded(io, name, io.stderr)
+  return withConfigOption(test).action(async (file: string | undefined, { config: name, json }: Options) => {
+    const loaded = loadOrExit(io, name, io.stderr)
     const { cases } =
       file === undefined
         ? loaded
-        : orProblems(loadCases({ file, env: io.env, readFile: reading(io) }), io.stderr)
+        : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
     // Green where nothing was tried would be a lie.
     if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
     const report = await runCases(loaded.config, createExplain(loaded.config, systemClock), cases)

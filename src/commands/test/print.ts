@@ -1,17 +1,17 @@
 // Shows what became of the cases: a line for each that failed, and what none of them reached.
-import type { PlacedCase } from '../../config/test-cases.ts'
-import type { CaseResult, CasesReport, Miss, Unreached } from '../../explain/run-cases.ts'
+import type { LocatedCase } from '../../config/test-cases.ts'
+import type { CaseResult, Miss, TestReport, Unreached } from '../../explain/run-cases.ts'
 
-export function reportAsText({ results, unreached }: CasesReport): string {
+export function reportAsText({ results, unreached }: TestReport): string {
   const failed = results.filter(({ misses }) => misses.length > 0)
   const lines = failed.map(
-    ({ test, misses }) => `${placeOf(test)}  ${nameOf(test)}  ${misses.map(missAsText).join('; ')}`,
+    ({ test, misses }) => `${locationOf(test)}  ${caseTitle(test)}  ${misses.map(mismatchAsText).join('; ')}`,
   )
   const summary = `${results.length - failed.length} passed, ${failed.length} failed`
   return `${[...lines, summary, coverage(unreached)].join('\n')}\n`
 }
 
-export function reportAsJson({ results, unreached }: CasesReport): string {
+export function reportAsJson({ results, unreached }: TestReport): string {
   const isGood = ({ misses }: CaseResult) => misses.length === 0
   const passed = results.filter(isGood).length
   const document = {
@@ -34,21 +34,21 @@ export function reportAsJson({ results, unreached }: CasesReport): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-function placeOf({ file, line, column }: PlacedCase): string {
+function locationOf({ file, line, column }: LocatedCase): string {
   return `${file}:${line}:${column}`
 }
 
-function nameOf({ request: { method, path }, host, as }: PlacedCase): string {
+function caseTitle({ request: { method, path }, host, as }: LocatedCase): string {
   const { plan, used_today = 0 } = typeof as === 'string' ? { plan: as } : as
   const used = used_today === 0 ? '' : ` (${used_today} used today)`
   return `${method} ${path}${host === undefined ? '' : ` at ${host}`} as ${plan}${used}`
 }
 
-function missAsText({ what, expected, came }: Miss): string {
-  return `expected ${what} ${expected}, came ${came ?? nothing[what]}`
+function mismatchAsText({ what, expected, came }: Miss): string {
+  return `expected ${what} ${expected}, came ${came ?? noneCame[what]}`
 }
 
-const nothing: Record<Miss['what'], string> = {
+const noneCame: Record<Miss['what'], string> = {
   status: 'none (not refused)',
   route: 'none',
   upstream: 'none (not forwarded)',

@@ -7,48 +7,48 @@ import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
 
 /** There is no way through the admin listener; the message goes on after "…, which ". */
-export class ListenerUnusable extends Error {
-  override readonly name = 'ListenerUnusable'
+export class AdminUnavailable extends Error {
+  override readonly name = 'AdminUnavailable'
 }
 
 /**
  * Administers through the listener that the configuration describes.
  * @param file the configuration's name, for messages
- * @throws ListenerUnusable here or from any method; an Error where the gateway itself fails
+ * @throws AdminUnavailable here or from any method; an Error where the gateway itself fails
  */
-export function throughAdminListener(admin: Config['admin'], file: string): UserAdministration {
-  if (admin === undefined) throw new ListenerUnusable(`cannot be asked, as ${file} has no admin section`)
-  const token = [admin.token, ...Object.values(admin.tokens)].find(given => given !== '')
-  if (token === undefined) throw new ListenerUnusable(`cannot be asked, as ${file} has no admin.token`)
+export function createAdminClient(admin: Config['admin'], file: string): UserAdministration {
+  if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
+  const token = [admin.token, ...Object.values(admin.tokens)].find(configured => configured !== '')
+  if (token === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin.token`)
   if (admin.listen.port === 0) {
-    throw new ListenerUnusable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)
+    throw new AdminUnavailable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)
   }
   const base = addressOf(admin.listen)
-  const somethingElse = `does not answer at ${base}, where something else listens`
+  const notAGateway = `does not answer at ${base}, where something else listens`
 
   /** What `read` makes of the answer, or nothing where there is no such user. */
-  const call = async <T>(
+  const request = async <T>(
     [method, path]: readonly [method: string, path: string],
-    read: (body: Sent) => T,
-    change?: object,
+    read: (body: JsonBody) => T,
+    patch?: object,
   ): Promise<T | undefined> => {
-    const { status, code, body } = await send(method, new URL(path, base), token, change)
+    const { status, code, body } = await sendRequest(method, new URL(path, base), token, patch)
     if (status === 200) {
-      const answer = body === undefined ? undefined : read(body)
-      if (answer === undefined) throw new ListenerUnusable(somethingElse)
-      return answer
+      const result = body === undefined ? undefined : read(body)
+      if (result === undefined) throw new AdminUnavailable(notAGateway)
+      return result
     }
     if (code === 'user_not_found') return undefined
     if (code === 'admin_unauthorized')
-      throw new ListenerUnusable(`does not take the token that ${file} has for its admin listener at ${base}`)
+      throw new AdminUnavailable(`does not take the token that ${file} has for its admin listener at ${base}`)
     if (code === 'admin_disabled')
-      throw new ListenerUnusable(`was started without a token for its admin listener at ${base}`)
-    if (code === undefined) throw new ListenerUnusable(somethingElse)
+      throw new AdminUnavailable(`was started without a token for its admin listener at ${base}`)
+    if (code === undefined) throw new AdminUnavailable(notAGateway)
     throw new Error(`the gateway's admin listener at ${base} answered ${status} (${code})`)
   }
 
   const page = async (query: URLSearchParams) =>
-    (await call(['GET', `/admin/v1/users?${query}`], pageOf)) ?? { users: [], next: null }
+    (await request(['GET', `/admin/v1/users?${query}`], pageOf)) ?? { users: [], next: null }
 
   return {
     async *list(filter) {
@@ -60,14 +60,14 @@ export function throughAdminListener(admin: Config['admin'], file: string): User
         query.set('cursor', next)
       }
     },
-    async find(who) {
-      if ('id' in who) return call(['GET', `/admin/v1/users/${who.id}`], userOf)
-      return (await page(new URLSearchParams(who))).users[0]
+    async find(ref) {
+      if ('id' in ref) return request(['GET', `/admin/v1/users/${ref.id}`], userOf)
+      return (await page(new URLSearchParams(ref))).users[0]
     },
-    update: (id, change) => call(['PATCH', `/admin/v1/users/${id}`], userOf, change),
-    sessions: async id => (await call(['GET', `/admin/v1/users/${id}/sessions`], sessionsOf)) ?? [],
+    update: (id, patch) => request(['PATCH', `/admin/v1/users/${id}`], userOf, patch),
+    sessions: async id => (await request(['GET', `/admin/v1/users/${id}/sessions`], sessionsOf)) ?? [],
     revokeSessions: async id =>
-      (await call(['DELETE', `/admin/v1/users/${id}/sessions`], () => true)) !== undefined,
+      (await request(['DELETE', `/admin/v1/users/${id}/sessions`], () => true)) !== undefined,
   }
 }
 
@@ -79,42 +79,42 @@ function addressOf({ host, port }: { host: string; port: number }): string {
   return url.origin
 }
 
-interface Answer {
+interface AdminResponse {
   status: number | undefined
   /** `X-Peage-Error` (CONTRACT §10). */
   code: string | undefined
   /** Absent where it is not a JSON object. */
-  body: Sent | undefined
+  body: JsonBody | undefined
 }
 
 /** As JSON has it. */
-type Sent = Readonly<Record<string, unknown>>
+type JsonBody = Readonly<Record<string, unknown>>
 
 /** Milliseconds without a byte. The gateway itself answers within two seconds, its store down or not. */
-const patience = 10_000
+const idleTimeoutMs = 10_000
 
 /** `fetch` would refuse some ports that an operator may well choose, 6000 and 10080 among them. */
-async function send(method: string, url: URL, token: string, change?: object): Promise<Answer> {
+async function sendRequest(method: string, url: URL, token: string, patch?: object): Promise<AdminResponse> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}` }
-      const request = httpRequest(url, { method, headers, timeout: patience }, resolve)
+      const request = httpRequest(url, { method, headers, timeout: idleTimeoutMs }, resolve)
       request.on('error', reject)
-      request.on('timeout', () => request.destroy(new Error(`no answer for ${patience / 1000} s`)))
-      request.end(change === undefined ? undefined : JSON.stringify(change))
+      request.on('timeout', () => request.destroy(new Error(`no answer for ${idleTimeoutMs / 1000} s`)))
+      request.end(patch === undefined ? undefined : JSON.stringify(patch))
     })
     const code = [response.headers['x-peage-error']].flat()[0]
     return { status: response.statusCode, code, body: objectOf(await text(response)) }
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException
-    throw new ListenerUnusable(`does not answer at ${url.origin} (${message || code})`)
+    throw new AdminUnavailable(`does not answer at ${url.origin} (${message || code})`)
   }
 }
 
-function objectOf(json: string): Sent | undefined {
+function objectOf(json: string): JsonBody | undefined {
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null ? (value as Sent) : undefined
+    return typeof value === 'object' && value !== null ? (value as JsonBody) : undefined
   } catch {
     return undefined
   }
@@ -122,7 +122,7 @@ function objectOf(json: string): Sent | undefined {
 
 // Whether it is ours is all that is asked: the gateway's own fields are not checked a second time.
 
-function pageOf({ users, next_cursor }: Sent): { users: User[]; next: string | null } | undefined {
+function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string | null } | undefined {
   if (!Array.isArray(users)) return undefined
   return {
     users: users.flatMap(user => userOf(user) ?? []),
@@ -130,12 +130,12 @@ function pageOf({ users, next_cursor }: Sent): { users: User[]; next: string | n
   }
 }
 
-function userOf(sent: Sent): User | undefined {
-  if (typeof sent.id !== 'number' || typeof sent.email !== 'string') return undefined
-  return { ...sent, created_at: new Date(String(sent.created_at)) } as User
+function userOf(json: JsonBody): User | undefined {
+  if (typeof json.id !== 'number' || typeof json.email !== 'string') return undefined
+  return { ...json, created_at: new Date(String(json.created_at)) } as User
 }
 
-function sessionsOf({ sessions }: Sent): Session[] | undefined {
+function sessionsOf({ sessions }: JsonBody): Session[] | undefined {
   if (!Array.isArray(sessions)) return undefined
   return sessions.map(({ created_at, expires_at, ...rest }) => ({
     ...rest,

@@ -6,7 +6,7 @@ import type { Plan, User } from '../../users/user.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
 /** How an operator names a user; the email is a normalised one. */
-export type UserKey = { readonly id: number } | { readonly email: string }
+export type UserRef = { readonly id: number } | { readonly email: string }
 
 export interface UserFilter {
   email?: string
@@ -17,9 +17,9 @@ export interface UserFilter {
 export interface UserAdministration {
   /** In the order of ids, a page at a time. */
   list(filter: UserFilter): AsyncIterable<User[]>
-  find(who: UserKey): Promise<User | undefined>
+  find(ref: UserRef): Promise<User | undefined>
   /** Nothing where there is no such user. */
-  update(id: number, change: { plan?: Plan; is_active?: 0 | 1 }): Promise<User | undefined>
+  update(id: number, patch: { plan?: Plan; is_active?: 0 | 1 }): Promise<User | undefined>
   /** The active ones, oldest first. */
   sessions(id: number): Promise<Session[]>
   /** Whether there is such a user. */
@@ -27,7 +27,7 @@ export interface UserAdministration {
 }
 
 /** What only the database offers. */
-export interface UserRecords extends UserAdministration {
+export interface DatabaseUsers extends UserAdministration {
   /** Both the user and its subscription are of plan `free`. */
   create(email: string, passwordHash: string): Promise<User | 'email_in_use'>
   /** Also ends every session of the user. Whether there is such a user. */
@@ -39,7 +39,7 @@ export interface UserRecords extends UserAdministration {
 }
 
 /** Every method throws StorageError where the store fails. */
-export function createUserRecords(database: Database, clock: Clock): UserRecords {
+export function createDatabaseUsers(database: Database, clock: Clock): DatabaseUsers {
   const users = createUserStore(database)
   const sessions = createSessionStore(database)
   return {
@@ -51,8 +51,8 @@ export function createUserRecords(database: Database, clock: Clock): UserRecords
         cursor = page.nextCursor
       }
     },
-    find: who => ('id' in who ? users.findById(who.id) : users.findByEmail(who.email)),
-    update: (id, change) => users.update(id, change),
+    find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
+    update: (id, patch) => users.update(id, patch),
     sessions: id => sessions.list(id, new Date(clock.now())),
     revokeSessions: id => sessions.revokeAll(id),
 

@@ -2,10 +2,10 @@
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import type { Io } from '../io.ts'
-import type { UserKey } from './administration.ts'
+import type { UserRef } from './administration.ts'
 
 /** A sub-command whose first argument is a user. */
-export function commandOfUser(name: string, description: string): Command {
+export function userCommand(name: string, description: string): Command {
   const user = new Argument('<user>', 'an id or an email').argParser(readUser)
   return new Command(name).description(description).addArgument(user)
 }
@@ -27,11 +27,11 @@ export function passwordOption(): Option {
 }
 
 /** Before anything is opened. @throws CommanderError (exit 2) where nobody is there to be asked */
-export function needTerminal({ stdin }: Io, command: Command, instead: string): void {
+export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
   if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
 }
 
-function readUser(text: string): UserKey {
+function readUser(text: string): UserRef {
   if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return { id: Number(text) }
   const email = normalizeEmail(text)
   if (isStorableEmail(email)) return { email }

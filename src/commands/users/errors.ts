@@ -2,8 +2,8 @@
 import type { Plan, User } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
-import type { UserAdministration, UserKey } from './administration.ts'
-import { nameOf } from './print.ts'
+import type { UserAdministration, UserRef } from './administration.ts'
+import { userLabel } from './print.ts'
 
 /** Says what was done, or prints the user for machines. */
 export function report(
@@ -16,34 +16,34 @@ export function report(
 }
 
 /** @throws Error where there is no such user */
-export async function existing(users: UserAdministration, who: UserKey): Promise<User> {
-  return found(await users.find(who), who)
+export async function findUser(users: UserAdministration, ref: UserRef): Promise<User> {
+  return orNoSuchUser(await users.find(ref), ref)
 }
 
-export function found(user: User | undefined, who: UserKey): User {
-  if (user === undefined) throw noSuchUser(who)
+export function orNoSuchUser(user: User | undefined, ref: UserRef): User {
+  if (user === undefined) throw noSuchUser(ref)
   return user
 }
 
-export function noSuchUser(who: UserKey): Error {
-  const which = 'id' in who ? `no user ${who.id}` : `no user with the email ${who.email}`
+export function noSuchUser(ref: UserRef): Error {
+  const which = 'id' in ref ? `no user ${ref.id}` : `no user with the email ${ref.email}`
   return new Error(`there is ${which}: peage users list shows who there is`)
 }
 
 export function emailInUse(holder: User): Error {
   const { id, is_active } = holder
   const hint = is_active === 1 ? 'take another' : `peage users activate ${id} brings that user back`
-  const which = is_active === 1 ? nameOf(holder) : `${nameOf(holder)}, who is inactive`
+  const which = is_active === 1 ? userLabel(holder) : `${userLabel(holder)}, who is inactive`
   return new Error(`the email is in use by ${which}: ${hint}`)
 }
 
 /** Gives a user that was just created its plan: a failure must not hide that the user is there. */
-export async function putOnPlan(users: UserAdministration, user: User, plan: Plan): Promise<User> {
+export async function setInitialPlan(users: UserAdministration, user: User, plan: Plan): Promise<User> {
   if (user.plan === plan) return user
   try {
-    return found(await users.update(user.id, { plan }), { id: user.id })
+    return orNoSuchUser(await users.update(user.id, { plan }), { id: user.id })
   } catch (cause) {
     const retry = `peage users set-plan ${user.id} ${plan}`
-    throw new Error(`${nameOf(user)} is created, but on plan ${user.plan}: try ${retry}`, { cause })
+    throw new Error(`${userLabel(user)} is created, but on plan ${user.plan}: try ${retry}`, { cause })
   }
 }

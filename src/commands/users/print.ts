@@ -16,29 +16,29 @@ export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator
 
 /** The email last: it alone may be long. */
 export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
-  const layOut = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
-  let some = false
+  const formatPage = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
+  let hasRows = false
   for await (const users of pages) {
     if (users.length === 0) continue
-    some = true
-    yield layOut(
+    hasRows = true
+    yield formatPage(
       users.map(user => [
         String(user.id),
         user.plan,
         yesOrNo(user),
         usageOf(user),
         user.created_at.toISOString().slice(0, 10),
-        printable(user.email),
+        escapeInvisible(user.email),
       ]),
     )
   }
-  if (!some) yield 'no users\n'
+  if (!hasRows) yield 'no users\n'
 }
 
 export function userAsText(user: User): string {
   return createTable()([
     ['id', String(user.id)],
-    ['email', printable(user.email)],
+    ['email', escapeInvisible(user.email)],
     ['plan', user.plan],
     ['active', yesOrNo(user)],
     ['usage', usageOf(user)],
@@ -57,8 +57,8 @@ export function sessionsAsText(sessions: readonly Session[]): string {
 }
 
 /** `user 3 (a@example.com)`. */
-export function nameOf({ id, email }: Pick<User, 'id' | 'email'>): string {
-  return `user ${id} (${printable(email)})`
+export function userLabel({ id, email }: Pick<User, 'id' | 'email'>): string {
+  return `user ${id} (${escapeInvisible(email)})`
 }
 
 function yesOrNo({ is_active }: User): string {
@@ -70,7 +70,7 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
 }
 
 /** Anybody chooses an email: one with invisible or turning characters must not rewrite an operator's screen. */
-function printable(email: string): string {
+function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }

@@ -1,7 +1,7 @@
 // Asks the operator: passwords without echo and twice, or from standard input; and whether something is meant.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { passwordFault } from '../../accounts/password.ts'
+import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
 /**
@@ -9,9 +9,9 @@ import type { Io } from '../io.ts'
  * @throws Error where it is none, or was not typed twice alike
  */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
-  if (from === 'stdin') return accepted(await readAll(io))
+  if (from === 'stdin') return validPassword(await readAll(io))
   return prompt(io, { hidden: true }, async ask => {
-    const password = accepted(await ask('New password: '))
+    const password = validPassword(await ask('New password: '))
     if ((await ask('The same again: ')) === password) return password
     throw new Error('the two passwords are not the same; nothing was changed')
   })
@@ -32,7 +32,7 @@ async function prompt<T>(
 ): Promise<T> {
   // As a terminal, readline switches the kernel's echo off and does the echoing itself: here, into nowhere.
   const reader = hidden
-    ? createInterface({ input: io.stdin, output: nowhere(), terminal: true, historySize: 0 })
+    ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
   // One iterator for all questions: lines that were typed or pasted ahead are kept.
   const lines = reader[Symbol.asyncIterator]()
@@ -49,12 +49,12 @@ async function prompt<T>(
   }
 }
 
-function nowhere(): Writable {
+function discard(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
 /** Bytes that a password and its newline can have: 1,024 code points of four bytes. */
-const most = 4 * 1024 + 2
+const maxInputBytes = 4 * 1024 + 2
 
 async function readAll({ stdin }: Io): Promise<string> {
   const chunks: Buffer[] = []
@@ -63,7 +63,7 @@ async function readAll({ stdin }: Io): Promise<string> {
     const bytes = Buffer.from(chunk)
     chunks.push(bytes)
     length += bytes.length
-    if (length > most) throw refused('password_too_long')
+    if (length > maxInputBytes) throw passwordError('password_too_long')
   }
   return withoutNewline(decoded(Buffer.concat(chunks)))
 }
@@ -81,13 +81,13 @@ function decoded(bytes: Buffer): string {
   }
 }
 
-function accepted(password: string): string {
-  const fault = passwordFault(password)
-  if (fault !== undefined) throw refused(fault)
+function validPassword(password: string): string {
+  const fault = passwordRefusal(password)
+  if (fault !== undefined) throw passwordError(fault)
   return password
 }
 
-function refused(fault: NonNullable<ReturnType<typeof passwordFault>>): Error {
+function passwordError(fault: NonNullable<ReturnType<typeof passwordRefusal>>): Error {
   const limit =
     fault === 'password_too_short' ? 'short: it needs at least 8' : 'long: it may have at most 1024'
   return new Error(`the password is too ${limit} characters`)

@@ -3,48 +3,50 @@
 import { systemClock } from '../../clock.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
-import { readConfiguration } from '../config-option.ts'
+import { readConfig } from '../config-option.ts'
 import type { Io } from '../io.ts'
-import { notOffered, onDatabase } from '../with-database.ts'
-import { ListenerUnusable, throughAdminListener } from './admin-client.ts'
-import { createUserRecords, type UserAdministration, type UserRecords } from './administration.ts'
+import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
+import { AdminUnavailable, createAdminClient } from './admin-client.ts'
+import { createDatabaseUsers, type DatabaseUsers, type UserAdministration } from './administration.ts'
 
 /**
  * Runs `work` on the database, or through the admin listener of the gateway that has its folder.
  * @throws CommanderError (exit 2) for the configuration; an Error with a plain sentence for anything else
  */
-export async function administer(
+export async function withUsers(
   io: Io,
   file: string,
   work: (users: UserAdministration) => Promise<void>,
 ): Promise<void> {
-  const config = readConfiguration(io, file, io.stderr)
-  await onDatabase(io, file, config, recordsFor(work), async () => {
+  const config = readConfig(io, file, io.stderr)
+  await withDatabase(io, file, config, toDatabaseWork(work), async () => {
     try {
-      await work(throughAdminListener(config.admin, file))
+      await work(createAdminClient(config.admin, file))
     } catch (error) {
-      if (!(error instanceof ListenerUnusable)) throw error
+      if (!(error instanceof AdminUnavailable)) throw error
       return `${error.message}: stop it, or run it with an admin listener and a token that ${file} has too`
     }
   })
 }
 
 /** Runs `work` that the admin API does not offer; throws as `administer` does. */
-export async function administerRecords(
+export async function withDatabaseUsers(
   io: Io,
   file: string,
-  work: (records: UserRecords, config: Config) => Promise<void>,
+  work: (records: DatabaseUsers, config: Config) => Promise<void>,
 ): Promise<void> {
-  const config = readConfiguration(io, file, io.stderr)
-  await onDatabase(
+  const config = readConfig(io, file, io.stderr)
+  await withDatabase(
     io,
     file,
     config,
-    recordsFor(records => work(records, config)),
-    notOffered,
+    toDatabaseWork(records => work(records, config)),
+    unsupportedWhileRunning,
   )
 }
 
-function recordsFor(work: (records: UserRecords) => Promise<void>): (database: Database) => Promise<void> {
-  return database => work(createUserRecords(database, systemClock))
+function toDatabaseWork(
+  work: (records: DatabaseUsers) => Promise<void>,
+): (database: Database) => Promise<void> {
+  return database => work(createDatabaseUsers(database, systemClock))
 }

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
-export interface Listen {
+export interface ListenAddress {
   /** Without the brackets of IPv6. */
   readonly host: string
   /** 0 lets the system choose. */
@@ -10,7 +10,7 @@ export interface Listen {
 }
 
 /** `127.0.0.1:8080`, `localhost:0`, `[::1]:8080`. */
-export function parseListen(text: string): Listen {
+export function parseListen(text: string): ListenAddress {
   const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text) ?? []
   const host = bracketed ?? name
   if (host === undefined || (bracketed === undefined ? !isHostName(host) : !isIPv6(host))) {

@@ -91,7 +91,7 @@ export const formats = {
 export type FormatName = keyof typeof formats
 
 /** What is wrong with a text, or nothing. */
-export function faultOf(format: FormatName, text: string): string | undefined {
+export function formatError(format: FormatName, text: string): string | undefined {
   try {
     formats[format].parse(text)
     return undefined

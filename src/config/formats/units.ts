@@ -8,28 +8,34 @@ export class FormatError extends Error {
 export interface Rate {
   readonly limit: number
   /** Milliseconds. */
-  readonly window: number
+  readonly windowMs: number
 }
 
 /** Node fires a timer of more than this many milliseconds at once. */
-const LONGEST_TIMER = 2 ** 31 - 1
-const DAY = 86_400_000
-const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY }
+const MAX_TIMER_MS = 2 ** 31 - 1
+const DAY_MS = 86_400_000
+const DURATION_UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: DAY_MS,
+}
 const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
 /** A timer's length: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
 export function parseDuration(text: string): number {
-  const duration = readDuration(text)
-  if (duration > LONGEST_TIMER) throw new FormatError('must be at most 24d')
+  const duration = readDurationMs(text)
+  if (duration > MAX_TIMER_MS) throw new FormatError('must be at most 24d')
   return duration
 }
 
 /** How long a token lives or a log is kept: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
 export function parseLifetime(text: string): number {
-  const lifetime = readDuration(text)
+  const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')
-  if (lifetime > 3_650 * DAY) throw new FormatError('must be at most 3650d')
+  if (lifetime > 3_650 * DAY_MS) throw new FormatError('must be at most 3650d')
   return lifetime
 }
 
@@ -37,7 +43,7 @@ export function parseLifetime(text: string): number {
 export function parseSize(text: string): number {
   const [, digits, unit = ''] = /^([0-9]+)(B|KiB|MiB|GiB)$/.exec(text) ?? []
   if (digits === undefined) throw new FormatError('must be a size such as 64KiB or 10MiB')
-  return positive(Number(digits) * (SIZE_UNITS[unit] ?? Number.NaN))
+  return checkPositive(Number(digits) * (SIZE_UNITS[unit] ?? Number.NaN))
 }
 
 /** `50%` → 50. */
@@ -58,16 +64,16 @@ export function parseRate(text: string | 0): Rate | null {
     throw new FormatError('must be a rate such as 300/1m, or 0 to switch it off')
   }
   if (Number(digits) === 0) throw new FormatError('must allow at least one (write 0 alone to switch it off)')
-  return { limit: Number(digits), window: parseDuration(window) }
+  return { limit: Number(digits), windowMs: parseDuration(window) }
 }
 
-function readDuration(text: string): number {
+function readDurationMs(text: string): number {
   const [, digits, unit = ''] = DURATION.exec(text) ?? []
   if (digits === undefined) throw new FormatError('must be a duration such as 250ms, 30s, 15m or 30d')
-  return positive(Number(digits) * (DURATION_UNITS[unit] ?? Number.NaN))
+  return checkPositive(Number(digits) * (DURATION_UNITS[unit] ?? Number.NaN))
 }
 
-function positive(quantity: number): number {
+function checkPositive(quantity: number): number {
   if (quantity === 0) throw new FormatError('must be more than 0')
   if (!Number.isSafeInteger(quantity)) throw new FormatError('is too large')
   return quantity

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import type { Problems } from '../diagnostics.ts'
 import { digestOf, unreadable } from '../file-digest.ts'
-import { type Loaded, loadConfig } from '../load.ts'
+import { type LoadedConfig, loadConfig } from '../load.ts'
 import { type ReadFile, readLimited, readLimitedBytes } from '../yaml/read-file.ts'
 
 /** Plain data: it is sent to a thread. */
@@ -18,7 +18,7 @@ export interface FileSource {
 }
 
 export interface ReadAgain {
-  readonly read: Loaded | Problems
+  readonly read: LoadedConfig | Problems
   /** Of the file's bytes, or why there were none. */
   readonly digest: string
 }

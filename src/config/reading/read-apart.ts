@@ -1,8 +1,8 @@
 // Reads the configuration beside what is served: in a thread with a heap of its own, which ends when it has long been idle.
 import { Worker } from 'node:worker_threads'
 import { inSlices } from '../../async/steps.ts'
-import { type Problems, problemsOf } from '../diagnostics.ts'
-import type { Loaded } from '../load.ts'
+import { locateDiagnostics, type Problems } from '../diagnostics.ts'
+import type { LoadedConfig } from '../load.ts'
 import type { Config } from '../schema/schema.ts'
 import { type PackedConfig, unpackSteps } from './packed-config.ts'
 import type { FileSource } from './read-again.ts'
@@ -14,7 +14,7 @@ export type Reread = { readonly digest: string | undefined } & (
 )
 
 /** What else there is to say of it. */
-type Beside = Pick<Loaded, 'lines' | 'warnings'>
+type Beside = Pick<LoadedConfig, 'lines' | 'warnings'>
 
 /** @throws Error where the thread fails */
 export type ReadApart = () => Promise<Reread>
@@ -68,7 +68,7 @@ export function createReadApart(source: FileSource): ReadApart {
       end()
       if ((error as NodeJS.ErrnoException).code !== 'ERR_WORKER_OUT_OF_MEMORY') throw error
       const message = `takes more than ${maxHeapMiB} MiB of memory to read`
-      return { ...problemsOf(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
+      return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
       idle = setTimeout(end, idleMs).unref()
     }

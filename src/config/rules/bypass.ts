@@ -1,6 +1,6 @@
 // Routes that lead other hosts around the guards of a route that is limited to some hosts (CONTRACT §2).
 
-import { type Fault, mostProblems } from '../diagnostics.ts'
+import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { covers, isMoreSpecific, overlap, ownedPatterns, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
@@ -17,14 +17,14 @@ import type { SameService } from './shared-targets.ts'
  * So it is none where the door's path is the more specific one (it then takes the path from the guarded route's own
  * hosts too, which were never guarded there), and none where third routes take every such path from either of the two.
  */
-export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
   return table.placed
     .filter(({ hosts, route }) => hosts.length > 0 && route.guardsKnown)
     .flatMap(guarded =>
       firstOf(table.lessSpecific(guarded.pattern), door => isBackDoor(door, guarded)).map(
         ({ route: { label } }) =>
-          guarded.route.fault(
+          guarded.route.diagnostic(
             'path',
             `is open to other hosts through ${label}, which leads to the same upstream under weaker guards; give that one hosts or these guards`,
           ),

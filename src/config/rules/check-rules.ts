@@ -1,16 +1,16 @@
 // What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
 
-import { type Fault, mostProblems } from '../diagnostics.ts'
+import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
-import type { WrittenRoute } from '../schema/schema.ts'
-import type { Shape } from '../validate.ts'
-import type { Sheet } from '../yaml/yaml-source.ts'
+import type { RouteInput } from '../schema/schema.ts'
+import type { Validation } from '../validate.ts'
+import type { YamlSource } from '../yaml/yaml-source.ts'
 import { checkOperators } from './admin-rules.ts'
 import { checkBackDoors } from './bypass.ts'
 import { checkCors } from './cors-rules.ts'
 import { type DeclaredUpstream, declaredUpstreams, soundTargets } from './declared-upstreams.ts'
-import { checkFields } from './header-rules.ts'
+import { checkHeaders } from './header-rules.ts'
 import { checkKeySecrets } from './key-secret-rules.ts'
 import { checkListeners } from './listener-rules.ts'
 import { checkOpenPaths } from './route-conflicts.ts'
@@ -21,11 +21,11 @@ import { checkTlsIsUsed } from './upstream-tls.ts'
 import { checkWorkers } from './worker-rules.ts'
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
-export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
-  const upstreams = declaredUpstreams(sheet)
+export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
-  const routes = declaredRoutes(sheet, shape)
-  const isSame = sameService(upstreams ?? [], shape)
+  const routes = declaredRoutes(yaml, validation)
+  const isSameService = createSameService(upstreams ?? [], validation)
   return [
     ...routes.flatMap(route => [
       ...checkUpstream(route),
@@ -33,41 +33,44 @@ export function checkRules(sheet: Sheet, shape: Shape): Fault[] {
       ...checkGuards(route),
       ...checkRewriting(route),
       ...checkWebSocket(route),
-      ...checkFields(route),
+      ...checkHeaders(route),
     ]),
     ...checkRivals(routes),
-    ...checkBackDoors(routes, isSame),
-    ...checkOpenPaths(routes, isSame),
-    ...checkCors(sheet, shape),
-    ...checkTlsIsUsed(sheet, shape),
-    ...checkWorkers(sheet, shape),
-    ...checkOperators(sheet, shape),
-    ...checkKeySecrets(sheet, shape),
-    ...checkListeners(sheet, shape),
+    ...checkBackDoors(routes, isSameService),
+    ...checkOpenPaths(routes, isSameService),
+    ...checkCors(yaml, validation),
+    ...checkTlsIsUsed(yaml, validation),
+    ...checkWorkers(yaml, validation),
+    ...checkOperators(yaml, validation),
+    ...checkKeySecrets(yaml, validation),
+    ...checkListeners(yaml, validation),
   ]
 }
 
 /** By the targets that are sound; of the others nothing is known but their names. */
-function sameService(upstreams: readonly DeclaredUpstream[], shape: Shape): SameService {
+function createSameService(upstreams: readonly DeclaredUpstream[], validation: Validation): SameService {
   return sharedTargets(
     new Map(
-      upstreams.map(upstream => [upstream.name, soundTargets(upstream, shape).map(({ origin }) => origin)]),
+      upstreams.map(upstream => [
+        upstream.name,
+        soundTargets(upstream, validation).map(({ origin }) => origin),
+      ]),
     ),
   )
 }
 
 /** @param names of what is declared; nothing where that cannot be told */
-function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Fault[] {
+function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
   /** By what is named: to look for the right name among many takes its time, and only so many faults are printed. */
   const hints = new Map<string, string>()
   return route => {
     const { upstream } = route.keys
     if (upstream === undefined || names === undefined || declared.has(upstream)) return []
-    if (names.length === 0) return [route.fault('upstream', 'names no upstream: none is declared')]
+    if (names.length === 0) return [route.diagnostic('upstream', 'names no upstream: none is declared')]
     const hint = hints.get(upstream) ?? (hints.size < mostProblems ? hintFor(upstream, names) : '')
     if (hint !== '') hints.set(upstream, hint)
-    return [route.fault('upstream', `names no declared upstream${hint}`)]
+    return [route.diagnostic('upstream', `names no declared upstream${hint}`)]
   }
 }
 
@@ -81,51 +84,55 @@ function hintFor(upstream: string, names: readonly string[]): string {
 /** Of those that there are to choose from. */
 const mostNames = 50
 
-function checkOwner(route: DeclaredRoute): Fault[] {
+function checkOwner(route: DeclaredRoute): Diagnostic[] {
   if (route.pattern === undefined || !ownedByGateway(route.pattern)) return []
-  return [route.fault('path', 'belongs to the gateway itself and cannot be declared')]
+  return [route.diagnostic('path', 'belongs to the gateway itself and cannot be declared')]
 }
 
 /** Without authentication there is no user whose plan, use or email could be known. */
-function checkGuards(route: DeclaredRoute): Fault[] {
+function checkGuards(route: DeclaredRoute): Diagnostic[] {
   const { auth, plans, free_daily, forward_email, identity_assertion } = route.keys
   if (auth !== 'none') return []
-  const without: (keyof WrittenRoute)[] = []
+  const without: (keyof RouteInput)[] = []
   if (plans !== undefined) without.push('plans')
   if (free_daily) without.push('free_daily')
   if (forward_email) without.push('forward_email')
   if (identity_assertion) without.push('identity_assertion')
-  return without.map(key => route.fault(key, 'needs a user: make auth required or optional, or leave it out'))
+  return without.map(key =>
+    route.diagnostic(key, 'needs a user: make auth required or optional, or leave it out'),
+  )
 }
 
 /** RFC 6455 §4.1: the handshake is a GET. */
-function checkWebSocket(route: DeclaredRoute): Fault[] {
+function checkWebSocket(route: DeclaredRoute): Diagnostic[] {
   const { websocket, methods } = route.keys
   if (!websocket || methods === undefined || methods.includes('GET')) return []
-  return [route.fault('websocket', 'needs GET among the methods: the handshake is one')]
+  return [route.diagnostic('websocket', 'needs GET among the methods: the handshake is one')]
 }
 
-function checkRewriting(route: DeclaredRoute): Fault[] {
+function checkRewriting(route: DeclaredRoute): Diagnostic[] {
   const { strip_prefix, rewrite } = route.keys
-  const faults: Fault[] = []
+  const diagnostics: Diagnostic[] = []
   if (strip_prefix !== undefined && rewrite !== undefined) {
-    faults.push(route.fault('rewrite', 'cannot stand beside strip_prefix; keep one of them'))
+    diagnostics.push(route.diagnostic('rewrite', 'cannot stand beside strip_prefix; keep one of them'))
   }
-  if (route.pattern === undefined) return faults
+  if (route.pattern === undefined) return diagnostics
   if (strip_prefix !== undefined && !isLiteralPrefix(parsePathPattern(strip_prefix), route.pattern)) {
-    faults.push(route.fault('strip_prefix', 'must be the first literal segments of the path'))
+    diagnostics.push(route.diagnostic('strip_prefix', 'must be the first literal segments of the path'))
   }
   if (rewrite !== undefined) {
-    const sent = parsePathPattern(rewrite)
-    if (sent.wildcard && !route.pattern.wildcard) {
-      faults.push(route.fault('rewrite', 'ends in /*, which the path does not'))
+    const sentPattern = parsePathPattern(rewrite)
+    if (sentPattern.wildcard && !route.pattern.wildcard) {
+      diagnostics.push(route.diagnostic('rewrite', 'ends in /*, which the path does not'))
     }
     const known = paramsOf(route.pattern)
-    for (const name of paramsOf(sent).filter(name => !known.includes(name))) {
-      faults.push(route.fault('rewrite', `has :${name}, which the path has not${choice(known)}`))
+    for (const name of paramsOf(sentPattern).filter(name => !known.includes(name))) {
+      diagnostics.push(
+        route.diagnostic('rewrite', `has :${name}, which the path has not${listParams(known)}`),
+      )
     }
   }
-  return faults
+  return diagnostics
 }
 
 function isLiteralPrefix(prefix: PathPattern, path: PathPattern): boolean {
@@ -138,6 +145,6 @@ function paramsOf({ segments }: PathPattern): string[] {
   return segments.flatMap(segment => (segment.kind === 'param' ? [segment.name] : []))
 }
 
-function choice(names: readonly string[]): string {
+function listParams(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (it has ${names.map(name => `:${name}`).join(', ')})`
 }

@@ -1,8 +1,8 @@
 // The `upstreams` of a sheet that may have any shape: what is no section of sections is the shape's to report.
 import { parseTarget } from '../formats/addresses.ts'
-import { pointTo } from '../pointer.ts'
-import type { Shape } from '../validate.ts'
-import type { Sheet } from '../yaml/yaml-source.ts'
+import { appendToPointer } from '../pointer.ts'
+import type { Validation } from '../validate.ts'
+import type { YamlSource } from '../yaml/yaml-source.ts'
 
 export interface DeclaredUpstream {
   readonly name: string
@@ -12,12 +12,12 @@ export interface DeclaredUpstream {
 }
 
 /** Nothing where `upstreams` is no section. */
-export function declaredUpstreams(sheet: Sheet): DeclaredUpstream[] | undefined {
-  const { upstreams } = sheet.value as { upstreams?: unknown }
+export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefined {
+  const { upstreams } = yaml.value as { upstreams?: unknown }
   if (!isSection(upstreams)) return undefined
   return Object.entries(upstreams).map(([name, keys]) => ({
     name,
-    pointer: pointTo('/upstreams', name),
+    pointer: appendToPointer('/upstreams', name),
     keys: isSection(keys) ? keys : {},
   }))
 }
@@ -25,12 +25,14 @@ export function declaredUpstreams(sheet: Sheet): DeclaredUpstream[] | undefined 
 /** An upstream's targets that are as they should be, whatever the others are. */
 export function soundTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
-  shape: Shape,
+  shape: Validation,
 ): { pointer: string; origin: string }[] {
   if (!Array.isArray(targets)) return []
   return targets.flatMap((target: unknown, index) => {
-    const at = pointTo(pointTo(pointer, 'targets'), index)
-    return typeof target === 'string' && shape.sound(at) ? [{ pointer: at, origin: parseTarget(target) }] : []
+    const at = appendToPointer(appendToPointer(pointer, 'targets'), index)
+    return typeof target === 'string' && shape.isValid(at)
+      ? [{ pointer: at, origin: parseTarget(target) }]
+      : []
   })
 }
 

@@ -1,6 +1,6 @@
 // What `routes[].headers` may set and remove: nothing that the gateway says itself, and nothing that frames a message.
 
-import type { Fault } from '../diagnostics.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
 import { isSection } from './declared-upstreams.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
@@ -8,7 +8,7 @@ import type { DeclaredRoute } from './route-declaration.ts'
 type Direction = 'request' | 'response'
 
 /** Of the fields that are sound, whatever the others are. */
-export function checkFields(route: DeclaredRoute): Fault[] {
+export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
   if (!isSection(headers)) return []
   return (['request', 'response'] as const).flatMap(direction => {
@@ -21,60 +21,60 @@ export function checkFields(route: DeclaredRoute): Fault[] {
   })
 }
 
-function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string, unknown>): Fault[] {
+function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string, unknown>): Diagnostic[] {
   const taken = new Set<string>()
   return Object.entries(set).flatMap(([name, value]) => {
     const steps = ['headers', direction, 'set', name]
     const canonical = canonicalName(name)
     const wrong = [
-      faultOfName(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
+      nameError(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
       typeof value === 'string' && route.sound(steps)
-        ? ((isHost(direction, name) ? faultOfHost(value) : undefined) ?? faultOfValue(value))
+        ? ((isHost(direction, name) ? hostError(value) : undefined) ?? valueError(value))
         : undefined,
     ]
     taken.add(canonical)
-    return wrong.flatMap(message => (message === undefined ? [] : [route.faultWithin(steps, message)]))
+    return wrong.flatMap(message => (message === undefined ? [] : [route.diagnosticWithin(steps, message)]))
   })
 }
 
-function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonly unknown[]): Fault[] {
+function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonly unknown[]): Diagnostic[] {
   return remove.flatMap((name, index) => {
     const steps = ['headers', direction, 'remove', index]
     if (typeof name !== 'string' || !route.sound(steps)) return []
-    const wrong = faultOfName(direction, name) ?? (isHost(direction, name) ? notRemoved : undefined)
-    return wrong === undefined ? [] : [route.faultWithin(steps, wrong)]
+    const wrong = nameError(direction, name) ?? (isHost(direction, name) ? hostNotRemovable : undefined)
+    return wrong === undefined ? [] : [route.diagnosticWithin(steps, wrong)]
   })
 }
 
-function faultOfName(direction: Direction, name: string): string | undefined {
-  if (!token.test(name)) return 'is no header name: letters and digits, with -, _ or . between them'
+function nameError(direction: Direction, name: string): string | undefined {
+  if (!namePattern.test(name)) return 'is no header name: letters and digits, with -, _ or . between them'
   const canonical = canonicalName(name)
   if (direction === 'request' && identityNames.has(canonical)) {
     return 'says who calls, which only the gateway may'
   }
-  if (isHopByHop(canonical) || framing.has(canonical)) {
+  if (isHopByHop(canonical) || framingNames.has(canonical)) {
     return 'frames the message or belongs to one connection: only the gateway sets and removes it'
   }
-  return said.has(canonical) ? 'is the gateway’s own to set' : undefined
+  return gatewayNames.has(canonical) ? 'is the gateway’s own to set' : undefined
 }
 
-function faultOfHost(value: string): string | undefined {
-  return host.test(value) ? undefined : 'must be a host name, with a port where it needs one'
+function hostError(value: string): string | undefined {
+  return hostPattern.test(value) ? undefined : 'must be a host name, with a port where it needs one'
 }
 
-function faultOfValue(value: string): string | undefined {
-  if (visible.test(value)) return undefined
+function valueError(value: string): string | undefined {
+  if (valuePattern.test(value)) return undefined
   return 'must be printable ASCII without white space around it: header values hold no control characters'
 }
 
 const isHost = (direction: Direction, name: string) =>
   direction === 'request' && canonicalName(name) === 'host'
 
-const notRemoved = 'is in every request (RFC 9112 §3.2): set another value instead'
+const hostNotRemovable = 'is in every request (RFC 9112 §3.2): set another value instead'
 
 // Some servers read `X_A` as `X-A`: what ops write has one reading (RFC 9110 §5.1 allows far more).
-const token = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
-const visible = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
-const host = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
-const framing = new Set(['connection', 'content-length'])
-const said = new Set(['via', 'x-request-id'])
+const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
+const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
+const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+const framingNames = new Set(['connection', 'content-length'])
+const gatewayNames = new Set(['via', 'x-request-id'])

@@ -1,32 +1,35 @@
 // Whether the files of `auth.keys` can be signed with: said with line and column, before anything is started.
 
-import type { Fault } from '../diagnostics.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
-import { pointTo } from '../pointer.ts'
-import type { Shape } from '../validate.ts'
-import { reasonOf } from '../yaml/interpolate.ts'
+import { appendToPointer } from '../pointer.ts'
+import type { Validation } from '../validate.ts'
+import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxValueBytes, type ReadFile } from '../yaml/read-file.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
  * Reads the files that are named as they should be.
  * @param shape what is known to be wrong already: nothing is concluded from it
  * @param readFile throws where it cannot
  */
-export function checkKeyFiles(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
+export function checkKeyFiles(sheet: YamlSource, shape: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = sheet.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []
   /** Where each kid was seen first. */
   const holders = new Map<string, string>()
   return files.flatMap((file, index) => {
-    const pointer = pointTo('/auth/keys', index)
-    if (typeof file !== 'string' || !shape.sound(pointer)) return []
+    const pointer = appendToPointer('/auth/keys', index)
+    if (typeof file !== 'string' || !shape.isValid(pointer)) return []
     const read = readKey(file, readFile)
-    if ('fault' in read) return [faultAt(sheet, pointer, read.fault)]
+    if ('fault' in read) return [diagnosticAt(sheet, pointer, read.fault)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
     // Tokens name the kid alone: half of them would be verified with the wrong key.
-    else return [faultAt(sheet, pointer, `names a key with the kid of ${holder}; each needs one of its own`)]
+    else
+      return [
+        diagnosticAt(sheet, pointer, `names a key with the kid of ${holder}; each needs one of its own`),
+      ]
     return []
   })
 }
@@ -36,7 +39,7 @@ function readKey(file: string, readFile: ReadFile): { kid: string } | { fault: s
   try {
     text = readFile(file, maxValueBytes)
   } catch (error) {
-    return { fault: `cannot read the file ${JSON.stringify(file)} (${reasonOf(error)})` }
+    return { fault: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})` }
   }
   const read = readJwk(text)
   return 'fault' in read ? { fault: `names a file that ${read.fault}` } : read

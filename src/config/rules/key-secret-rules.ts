@@ -1,8 +1,8 @@
 // The secret before only reads: there must be one that encrypts (CONTRACT §1, `peage keys reseal`).
 
-import type { Fault } from '../diagnostics.ts'
-import type { Shape } from '../validate.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 interface Written {
   key_secret?: string
@@ -10,10 +10,10 @@ interface Written {
 }
 
 /** Else everything new would be stored unencrypted by a file that was meant to change the secret. */
-export function checkKeySecrets(sheet: Sheet, shape: Shape): Fault[] {
+export function checkKeySecrets(sheet: YamlSource, shape: Validation): Diagnostic[] {
   const { auth } = sheet.value as { auth?: Written | null }
   const pointer = '/auth/key_secret_old'
   if (!auth?.key_secret_old || auth.key_secret !== '') return []
-  if (!shape.sound('/auth/key_secret') || !shape.sound(pointer)) return []
-  return [faultAt(sheet, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
+  if (!shape.isValid('/auth/key_secret') || !shape.isValid(pointer)) return []
+  return [diagnosticAt(sheet, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
 }

@@ -1,12 +1,12 @@
 // Whether both listeners can be opened beside each other.
 
-import type { Fault } from '../diagnostics.ts'
-import { type Listen, parseListen } from '../formats/addresses.ts'
-import type { Shape } from '../validate.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import { type ListenAddress, parseListen } from '../formats/addresses.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /** A port is taken for all addresses by the listener that takes it for every one (0.0.0.0, ::). */
-export function checkListeners(sheet: Sheet, shape: Shape): Fault[] {
+export function checkListeners(sheet: YamlSource, shape: Validation): Diagnostic[] {
   const { server, admin } = sheet.value as Partial<Record<'server' | 'admin', { listen?: unknown } | null>>
   const clients = listenAt('/server/listen', server?.listen, shape)
   const operators = listenAt('/admin/listen', admin?.listen, shape)
@@ -16,14 +16,14 @@ export function checkListeners(sheet: Sheet, shape: Shape): Fault[] {
     (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
   if (!isTaken) return []
   // One of them is in the file: by default they are apart.
-  const [pointer, other] = sheet.places.has('/admin/listen')
+  const [pointer, other] = sheet.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)
-  return [faultAt(sheet, pointer, `has the port of ${other}; give it another`)]
+  return [diagnosticAt(sheet, pointer, `has the port of ${other}; give it another`)]
 }
 
 const everyAddress = new Set(['0.0.0.0', '::'])
 
-function listenAt(pointer: string, value: unknown, shape: Shape): Listen | undefined {
-  return typeof value === 'string' && shape.sound(pointer) ? parseListen(value) : undefined
+function listenAt(pointer: string, value: unknown, shape: Validation): ListenAddress | undefined {
+  return typeof value === 'string' && shape.isValid(pointer) ? parseListen(value) : undefined
 }

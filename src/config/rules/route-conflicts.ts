@@ -1,6 +1,6 @@
 // What `allow_in_path` may not open: a way around the guards of the same service (CONTRACT §6).
 
-import type { Fault } from '../diagnostics.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
 import type { SameService } from './shared-targets.ts'
 
@@ -8,7 +8,7 @@ import type { SameService } from './shared-targets.ts'
  * `/api%2fv1%2fprivate` is one segment here and three to a server that decodes before it
  * splits, which then serves what another of its routes guards.
  */
-export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Fault[] {
+export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   /** By the upstream: the first route that guards the same service. */
   const guards = new Map<string, DeclaredRoute | undefined>()
   const guardOf = (upstream: string): DeclaredRoute | undefined => {
@@ -27,7 +27,7 @@ export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameSer
     if (guarded === undefined) return []
     const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
     return [
-      route.faultWithin(
+      route.diagnosticWithin(
         ['allow_in_path', index],
         `encoded_slash would open a way around the guards of ${which}, at the same upstream; give it an upstream of its own, all of it with auth: none`,
       ),

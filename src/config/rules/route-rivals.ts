@@ -1,22 +1,23 @@
 // Routes that cannot be told apart: by name in logs and metrics, or by any request. Found by look-up: routes may be many.
 
-import type { Fault } from '../diagnostics.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 import type { PathPattern } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
 
-export function checkRivals(routes: readonly DeclaredRoute[]): Fault[] {
+export function checkRivals(routes: readonly DeclaredRoute[]): Diagnostic[] {
   const names = new Map<string, DeclaredRoute>()
   const paths = new Map<string, Map<string, Claims>>()
   return routes.flatMap((route, index) => {
-    const faults: Fault[] = []
+    const faults: Diagnostic[] = []
     const { name } = route.keys
     const namesake = name === undefined ? undefined : names.get(name)
-    if (namesake) faults.push(route.fault('name', `is the name of ${namesake.label} too; names are unique`))
+    if (namesake)
+      faults.push(route.diagnostic('name', `is the name of ${namesake.label} too; names are unique`))
     else if (name !== undefined) names.set(name, route)
     const rival = routes[claim(paths, route, index)]
     if (rival) {
       faults.push(
-        route.fault(
+        route.diagnostic(
           'path',
           `matches the same requests as ${rival.label}; tell them apart by path, hosts or methods`,
         ),

@@ -1,11 +1,11 @@
 // Whether the files that `server.tls` names can be served with: said with line and column, before anything listens.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import type { Fault } from '../diagnostics.ts'
-import type { Shape } from '../validate.ts'
-import { reasonOf } from '../yaml/interpolate.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import type { Validation } from '../validate.ts'
+import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 type Half = 'cert' | 'key'
 
@@ -13,21 +13,21 @@ type Half = 'cert' | 'key'
 export type CertificatePair = Readonly<Record<Half, string>>
 
 /** What is wrong with a file, in words that follow its name. */
-export interface CertificateFault {
+export interface CertificateError {
   readonly half: Half
   readonly message: string
 }
 
 /** @param shape what is known to be wrong already: nothing is concluded from it */
-export function checkCertificate(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
-  const { server } = sheet.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
+export function checkCertificate(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
+  const { server } = yaml.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
   const named = (half: Half) => {
     const file = server?.tls?.[half]
-    return typeof file === 'string' && shape.sound(`/server/tls/${half}`) ? { [half]: file } : {}
+    return typeof file === 'string' && validation.isValid(`/server/tls/${half}`) ? { [half]: file } : {}
   }
-  const { pair, faults } = readPair({ ...named('cert'), ...named('key') }, readFile)
-  return [...faults, ...faultsOfPair(pair)].map(({ half, message }) =>
-    faultAt(sheet, `/server/tls/${half}`, message),
+  const { pair, faults: errors } = readPair({ ...named('cert'), ...named('key') }, readFile)
+  return [...errors, ...pairErrors(pair)].map(({ half, message }) =>
+    diagnosticAt(yaml, `/server/tls/${half}`, message),
   )
 }
 
@@ -35,30 +35,33 @@ export function checkCertificate(sheet: Sheet, shape: Shape, readFile: ReadFile)
 export function readPair(
   files: Partial<CertificatePair>,
   readFile: ReadFile,
-): { pair: Partial<CertificatePair>; faults: CertificateFault[] } {
+): { pair: Partial<CertificatePair>; faults: CertificateError[] } {
   const pair: Partial<Record<Half, string>> = {}
-  const faults: CertificateFault[] = []
+  const errors: CertificateError[] = []
   for (const [half, file] of Object.entries(files) as [Half, string][]) {
     try {
       pair[half] = readFile(file, maxFileBytes)
     } catch (error) {
-      faults.push({ half, message: `cannot read the file ${JSON.stringify(file)} (${reasonOf(error)})` })
+      errors.push({
+        half,
+        message: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})`,
+      })
     }
   }
-  return { pair, faults }
+  return { pair, faults: errors }
 }
 
 /** What keeps the texts from being served with; nothing where they parse and belong together. */
-export function faultsOfPair({ cert, key }: Partial<CertificatePair>): CertificateFault[] {
+export function pairErrors({ cert, key }: Partial<CertificatePair>): CertificateError[] {
   const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
-  const faults: CertificateFault[] = []
+  const errors: CertificateError[] = []
   if (cert !== undefined && certificate === undefined) {
-    faults.push({ half: 'cert', message: 'holds no certificate in PEM' })
+    errors.push({ half: 'cert', message: 'holds no certificate in PEM' })
   }
-  if (key !== undefined && privateKey === undefined) faults.push({ half: 'key', message: whyNoKey(key) })
-  if (certificate === undefined || privateKey === undefined) return faults
-  if (!belongs(certificate, privateKey)) {
+  if (key !== undefined && privateKey === undefined) errors.push({ half: 'key', message: keyError(key) })
+  if (certificate === undefined || privateKey === undefined) return errors
+  if (!isKeyOf(certificate, privateKey)) {
     return [{ half: 'key', message: 'is not the key of the certificate in server.tls.cert' }]
   }
   try {
@@ -70,13 +73,13 @@ export function faultsOfPair({ cert, key }: Partial<CertificatePair>): Certifica
   return []
 }
 
-function whyNoKey(key: string): string {
+function keyError(key: string): string {
   return /ENCRYPTED/.test(key)
     ? 'holds a key that is encrypted with a passphrase; decrypt it'
     : 'holds no private key in PEM'
 }
 
-function belongs(certificate: X509Certificate, key: KeyObject): boolean {
+function isKeyOf(certificate: X509Certificate, key: KeyObject): boolean {
   return attempt(() => certificate.checkPrivateKey(key)) === true
 }
 

@@ -1,31 +1,37 @@
 // Whether `tls` of an upstream can be what it was meant to be: it has an https target, and its file holds authorities.
 import { X509Certificate } from 'node:crypto'
-import type { Fault } from '../diagnostics.ts'
-import { pointTo } from '../pointer.ts'
-import type { Shape } from '../validate.ts'
-import { reasonOf } from '../yaml/interpolate.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import { appendToPointer } from '../pointer.ts'
+import type { Validation } from '../validate.ts'
+import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { declaredUpstreams } from './declared-upstreams.ts'
 
 /** `tls` beside `http:` targets alone would promise what is not kept. */
-export function checkTlsIsUsed(sheet: Sheet, shape: Shape): Fault[] {
-  return upstreamsWithTls(sheet).flatMap(({ pointer, targets }) =>
+export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  return upstreamsWithTls(yaml).flatMap(({ pointer, targets }) =>
     !Array.isArray(targets) ||
-    !shape.sound(pointTo(pointer, 'targets')) ||
+    !validation.isValid(appendToPointer(pointer, 'targets')) ||
     targets.some(target => /^https:/i.test(target))
       ? []
-      : [faultAt(sheet, pointTo(pointer, 'tls'), 'is for https targets, of which there is none here')],
+      : [
+          diagnosticAt(
+            yaml,
+            appendToPointer(pointer, 'tls'),
+            'is for https targets, of which there is none here',
+          ),
+        ],
   )
 }
 
 /** Reads the files of `tls.ca`. @param readFile throws where it cannot */
-export function checkAuthorities(sheet: Sheet, shape: Shape, readFile: ReadFile): Fault[] {
-  return upstreamsWithTls(sheet).flatMap(({ pointer, ca }) => {
-    const at = pointTo(pointTo(pointer, 'tls'), 'ca')
-    if (typeof ca !== 'string' || !shape.sound(at)) return []
-    const message = whyNoAuthority(ca, readFile)
-    return message === undefined ? [] : [faultAt(sheet, at, message)]
+export function checkAuthorities(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
+  return upstreamsWithTls(yaml).flatMap(({ pointer, ca }) => {
+    const at = appendToPointer(appendToPointer(pointer, 'tls'), 'ca')
+    if (typeof ca !== 'string' || !validation.isValid(at)) return []
+    const message = authorityError(ca, readFile)
+    return message === undefined ? [] : [diagnosticAt(yaml, at, message)]
   })
 }
 
@@ -37,18 +43,18 @@ interface WithTls {
   ca: unknown
 }
 
-function upstreamsWithTls(sheet: Sheet): WithTls[] {
-  return (declaredUpstreams(sheet) ?? []).flatMap(({ pointer, keys: { targets, tls } }) =>
+function upstreamsWithTls(yaml: YamlSource): WithTls[] {
+  return (declaredUpstreams(yaml) ?? []).flatMap(({ pointer, keys: { targets, tls } }) =>
     typeof tls === 'object' && tls !== null ? [{ pointer, targets, ca: (tls as { ca?: unknown }).ca }] : [],
   )
 }
 
-function whyNoAuthority(path: string, readFile: ReadFile): string | undefined {
+function authorityError(path: string, readFile: ReadFile): string | undefined {
   let text: string
   try {
     text = readFile(path, maxFileBytes)
   } catch (error) {
-    return `cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`
+    return `cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`
   }
   const blocks = text.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? []
   return blocks.length > 0 && blocks.every(isCertificate)

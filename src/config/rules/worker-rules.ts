@@ -1,28 +1,31 @@
 // Whether several processes can share what is configured to be kept (CONTRACT §2, `server.workers`).
 
-import type { Fault } from '../diagnostics.ts'
-import type { Shape } from '../validate.ts'
-import { faultAt, type Sheet } from '../yaml/yaml-source.ts'
+import type { Diagnostic } from '../diagnostics.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /** `auto` too where there is one core: what a file says must not depend on the machine. */
-export function checkWorkers(sheet: Sheet, shape: Shape): Fault[] {
-  const { server, storage } = sheet.value as { server?: Partial<Written>; storage?: Partial<Stores> }
+export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { server, storage } = yaml.value as {
+    server?: Partial<WrittenServer>
+    storage?: Partial<WrittenStorage>
+  }
   const workers = server?.workers
-  if (workers === undefined || workers === 1 || !shape.sound('/server/workers')) return []
+  if (workers === undefined || workers === 1 || !validation.isValid('/server/workers')) return []
   const missing = (['postgres', 'redis'] as const).filter(
-    name => storage?.[name] === '' && shape.sound(`/storage/${name}`),
+    name => storage?.[name] === '' && validation.isValid(`/storage/${name}`),
   )
   if (missing.length === 0) return []
   const why = missing.map(name => reasons[name]).join(', and ')
-  const right = missing.map(name => `storage.${name}`).join(' and ')
-  return [faultAt(sheet, '/server/workers', `cannot be more than 1: ${why}; set ${right}`)]
+  const remedy = missing.map(name => `storage.${name}`).join(' and ')
+  return [diagnosticAt(yaml, '/server/workers', `cannot be more than 1: ${why}; set ${remedy}`)]
 }
 
-interface Written {
+interface WrittenServer {
   workers: number | 'auto'
 }
 
-interface Stores {
+interface WrittenStorage {
   postgres: string
   redis: unknown
 }

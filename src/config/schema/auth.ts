@@ -18,7 +18,7 @@ const hashing = section(
 )
 
 /** As many of each are some 1.4 GB (`npm run measure -- memory`), and Node's heap has 4 GiB at most by default. */
-const mostRemembered = 1_000_000
+const maxRemembered = 1_000_000
 
 const remember = section(
   {
@@ -26,13 +26,13 @@ const remember = section(
       description:
         'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 650 bytes for one of each.',
       minimum: 1,
-      maximum: mostRemembered,
+      maximum: maxRemembered,
       default: 100_000,
     }),
     tokens: Type.Integer({
       description: 'Access tokens found good: at most so many per process, some 700 bytes each.',
       minimum: 1,
-      maximum: mostRemembered,
+      maximum: maxRemembered,
       default: 50_000,
     }),
   },

@@ -11,15 +11,18 @@ export function section<Properties extends TProperties>(
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-type Read<Name extends FormatName> = ReturnType<(typeof formats)[Name]['parse']>
+type DecodedFormat<Name extends FormatName> = ReturnType<(typeof formats)[Name]['parse']>
 
 /** Text of one format, decoded by it. */
 export function formatted<Name extends FormatName>(
   format: Name,
   options: TSchemaOptions = {},
-): TCodec<TString, Read<Name>> {
+): TCodec<TString, DecodedFormat<Name>> {
   const { noun, parse } = formats[format]
-  return Type.Decode(Type.String({ format, title: noun, ...options }), parse as (text: string) => Read<Name>)
+  return Type.Decode(
+    Type.String({ format, title: noun, ...options }),
+    parse as (text: string) => DecodedFormat<Name>,
+  )
 }
 
 /** A rate in quotes or not: YAML reads a bare `0` as a number. */

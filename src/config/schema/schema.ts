@@ -28,16 +28,16 @@ export const schema = section(
   { description: 'What the Péage gateway is to do.' },
 )
 
-export type Decoded = StaticDecode<typeof schema>
+export type DecodedConfig = StaticDecode<typeof schema>
 /** A route as it was written, defaults filled in, before its texts are read. */
-export type WrittenRoute = StaticEncode<typeof route>
+export type RouteInput = StaticEncode<typeof route>
 
 /** A declared route. Durations are milliseconds, sizes bytes, hosts in lower case without port and final dot. */
 export type RouteConfig = StaticDecode<typeof route> & { name: string }
 export type UpstreamConfig = StaticDecode<typeof upstream>
 
 /** The whole configuration, every default applied. */
-export type Config = Omit<Decoded, 'routes'> & {
+export type Config = Omit<DecodedConfig, 'routes'> & {
   server: { workers: number }
   auth: { hashing: { concurrency: number } }
   routes: RouteConfig[]

@@ -2,7 +2,7 @@
 import { type Alias, type Document, type Node, visit } from 'yaml'
 
 /** What each alias stands for: the last node before it with its anchor. The library looks anew for every alias. */
-export function targetsOf(document: Document): Map<Alias, Node> {
+export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
   visit(document, {

@@ -1,14 +1,14 @@
 // `${NAME}`, `${NAME:-default}` and `${file:PATH}` inside one scalar; `$${` stands for `${` (CONTRACT §2).
 import { FileRefused, maxValueBytes, type ReadFile } from './read-file.ts'
 
-export interface Surroundings {
+export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: ReadFile
   /** Characters that may still be put in: a short file may name a long value a million times. */
   readonly room: number
 }
 
-export interface Interpolated {
+export interface InterpolationResult {
   readonly text: string
   /** Characters that were put in; more than there was room for where that is what is wrong. */
   readonly putIn: number
@@ -17,7 +17,10 @@ export interface Interpolated {
 }
 
 /** Replaces what stands in the text, once: what a value brings in is not looked at again. */
-export function interpolate(text: string, { env, readFile, room }: Surroundings): Interpolated {
+export function interpolate(
+  text: string,
+  { env, readFile, room }: InterpolationContext,
+): InterpolationResult {
   const faults: string[] = []
   let putIn = 0
   const put = (value: string): string => {
@@ -39,7 +42,7 @@ export function interpolate(text: string, { env, readFile, room }: Surroundings)
         try {
           return put(readUtf8(path, maxValueBytes, readFile).replace(/\r?\n$/, ''))
         } catch (error) {
-          faults.push(`cannot read the file ${JSON.stringify(path)} (${reasonOf(error)})`)
+          faults.push(`cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`)
         }
       } else if (name !== undefined) {
         const value = Object.hasOwn(env, name) ? env[name] : undefined
@@ -69,7 +72,7 @@ export function readUtf8(path: string, maxBytes: number, readFile: ReadFile): st
 }
 
 /** Why a file cannot be read; the system's own message would name the path once more. */
-export function reasonOf(error: unknown): string {
+export function readErrorReason(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
   const reasons: Record<string, string> = {

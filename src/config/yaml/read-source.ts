@@ -1,11 +1,11 @@
 // From a file's name to its values and where each of them stands, or to what keeps it from being read.
 
-import { type Fault, type Problems, problemsOf } from '../diagnostics.ts'
-import { interpolate, readUtf8, reasonOf } from './interpolate.ts'
+import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
+import { interpolate, readErrorReason, readUtf8 } from './interpolate.ts'
 import { maxFileBytes, type ReadFile, readLimited } from './read-file.ts'
-import { readDocument, type Sheet } from './yaml-source.ts'
+import { parseYaml, type YamlSource } from './yaml-source.ts'
 
-export interface Source {
+export interface SourceFile {
   /** As it was named on the command line: problems name it so. */
   readonly file: string
   /** Where `${NAME}` is looked up. */
@@ -14,31 +14,33 @@ export interface Source {
   readonly readFile?: ReadFile | undefined
 }
 
-export interface ReadSheet {
-  readonly sheet: Sheet
+export interface ReadSource {
+  readonly yaml: YamlSource
   readonly text: string
 }
 
 /** @param keys those that may stand at the top, for whoever has written none */
-export function readSheet(source: Source, keys: readonly string[]): ReadSheet | Problems {
+export function readSource(source: SourceFile, keys: readonly string[]): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
   let text: string
   try {
     text = readUtf8(file, maxFileBytes, readFile).replace(/^\uFEFF/, '')
   } catch (error) {
-    return problemsOf(file, '', [whole(`cannot be read (${reasonOf(error)})`)])
+    return locateDiagnostics(file, '', [wholeFile(`cannot be read (${readErrorReason(error)})`)])
   }
-  const sheet = readDocument(text, (scalar, room) => interpolate(scalar, { env, readFile, room }))
-  if (Array.isArray(sheet)) return problemsOf(file, text, sheet)
-  if (typeof sheet.value !== 'object' || sheet.value === null || Array.isArray(sheet.value)) {
-    const fault = sheet.value === null ? 'is empty' : 'must be a mapping'
-    const faults =
-      sheet.faults.length > 0 ? sheet.faults : [whole(`${fault}; its keys are ${keys.join(', ')}`)]
-    return problemsOf(file, text, faults)
+  const yaml = parseYaml(text, (scalar, room) => interpolate(scalar, { env, readFile, room }))
+  if (Array.isArray(yaml)) return locateDiagnostics(file, text, yaml)
+  if (typeof yaml.value !== 'object' || yaml.value === null || Array.isArray(yaml.value)) {
+    const reason = yaml.value === null ? 'is empty' : 'must be a mapping'
+    const diagnostics =
+      yaml.diagnostics.length > 0
+        ? yaml.diagnostics
+        : [wholeFile(`${reason}; its keys are ${keys.join(', ')}`)]
+    return locateDiagnostics(file, text, diagnostics)
   }
-  return { sheet, text }
+  return { yaml, text }
 }
 
-function whole(message: string): Fault {
+function wholeFile(message: string): Diagnostic {
   return { offset: 0, path: '', message }
 }

@@ -1,20 +1,23 @@
 // Says in one sentence what keeps a text from being YAML.
 import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError, type YAMLWarning } from 'yaml'
-import type { Fault } from '../diagnostics.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 
 /** These spoil one value; of anything else the parser recovers by guessing, and its further errors are echoes. */
-const LOCAL = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
+const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
 /** The first error after which nothing that follows can be relied upon, and those that stay where they are, in order. */
-export function syntaxFaults(text: string, document: Document): { fatal: Fault | undefined; local: Fault[] } {
+export function syntaxDiagnostics(
+  text: string,
+  document: Document,
+): { fatal: Diagnostic | undefined; local: Diagnostic[] } {
   const all: (YAMLParseError | YAMLWarning)[] = [...document.errors, ...document.warnings]
-  const fatal = all.find(error => !LOCAL.has(error.code))
-  const local = all.map(error => faultOf(text, error)).sort((a, b) => a.offset - b.offset)
-  return { fatal: fatal && faultOf(text, fatal), local }
+  const fatal = all.find(error => !LOCAL_ERRORS.has(error.code))
+  const local = all.map(error => toDiagnostic(text, error)).sort((a, b) => a.offset - b.offset)
+  return { fatal: fatal && toDiagnostic(text, fatal), local }
 }
 
 /** Deeper than any configuration; what composes the tokens below recurses, and would exhaust the stack. */
-export const DEEPEST = 100
+export const MAX_DEPTH = 100
 
 /** @throws Unreadable where the text nests too deep */
 export function parseText(text: string): Document {
@@ -33,7 +36,7 @@ export function parseText(text: string): Document {
 
 /** Nothing of the text can be relied upon, and nothing more is said of it. */
 export class Unreadable extends Error {
-  readonly fault: Fault
+  readonly fault: Diagnostic
 
   constructor(offset: number, message: string) {
     super(message)
@@ -47,14 +50,14 @@ function* tokensOf(text: string): Generator<CST.Token, void> {
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme)
     // Below the document stands its value, at level 0.
-    if (parser.stack.length > DEEPEST + 2) {
-      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${DEEPEST} levels deep`)
+    if (parser.stack.length > MAX_DEPTH + 2) {
+      throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${MAX_DEPTH} levels deep`)
     }
   }
   yield* parser.end()
 }
 
-function faultOf(text: string, error: YAMLParseError | YAMLWarning): Fault {
+function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagnostic {
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 

@@ -1,6 +1,6 @@
 // The guards of a route in the order of CONTRACT §4, compiled when the configuration is loaded.
-import { decides, type GuardName } from '../../config/active-guards.ts'
-import type { Identity, KnownUser } from '../../identity/identity.ts'
+import { type GuardName, isGuardActive } from '../../config/active-guards.ts'
+import type { AuthenticatedUser, Identity } from '../../identity/identity.ts'
 import type { GuardDecisions } from '../../observability/metrics/counters.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstream } from '../../upstream/targets/upstreams.ts'
@@ -8,26 +8,26 @@ import type { Plan } from '../../users/user.ts'
 import type { Route } from '../routing/route.ts'
 import type { Authenticate } from './authenticate.ts'
 import { availableTarget } from './available-target.ts'
-import type { CountDailyUse, Counted } from './count-daily-use.ts'
+import type { CountDailyUse, UsageCounted } from './count-daily-use.ts'
 import { andThen, counted, type Guard, type GuardedRequest } from './guard.ts'
 import { limitBody } from './limit-body.ts'
-import type { Limited, LimitRate } from './rate-limit.ts'
-import { type Admitted, requirePlan } from './require-plan.ts'
+import type { RateLimit, WithinLimit } from './rate-limit.ts'
+import { type PlanAllowed, requirePlan } from './require-plan.ts'
 
 /** What the guards of a route decided. */
-export type Decision<Allowed = Counted> =
+export type Decision<Allowed = UsageCounted> =
   | { readonly allowed: true; readonly identity: Allowed }
   /** `thrown` is a Refusal, ClientGone, or what a store threw. */
   | { readonly allowed: false; readonly thrown: unknown }
 
 /** Never throws. Runs before the body is read; what is refused spends no use, since the count comes last. */
-export type GuardChain<Allowed = Counted> = (
+export type GuardChain<Allowed = UsageCounted> = (
   request: GuardedRequest,
 ) => Decision<Allowed> | Promise<Decision<Allowed>>
 
 interface Dependencies {
   authenticate: Authenticate
-  limitRate: LimitRate
+  limitRate: RateLimit
   countDailyUse: CountDailyUse
   /** Where the decisions are counted. */
   decisions: GuardDecisions
@@ -37,7 +37,7 @@ interface Dependencies {
 export function compileGuards(route: Route, upstream: Upstream, dependencies: Dependencies): GuardChain {
   const { authenticate, limitRate, countDailyUse, decisions } = dependencies
   const asked = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
-    decides[name](route) ? counted(name, decisions[name], compile()) : undefined
+    isGuardActive[name](route) ? counted(name, decisions[name], compile()) : undefined
 
   const authenticated = asked('authenticate', () => authenticate(route.auth)) ?? authenticate('none')
   const limited = andThen(
@@ -68,14 +68,14 @@ export function compileGuards(route: Route, upstream: Upstream, dependencies: De
 export function compileEndpointGuards(
   plans: readonly Plan[] | undefined,
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
-): GuardChain<KnownUser> {
+): GuardChain<AuthenticatedUser> {
   const authenticated = counted('authenticate', decisions.authenticate, authenticate('required'))
   // Only routes have a rate limit of their own.
-  const limited = andThen<void, Identity, Limited>(authenticated, undefined)
-  const plan: Guard<Limited, Admitted> | undefined =
+  const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
+  const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && counted('plan', decisions.plan, requirePlan(plans))
   // `required` lets nobody through without a user.
-  return decided(andThen(limited, plan) as Guard<void, Identity> as Guard<void, KnownUser>)
+  return decided(andThen(limited, plan) as Guard<void, Identity> as Guard<void, AuthenticatedUser>)
 }
 
 function decided<Allowed>(guard: Guard<void, Allowed>): GuardChain<Allowed> {

@@ -2,39 +2,39 @@
 
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
-import { ClientGone } from '../../refusals/client-gone.ts'
+import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { createDailyLimitReached } from '../../refusals/daily-limit.ts'
 import type { Refusal } from '../../refusals/refusal.ts'
 import type { DailyCounter } from '../../usage/daily-counter.ts'
-import type { SpentUsers } from '../../usage/exhausted-users.ts'
+import type { ExhaustedUsers } from '../../usage/exhausted-users.ts'
 import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'
 import type { User } from '../../users/user.ts'
-import type { Targeted } from './available-target.ts'
+import type { TargetAvailable } from './available-target.ts'
 import type { Guard } from './guard.ts'
 
 declare const counted: unique symbol
 
 /** An identity whose use, where it is one, stands in the record. */
-export type Counted = Identity & { readonly [counted]: true }
+export type UsageCounted = Identity & { readonly [counted]: true }
 
 /** Refuses with 429 `daily_limit_reached`. */
-export type CountDailyUse = Guard<Targeted, Counted>
+export type CountDailyUse = Guard<TargetAvailable, UsageCounted>
 
-interface Parts {
+interface Options {
   counter: Pick<DailyCounter, 'use'>
-  spent: SpentUsers
+  spent: ExhaustedUsers
   /** `limits.free_daily`, uses a day. */
   limit: number
   clock: Clock
 }
 
 /** At once for whom nothing is counted, and for whom the day is known to be spent. */
-export function createCountDailyUse({ counter, spent, limit, clock }: Parts): CountDailyUse {
+export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
   const refusal = () => reached(secondsToMidnight(clock.now()))
 
-  async function count(user: User, identity: Counted): Promise<Counted | Refusal> {
-    const refused = spent.asking()
+  async function count(user: User, identity: UsageCounted): Promise<UsageCounted | Refusal> {
+    const refused = spent.beginRead()
     const use = await counter.use(user.id)
     if (use.counted) return identity
     if (use.reason === 'spent') refused(user.id, use.day)
@@ -42,8 +42,8 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Parts): Co
   }
 
   return (request, targeted) => {
-    if (request.isGone()) throw new ClientGone()
-    const identity = targeted as Identity as Counted
+    if (request.isGone()) throw new ClientDisconnected()
+    const identity = targeted as Identity as UsageCounted
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
     if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
     return count(identity.user, identity)

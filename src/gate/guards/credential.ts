@@ -1,27 +1,27 @@
 // What a request presents to say who it is: a bearer token, an API key, or nothing (spec §5).
 import { isBlank, stripSpace } from '../../identity/api-tokens/api-tokens.ts'
-import { isOwnTokenType } from '../../identity/tokens/tokens.ts'
+import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {
   /** The bearer token, `undefined` where there is none or the field is malformed. */
   readonly bearer: string | undefined
   /** The API key stripped of white space, `undefined` where empty or absent. */
-  readonly key: string | undefined
+  readonly apiKey: string | undefined
   /** An `Authorization` of any kind, or a key, was there: the request does not go on as anonymous. */
-  readonly presented: boolean
+  readonly isPresented: boolean
   /** An `Authorization` was there: the 401 says `error="invalid_token"` (RFC 6750 §3.1). */
-  readonly tokenPresented: boolean
+  readonly isTokenPresented: boolean
 }
 
 /** @param authorization @param apiKey field values as received */
 export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
   const key = stripped(apiKey)
-  const tokenPresented = authorization !== undefined && !isBlank(authorization)
+  const isTokenPresented = authorization !== undefined && !isBlank(authorization)
   return {
     bearer: authorization === undefined ? undefined : bearerSyntax.exec(authorization)?.[1],
-    key,
-    presented: tokenPresented || key !== undefined,
-    tokenPresented,
+    apiKey: key,
+    isPresented: isTokenPresented || key !== undefined,
+    isTokenPresented,
   }
 }
 
@@ -30,7 +30,7 @@ export function readCredentials(authorization: string | undefined, apiKey: strin
  * is remembered, which was read letter by letter when it came first.
  * @param authorization the field's value as received
  */
-export function behindScheme(authorization: string): string | undefined {
+export function bearerUnchecked(authorization: string): string | undefined {
   return authorization.startsWith('Bearer ') ? authorization.slice(7) : undefined
 }
 
@@ -38,12 +38,12 @@ export function behindScheme(authorization: string): string | undefined {
  * Whether a value carries a token or a key that this gateway issued: it must not leak to an upstream, not even from
  * the field where the other one belongs.
  */
-export function isOurToken(value: string): boolean {
-  return value.split(/[\s,]+/).some(part => isOwnTokenType(part) || part.startsWith('peage_'))
+export function carriesGatewayCredential(value: string): boolean {
+  return value.split(/[\s,]+/).some(part => isGatewayToken(part) || part.startsWith('peage_'))
 }
 
 /** Whether an API key is one that this gateway issued. */
-export function isOurKey(apiKey: string): boolean {
+export function isGatewayApiKey(apiKey: string): boolean {
   return stripped(apiKey)?.startsWith('peage_') ?? false
 }
 

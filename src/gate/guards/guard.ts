@@ -1,9 +1,9 @@
 // What a guard is, and how guards are put in a row when a route is compiled.
 import type { GuardName } from '../../config/active-guards.ts'
 import type { Identity } from '../../identity/identity.ts'
-import type { Decisions } from '../../observability/metrics/counters.ts'
+import type { GuardCounts } from '../../observability/metrics/counters.ts'
 import type { GuardFailure, RequestTrace } from '../../observability/tracing/tracing.ts'
-import { ClientGone } from '../../refusals/client-gone.ts'
+import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 
@@ -45,7 +45,7 @@ export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undef
 /** The same guard, with its decisions counted and its span in the request's trace. */
 export function counted<In, Out>(
   name: GuardName,
-  decisions: Decisions,
+  decisions: GuardCounts,
   guard: Guard<In, Out>,
 ): Guard<In, Out> {
   function record(request: GuardedRequest, ruling: Ruling<Out>): Ruling<Out> {
@@ -75,14 +75,14 @@ export function counted<In, Out>(
 }
 
 /** Counts a guard's no. Where a store failed it is an error and not the guard's; a client that left was told none. */
-function recordFailure({ trace }: GuardedRequest, decisions: Decisions, thrown: unknown): void {
+function recordFailure({ trace }: GuardedRequest, decisions: GuardCounts, thrown: unknown): void {
   const failure = failureOf(thrown)
   if (failure !== 'client_gone') decisions[failure] += 1
   trace?.onGuardFailed(failure, thrown)
 }
 
 function failureOf(thrown: unknown): GuardFailure {
-  if (thrown instanceof ClientGone) return 'client_gone'
+  if (thrown instanceof ClientDisconnected) return 'client_gone'
   return thrown instanceof Refusal && !storeFailed.has(thrown.code) ? 'refuse' : 'error'
 }
 

@@ -2,17 +2,17 @@
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'
-import type { Admitted } from './require-plan.ts'
+import type { PlanAllowed } from './require-plan.ts'
 
 declare const sized: unique symbol
 
 /** An identity whose request declares no body that is too long. */
-export type Sized = Identity & { readonly [sized]: true }
+export type BodyAllowed = Identity & { readonly [sized]: true }
 
 /** @param maxBytes nothing for no limit */
-export function limitBody(maxBytes: number | undefined): Guard<Admitted, Sized> {
+export function limitBody(maxBytes: number | undefined): Guard<PlanAllowed, BodyAllowed> {
   return ({ head }, identity) =>
     maxBytes !== undefined && (head.contentLength ?? 0) > maxBytes
       ? new Refusal('body_too_large')
-      : (identity as Identity as Sized)
+      : (identity as Identity as BodyAllowed)
 }

@@ -5,17 +5,17 @@ import { upgradePath } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Plan } from '../../users/user.ts'
 import type { Guard } from './guard.ts'
-import type { Limited } from './rate-limit.ts'
+import type { WithinLimit } from './rate-limit.ts'
 
 declare const admitted: unique symbol
 
 /** An identity that the plan guard let through. */
-export type Admitted = Identity & { readonly [admitted]: true }
+export type PlanAllowed = Identity & { readonly [admitted]: true }
 
 /** Refuses nobody with 401 `unauthenticated`, and a plan that is not among them with 403 `plan_insufficient`. */
-export function requirePlan(plans: readonly Plan[] | undefined): Guard<Limited, Admitted> {
+export function requirePlan(plans: readonly Plan[] | undefined): Guard<WithinLimit, PlanAllowed> {
   return (_, identity) => {
-    if (plans === undefined) return identity as Identity as Admitted
+    if (plans === undefined) return identity as Identity as PlanAllowed
     if (identity.kind === 'anonymous') {
       return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
     }
@@ -23,6 +23,6 @@ export function requirePlan(plans: readonly Plan[] | undefined): Guard<Limited, 
       const body = { required: plans, current_plan: identity.user.plan, upgrade_url: upgradePath }
       return new Refusal('plan_insufficient', { body })
     }
-    return identity as Identity as Admitted
+    return identity as Identity as PlanAllowed
   }
 }

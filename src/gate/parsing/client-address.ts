@@ -28,7 +28,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   return {
     trusts,
     clientOf(peer, forwardedFor) {
-      let client = plainAddress(peer)
+      let client = normalizeAddress(peer)
       for (const hop of forwardedFor.split(',').reverse()) {
         if (!trusts(client)) break
         const address = readAddress(hop.trim())
@@ -42,12 +42,12 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
 }
 
 /** An address as it is logged and forwarded: IPv4 out of its IPv6 mapping. */
-export function plainAddress(text: string): string {
+export function normalizeAddress(text: string): string {
   return text.startsWith('::ffff:') ? (readAddress(text)?.toString() ?? text) : text
 }
 
 /** What limits count by: the address, of IPv6 its /64 (CONTRACT §2, `rate_limits`). */
-export function limitedBy(client: string): string {
+export function rateLimitKey(client: string): string {
   const address = readAddress(client)
   if (address === undefined || address.kind() === 'ipv4') return client
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4)

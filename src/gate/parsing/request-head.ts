@@ -1,11 +1,11 @@
 // What the head of a request says before any route is known: who sent it, what it presents, where it wants to go.
 import type { IncomingMessage } from 'node:http'
-import { maxFieldBytes } from '../../http/http-server.ts'
+import { maxHeaderBytes } from '../../http/http-server.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { isPrivate, plainAddress, type TrustedProxies } from './client-address.ts'
-import { type Fields, isWellFormed, readFields } from './request-headers.ts'
+import { isPrivate, normalizeAddress, type TrustedProxies } from './client-address.ts'
+import { hasValidFraming, type RequestHeaders, scanHeaders } from './request-headers.ts'
 import { safeId } from './request-ids.ts'
-import { isHost, readTarget, type Target } from './request-target.ts'
+import { isHost, parseRequestTarget, type RequestTarget } from './request-target.ts'
 
 export interface RequestHead {
   /** The client's own `X-Request-Id`, where it is safe to keep. */
@@ -29,24 +29,24 @@ export interface RequestHead {
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
   /** Where it wants to go, or why it may go nowhere. */
-  readonly target: Target | Refusal
+  readonly target: RequestTarget | Refusal
 }
 
 /** Pure: the same request gives the same head. */
 export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
-  const seen = readFields(request.rawHeaders)
+  const seen = scanHeaders(request.rawHeaders)
   const peer = request.socket.remoteAddress ?? ''
   const peerIsTrusted = proxies.trusts(peer)
   const forwards = !peerIsTrusted && seen.forwardedFor !== '' && isPrivate(peer)
   return {
     clientRequestId: safeId.test(seen.requestId ?? '') ? seen.requestId : undefined,
-    client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : plainAddress(peer),
+    client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : normalizeAddress(peer),
     peerIsTrusted,
-    untrustedForwarder: forwards ? plainAddress(peer) : undefined,
+    untrustedForwarder: forwards ? normalizeAddress(peer) : undefined,
     host: seen.host ?? '',
     authorization: seen.authorization,
     apiKey: seen.apiKey,
-    hasAmbiguousCredentials: seen.ambiguous,
+    hasAmbiguousCredentials: seen.hasAmbiguousCredentials,
     contentLength: seen.contentLength === undefined ? undefined : Number(seen.contentLength),
     hasBody: seen.transferEncoding !== undefined || (seen.contentLength ?? '0') !== '0',
     expectsContinue: request.headers.expect !== undefined && request.httpVersion === '1.1',
@@ -54,10 +54,10 @@ export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxi
   }
 }
 
-function targetOf(request: IncomingMessage, seen: Fields): Target | Refusal {
-  if (seen.bytes > maxFieldBytes) return closing('headers_too_large')
-  if (seen.malformed || !isWellFormed(request, seen)) return malformed()
-  const target = readTarget(request.url ?? '')
+function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget | Refusal {
+  if (seen.bytes > maxHeaderBytes) return closing('headers_too_large')
+  if (seen.isMalformed || !hasValidFraming(request, seen)) return malformed()
+  const target = parseRequestTarget(request.url ?? '')
   if (target === undefined) return new Refusal('path_invalid')
   // Host itself was looked at above.
   if (target.authority !== undefined && !isHost(target.authority)) return malformed()

@@ -1,29 +1,29 @@
 // What a request target means: the path rules of CONTRACT §6, applied before anything is matched.
-import { needsOf } from './path-ambiguity.ts'
+import { ambiguitiesOf } from './path-ambiguity.ts'
 
 /** A request target that passed the path rules. */
-export interface Target {
+export interface RequestTarget {
   /** The authority of an absolute-form target (RFC 9112 §3.2.2), which then names the host. */
   readonly authority: string | undefined
   /** What an upstream is sent: the client's path with duplicate slashes merged, escapes and letter case kept. */
   readonly path: string
   /** The same with its duplicate slashes, where it has some. */
-  readonly written: string | undefined
+  readonly unmergedPath: string | undefined
   /** From the `?` on, or empty. */
   readonly query: string
   /** The path's segments as the client wrote them. */
-  readonly raw: readonly string[]
+  readonly rawSegments: readonly string[]
   /** The segments that are matched: decoded once, ASCII letters folded. */
   readonly segments: readonly string[]
   /** What of it only a route that allows it may have (`uncertain`, as bits); 0 for nearly every path. */
-  readonly needs: number
+  readonly ambiguities: number
 }
 
 /**
  * Reads a request target; `undefined` where the path rules refuse it on every route (400 `Chemin invalide`). One
  * with `needs` is refused too, but on a route that allows them.
  */
-export function readTarget(target: string): Target | undefined {
+export function parseRequestTarget(target: string): RequestTarget | undefined {
   let authority: string | undefined
   let rest = target
   if (rest.charCodeAt(0) !== 0x2f) {
@@ -40,8 +40,8 @@ export function readTarget(target: string): Target | undefined {
   const read = readPath(path)
   if (read === undefined) return undefined
   // One by one: to spread them takes longer than all the rest.
-  const { written, raw, segments, needs } = read
-  return { authority, path: read.path, written, query, raw, segments, needs }
+  const { unmergedPath, rawSegments, segments, ambiguities } = read
+  return { authority, path: read.path, unmergedPath, query, rawSegments, segments, ambiguities }
 }
 
 /**
@@ -53,7 +53,7 @@ export function isHost(value: string): boolean {
 }
 
 /** A host as routes compare it: lower case, without port and final dot. */
-export function comparableHost(value: string): string {
+export function normalizeHost(value: string): string {
   return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }
 
@@ -66,44 +66,44 @@ const forbiddenInQuery = /[^!"$-~\x80-\xff]/
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
-type Path = Omit<Target, 'authority' | 'query'>
+type ParsedPath = Omit<RequestTarget, 'authority' | 'query'>
 
 /** Most paths are asked for again and again; a hostile client may invent some for ever, and they must not stay. */
-const remembered = new Map<string, Path>()
-const mostRemembered = 2_000
-const longestRemembered = 200
+const pathCache = new Map<string, ParsedPath>()
+const maxCachedPaths = 2_000
+const maxCachedPathLength = 200
 
-function readPath(path: string): Path | undefined {
-  const known = remembered.get(path)
+function readPath(path: string): ParsedPath | undefined {
+  const known = pathCache.get(path)
   if (known !== undefined) return known
   const read = parsePath(path)
-  if (read === undefined || path.length > longestRemembered) return read
-  if (remembered.size >= mostRemembered) remembered.clear()
-  remembered.set(path, read)
+  if (read === undefined || path.length > maxCachedPathLength) return read
+  if (pathCache.size >= maxCachedPaths) pathCache.clear()
+  pathCache.set(path, read)
   return read
 }
 
-function parsePath(path: string): Path | undefined {
+function parsePath(path: string): ParsedPath | undefined {
   if (!needsDecoding.test(path)) {
-    const raw = splitPath(path)
+    const rawSegments = splitPath(path)
     const folded = path.toLowerCase()
-    const segments = folded === path ? raw : splitPath(folded)
-    return { path, written: undefined, raw, segments, needs: 0 }
+    const segments = folded === path ? rawSegments : splitPath(folded)
+    return { path, unmergedPath: undefined, rawSegments, segments, ambiguities: 0 }
   }
   if (forbiddenRaw.test(path)) return undefined
   const merged = path.replace(/\/{2,}/g, '/')
   const raw = splitPath(merged)
   const segments: string[] = []
-  let needs = 0
+  let ambiguities = 0
   for (const segment of raw) {
     const decoded = decodeOnce(segment)
-    const needed = decoded === undefined ? undefined : needsOf(decoded)
+    const needed = decoded === undefined ? undefined : ambiguitiesOf(decoded)
     if (decoded === undefined || needed === undefined) return undefined
-    needs |= needed
+    ambiguities |= needed
     segments.push(foldAscii(decoded))
   }
-  const written = merged === path ? undefined : path
-  return { path: merged, written, raw, segments, needs }
+  const unmergedPath = merged === path ? undefined : path
+  return { path: merged, unmergedPath, rawSegments: raw, segments, ambiguities }
 }
 
 /** `/a/b/` and `/a/b` both give `[a, b]`: a trailing slash is ignored in matching. */

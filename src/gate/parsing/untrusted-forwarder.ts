@@ -1,15 +1,15 @@
 // A balancer that is not in `trusted_proxies`: counted at every request, and warned of once (CONTRACT §3).
 import type { Logger } from 'pino'
-import type { Tallies } from '../../observability/metrics/counters.ts'
+import type { Counters } from '../../observability/metrics/counters.ts'
 
 /** @returns to be told of the peer */
 export function createForwarderNotice(
-  tallies: Pick<Tallies, 'untrustedForwarders'>,
+  counters: Pick<Counters, 'untrustedForwarders'>,
   logger: Logger,
 ): (peer: string) => void {
   let warned = false
   return peer => {
-    tallies.untrustedForwarders += 1
+    counters.untrustedForwarders += 1
     if (warned) return
     warned = true
     logger.warn(

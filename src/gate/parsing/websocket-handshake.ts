@@ -36,7 +36,7 @@ export interface OfferedProtocols {
 }
 
 /** @param value of the field, or of several joined by commas */
-export function offeredProtocols(value: string | undefined): OfferedProtocols {
+export function parseOfferedProtocols(value: string | undefined): OfferedProtocols {
   const bearers: string[] = []
   const others: string[] = []
   for (const protocol of listOf(value ?? '')) {

@@ -8,7 +8,7 @@ import type { Route } from './route.ts'
 type CorsConfig = NonNullable<RouteConfig['cors']>
 
 /** Header fields of an answer, by name in lower case. */
-export type CorsFields = Readonly<Record<string, string>>
+export type CorsHeaders = Readonly<Record<string, string>>
 
 /** What a browser asks before it sends a request that a plain page could not have sent. */
 export interface Preflight {
@@ -21,9 +21,9 @@ export interface Preflight {
 
 export interface CorsPolicy {
   /** For every answer but a preflight's. @param origin of the request, where it has one */
-  answer(origin: string | undefined): CorsFields
+  answer(origin: string | undefined): CorsHeaders
   /** @param methods those that are served at the path; `undefined` stands for every method */
-  preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsFields
+  preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsHeaders
 }
 
 /** The policy of a route, its own or else the server's; without a route the server's. */
@@ -52,22 +52,22 @@ export function readPreflight({ method, headers }: IncomingMessage): Preflight |
 }
 
 /** What only this gateway says of an answer: an upstream's own word would make two, and browsers then take neither. */
-export const replacedFields: ReadonlySet<string> = new Set(
+export const replacedHeaders: ReadonlySet<string> = new Set(
   ['origin', 'credentials', 'methods', 'headers', 'private-network']
     .map(subject => `access-control-allow-${subject}`)
     .concat('access-control-expose-headers', 'access-control-max-age'),
 )
 
-const exposed = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
+const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
 /** Whoever is not let in is told nothing but that the answer depends on the origin, for caches. */
-const nothing: CorsFields = { vary: 'Origin' }
+const onlyVary: CorsHeaders = { vary: 'Origin' }
 
 function createCorsPolicy(config: CorsConfig): CorsPolicy {
   const isOpen = config.origins.includes(everyOrigin)
   const origins = new Set(config.origins)
-  const names = [...exposed, ...config.expose_headers].join(', ')
-  const answerTo = (origin: string): CorsFields => ({
+  const names = [...exposedHeaders, ...config.expose_headers].join(', ')
+  const answerTo = (origin: string): CorsHeaders => ({
     ...allowance(origin, config),
     'access-control-expose-headers': names,
   })
@@ -75,11 +75,11 @@ function createCorsPolicy(config: CorsConfig): CorsPolicy {
   const answers = new Map([...origins].map(origin => [origin, answerTo(origin)]))
   return {
     answer(origin) {
-      if (origin === undefined) return nothing
-      return answers.get(isOpen ? everyOrigin : origin) ?? nothing
+      if (origin === undefined) return onlyVary
+      return answers.get(isOpen ? everyOrigin : origin) ?? onlyVary
     },
     preflight({ method, headers, origin }, methods = everyMethod(method)) {
-      if (!isOpen && !origins.has(origin)) return nothing
+      if (!isOpen && !origins.has(origin)) return onlyVary
       return {
         ...allowance(isOpen ? everyOrigin : origin, config),
         'access-control-allow-methods': [...methods].join(', '),
@@ -90,9 +90,9 @@ function createCorsPolicy(config: CorsConfig): CorsPolicy {
   }
 }
 
-function allowance(origin: string, { credentials }: CorsConfig): CorsFields {
+function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
   return {
-    ...nothing,
+    ...onlyVary,
     'access-control-allow-origin': origin,
     ...(credentials ? { 'access-control-allow-credentials': 'true' } : {}),
   }

@@ -3,17 +3,17 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { GuardedRoute } from '../guarded-route.ts'
 import { malformed, type RequestHead } from '../parsing/request-head.ts'
-import { comparableHost, type Target } from '../parsing/request-target.ts'
-import { asksForWebSocket, isHandshake, offeredProtocols } from '../parsing/websocket-handshake.ts'
-import type { AllowInPath } from './allow-ambiguous-path.ts'
-import { type CorsFields, type CorsPolicies, readPreflight } from './cors.ts'
+import { normalizeHost, type RequestTarget } from '../parsing/request-target.ts'
+import { asksForWebSocket, isHandshake, parseOfferedProtocols } from '../parsing/websocket-handshake.ts'
+import type { AllowAmbiguous } from './allow-ambiguous-path.ts'
+import { type CorsHeaders, type CorsPolicies, readPreflight } from './cors.ts'
 import type { RouteTable } from './route-table.ts'
 
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
 
 interface Common {
   /** What every answer tells browsers, a refusal and an upstream's too; `undefined` where no CORS is configured. */
-  readonly cors: CorsFields | undefined
+  readonly cors: CorsHeaders | undefined
 }
 
 interface ToLocalEndpoint extends Common {
@@ -24,7 +24,7 @@ interface ToLocalEndpoint extends Common {
 export interface ToRoute extends Common {
   readonly kind: 'route'
   readonly route: GuardedRoute
-  readonly target: Target
+  readonly target: RequestTarget
   readonly isWebSocket: boolean
 }
 
@@ -56,7 +56,7 @@ export type FindLocalEndpoint = (segments: readonly string[]) => LocalEndpoint |
 interface Options {
   findLocalEndpoint: FindLocalEndpoint
   routes: RouteTable<GuardedRoute>
-  allowInPath: AllowInPath
+  allowAmbiguous: AllowAmbiguous
   /** `undefined` where none is configured. */
   policies: CorsPolicies | undefined
 }
@@ -64,8 +64,8 @@ interface Options {
 /** Where the route has WebSockets it takes the bearer out of the sub-protocols; else it leaves the head as it is. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
-export function createDecide({ findLocalEndpoint, routes, allowInPath, policies }: Options): Decide {
-  function corsOf(request: IncomingMessage, route: GuardedRoute | undefined): CorsFields | undefined {
+export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, policies }: Options): Decide {
+  function corsOf(request: IncomingMessage, route: GuardedRoute | undefined): CorsHeaders | undefined {
     return policies?.(route)?.answer(request.headers.origin)
   }
 
@@ -81,10 +81,10 @@ export function createDecide({ findLocalEndpoint, routes, allowInPath, policies 
   function toLocal(
     request: IncomingMessage,
     head: RequestHead,
-    target: Target,
+    target: RequestTarget,
     found: LocalEndpoint | 'unknown',
   ): RoutingDecision {
-    if (target.needs !== 0) return refuse(request, new Refusal('path_invalid'))
+    if (target.ambiguities !== 0) return refuse(request, new Refusal('path_invalid'))
     if (found === 'unknown') return refuse(request, new Refusal('route_unknown'))
     const { path, methods } = found
     const preflight = policies && readPreflight(request)
@@ -98,12 +98,12 @@ export function createDecide({ findLocalEndpoint, routes, allowInPath, policies 
   function toRoute(
     request: IncomingMessage,
     head: RequestHead,
-    target: Target,
+    target: RequestTarget,
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
     // An authority that disagrees with Host counts where a route names it; else one of the two is a lie.
-    const isContradicted = target.authority !== undefined && comparableHost(head.host) !== host
+    const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
     if (isWebSocket) {
@@ -118,7 +118,7 @@ export function createDecide({ findLocalEndpoint, routes, allowInPath, policies 
   }
 
   /** Where ops declared a route at the very path of an endpoint that gives way to one (CONTRACT §5). */
-  function isReplaced(found: LocalEndpoint | 'unknown', host: string, { segments }: Target): boolean {
+  function isReplaced(found: LocalEndpoint | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true
   }
@@ -127,20 +127,20 @@ export function createDecide({ findLocalEndpoint, routes, allowInPath, policies 
     const { target } = head
     if (target instanceof Refusal) return refuse(request, target)
     const { method = '' } = request
-    const host = comparableHost(target.authority ?? head.host)
+    const host = normalizeHost(target.authority ?? head.host)
     const found = findLocalEndpoint(target.segments)
     if (found !== undefined && !isReplaced(found, host, target)) return toLocal(request, head, target, found)
 
-    if (target.needs !== 0) {
+    if (target.ambiguities !== 0) {
       const { route } = routes.match(method, host, target.segments)
-      if (route === undefined || !allowInPath(route, method, host, target)) {
+      if (route === undefined || !allowAmbiguous(route, method, host, target)) {
         return refuse(request, new Refusal('path_invalid'), route)
       }
     }
     const preflight = policies && readPreflight(request)
     if (preflight !== undefined) {
       const { route } = routes.match(preflight.method, host, target.segments)
-      const answer = route && policies?.(route)?.preflight(preflight, route.allowed)
+      const answer = route && policies?.(route)?.preflight(preflight, route.allowedMethods)
       if (route && answer) return { kind: 'preflight', name: route.name, cors: answer }
     }
     const match = routes.match(method, host, target.segments)
@@ -152,7 +152,7 @@ export function createDecide({ findLocalEndpoint, routes, allowInPath, policies 
 
 /** Browsers can set no header on a WebSocket: `peage.bearer.<token>` stands for one (CONTRACT §4). */
 function takeBearer(request: IncomingMessage, head: RequestHead): void {
-  const { bearers } = offeredProtocols(request.headers['sec-websocket-protocol'])
+  const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return
   if (bearers.length > 1 || head.authorization !== undefined) head.hasAmbiguousCredentials = true
   else head.authorization = `Bearer ${bearers[0]}`

@@ -1,25 +1,25 @@
 // What a route sets and removes in header fields, made ready for every request (`routes[].headers`).
 import { canonicalName } from '../../config/formats/header-names.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
-import type { AnswerRules } from '../../upstream/response-headers.ts'
+import type { ResponseHeaderRules } from '../../upstream/response-headers.ts'
 
-export interface FieldChanges {
+export interface HeaderRules {
   /** The Host that the upstream is told, where that is not its target's own. */
   readonly upstreamHost: string | undefined
   /** What else is changed in the request's fields, or nothing. */
-  readonly requestRules: RequestRules | undefined
+  readonly requestRules: RequestHeaderRules | undefined
   /** What is changed in the upstream's answers, or nothing. */
-  readonly answerRules: AnswerRules | undefined
+  readonly responseRules: ResponseHeaderRules | undefined
 }
 
-export interface RequestRules {
+export interface RequestHeaderRules {
   /** Names and values in turn. */
   readonly set: readonly string[]
   /** Canonical names, those that are set among them: an alias is the same field to some upstream. */
   readonly remove: ReadonlySet<string>
 }
 
-export function readChanges(headers: RouteConfig['headers']): FieldChanges {
+export function compileHeaderRules(headers: RouteConfig['headers']): HeaderRules {
   const set = Object.entries(headers?.request.set ?? {})
   const isHost = ([name]: [string, string]) => canonicalName(name) === 'host'
   return {
@@ -29,7 +29,7 @@ export function readChanges(headers: RouteConfig['headers']): FieldChanges {
       headers?.request.remove,
       canonicalName,
     ),
-    answerRules: rulesOf(Object.entries(headers?.response.set ?? {}), headers?.response.remove, name =>
+    responseRules: rulesOf(Object.entries(headers?.response.set ?? {}), headers?.response.remove, name =>
       name.toLowerCase(),
     ),
   }
@@ -39,7 +39,7 @@ function rulesOf(
   set: readonly [string, string][],
   remove: readonly string[] = [],
   comparable: (name: string) => string,
-): RequestRules | undefined {
+): RequestHeaderRules | undefined {
   const names = new Set([...remove, ...set.map(([name]) => name)].map(comparable))
   return names.size === 0 ? undefined : { set: set.flat(), remove: names }
 }

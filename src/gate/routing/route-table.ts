@@ -30,7 +30,8 @@ export function* routeTableSteps<R extends Route>(routes: readonly R[]): Steps<R
       const candidates = tree.find(host, segments)
       if (candidates === undefined) return { kind: 'none' }
       for (const route of candidates) {
-        if (route.allowed === undefined || route.allowed.has(method)) return { kind: 'route', route }
+        if (route.allowedMethods === undefined || route.allowedMethods.has(method))
+          return { kind: 'route', route }
       }
       return { kind: 'method', allow: allowOf(candidates), route: candidates[0] as R }
     },
@@ -38,5 +39,5 @@ export function* routeTableSteps<R extends Route>(routes: readonly R[]): Steps<R
 }
 
 function allowOf(routes: readonly Route[]): string {
-  return [...new Set(routes.flatMap(route => [...(route.allowed ?? [])]))].sort().join(', ')
+  return [...new Set(routes.flatMap(route => [...(route.allowedMethods ?? [])]))].sort().join(', ')
 }

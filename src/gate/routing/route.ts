@@ -1,46 +1,47 @@
 // A declared route made ready to serve: its path read, its methods expanded, its rewriting decided once.
 import { type PathPattern, parsePathPattern } from '../../config/formats/path-pattern.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
-import { bitsOf } from '../parsing/path-ambiguity.ts'
-import type { Target } from '../parsing/request-target.ts'
-import { type FieldChanges, readChanges } from './header-rules.ts'
+import { toFlags } from '../parsing/path-ambiguity.ts'
+import type { RequestTarget } from '../parsing/request-target.ts'
+import { compileHeaderRules, type HeaderRules } from './header-rules.ts'
 
-export interface Route extends Omit<RouteConfig, 'upstream'>, FieldChanges {
+export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
   /** Of `upstreams`. */
   readonly upstreamName: string
   readonly pattern: PathPattern
   /** Declared methods with HEAD where GET is; `undefined` stands for every method. */
-  readonly allowed: ReadonlySet<string> | undefined
+  readonly allowedMethods: ReadonlySet<string> | undefined
   /** It is at one path alone. */
   readonly isLiteral: boolean
   /** Something is asked of whoever calls. */
   readonly isGuarded: boolean
   /** What its paths may hold (`uncertain`, as bits). */
-  readonly allowsInPath: number
+  readonly allowedAmbiguities: number
   /** The path the upstream is sent, without the query. */
-  upstreamPath(target: Target): string
+  upstreamPath(target: RequestTarget): string
   /** What was cut off the front, as the client wrote it (`X-Forwarded-Prefix`), or nothing. */
-  strippedPrefix(target: Target): string | undefined
+  strippedPrefix(target: RequestTarget): string | undefined
 }
 
 export function compileRoute({ upstream, ...config }: RouteConfig): Route {
   const pattern = parsePathPattern(config.path)
   const strip = config.strip_prefix === undefined ? 0 : parsePathPattern(config.strip_prefix).segments.length
   const rewrite = config.rewrite === undefined ? undefined : compileRewrite(config.rewrite, pattern)
-  const sent = rewrite ?? (strip === 0 ? (target: Target) => target.path : cutFront(strip))
+  const sent = rewrite ?? (strip === 0 ? (target: RequestTarget) => target.path : cutFront(strip))
   return {
     ...config,
     upstreamName: upstream,
     pattern,
-    allowed: config.methods === undefined ? undefined : withHead(config.methods),
+    allowedMethods: config.methods === undefined ? undefined : withHead(config.methods),
     isLiteral: !pattern.wildcard && pattern.segments.every(({ kind }) => kind === 'literal'),
     isGuarded: config.auth !== 'none',
-    allowsInPath: bitsOf(config.allow_in_path),
-    ...readChanges(config.headers),
+    allowedAmbiguities: toFlags(config.allow_in_path),
+    ...compileHeaderRules(config.headers),
     upstreamPath: config.allow_in_path.includes('double_slash')
-      ? target => sent(target.written === undefined ? target : { ...target, path: target.written })
+      ? target => sent(target.unmergedPath === undefined ? target : { ...target, path: target.unmergedPath })
       : sent,
-    strippedPrefix: strip === 0 ? () => undefined : target => `/${target.raw.slice(0, strip).join('/')}`,
+    strippedPrefix:
+      strip === 0 ? () => undefined : target => `/${target.rawSegments.slice(0, strip).join('/')}`,
   }
 }
 
@@ -50,12 +51,12 @@ function withHead(methods: readonly string[]): Set<string> {
   return allowed
 }
 
-function cutFront(count: number): (target: Target) => string {
+function cutFront(count: number): (target: RequestTarget) => string {
   return target => `/${tail(target, count)}`
 }
 
 /** What the client wrote behind its first `from` segments and the slash after them. */
-function tail({ path }: Target, from: number): string {
+function tail({ path }: RequestTarget, from: number): string {
   let at = 0
   for (let count = 0; count < from; count++) {
     while (path[at] === '/') at++
@@ -67,7 +68,7 @@ function tail({ path }: Target, from: number): string {
 }
 
 /** `/v2/races/*` and `:param` are filled in with what the client wrote, escapes kept. */
-function compileRewrite(rewrite: string, pattern: PathPattern): (target: Target) => string {
+function compileRewrite(rewrite: string, pattern: PathPattern): (target: RequestTarget) => string {
   const positions = new Map(
     pattern.segments.flatMap((segment, index) =>
       segment.kind === 'param' ? [[segment.name, index] as const] : [],
@@ -78,7 +79,7 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Target)
     const filled = parts.map(part => {
       if (part === '*') return tail(target, pattern.segments.length)
       const position = part.startsWith(':') ? positions.get(part.slice(1)) : undefined
-      return position === undefined ? part : (target.raw[position] as string)
+      return position === undefined ? part : (target.rawSegments[position] as string)
     })
     // Nothing behind the bare prefix: no slash that the client did not write.
     if (filled.length > 1 && filled.at(-1) === '' && parts.at(-1) === '*' && !target.path.endsWith('/'))

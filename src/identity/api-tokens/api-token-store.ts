@@ -1,18 +1,18 @@
 // The records of personal API tokens, as the guard and their owner's endpoints use them.
 
-import { createOneAtATime } from '../../async/keyed-mutex.ts'
+import { createKeyedMutex } from '../../async/keyed-mutex.ts'
 import { type Database, prepared } from '../../storage/database.ts'
 
 /** A key that was not revoked, whoever it is of. */
-export interface LiveKey {
-  keyId: number
+export interface ActiveApiToken {
+  apiTokenId: number
   userId: number
 }
 
 export interface ApiTokenStore {
-  findLive(tokenHash: string): Promise<LiveKey | undefined>
+  findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
   /** Notes the time of a use, unless a later one is noted. */
-  touch(keyId: number, at: Date): Promise<void>
+  recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
    * Stores a user's new key and revokes the one before, in one transaction. Of any number at once each succeeds and
    * the last of them is live. `user_gone` where the user was deleted or deactivated in the meantime: nothing is
@@ -28,18 +28,18 @@ export interface ApiTokenStore {
 /** Every method throws StorageError where the store fails. */
 export function createApiTokenStore(database: Database): ApiTokenStore {
   // A row's lock is waited for on a connection: one busy user would take the whole pool, and everybody else's guard.
-  const oneAtATime = createOneAtATime()
+  const userMutex = createKeyedMutex()
   return {
-    async findLive(tokenHash) {
-      const [row] = await database.query<{ id: number; user_id: number }>(FIND_LIVE, [tokenHash])
-      return row && { keyId: row.id, userId: row.user_id }
+    async findActive(tokenHash) {
+      const [row] = await database.query<{ id: number; user_id: number }>(FIND_ACTIVE, [tokenHash])
+      return row && { apiTokenId: row.id, userId: row.user_id }
     },
 
-    async touch(keyId, at) {
+    async recordUse(apiTokenId, usedAt) {
       await database.query(
         `update api_tokens set last_used_at = $2
           where id = $1 and (last_used_at is null or last_used_at < $2)`,
-        [keyId, at],
+        [apiTokenId, usedAt],
       )
     },
 
@@ -47,7 +47,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
     // that it stored, and the index would refuse a second live one. The lock is the weakest that excludes itself:
     // logins and refreshes (key share) go on. A deletion takes user before keys too, so neither waits for the other.
     replace: (userId, tokenHash, now) =>
-      oneAtATime.run(userId, () =>
+      userMutex.run(userId, () =>
         database.transaction(async tx => {
           const locked = await tx.query(
             'select id from users where id = $1 and is_active = 1 for no key update',
@@ -70,4 +70,4 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
   }
 }
 
-const FIND_LIVE = prepared('select id, user_id from api_tokens where token_hash = $1 and revoked = 0')
+const FIND_ACTIVE = prepared('select id, user_id from api_tokens where token_hash = $1 and revoked = 0')

@@ -19,7 +19,7 @@ export function makeApiToken(randomBytes: RandomBytes): string {
  * The hash of an `X-API-Key` value: of the bytes received, stripped of white space (CONTRACT §5).
  * @param headerValue as Node gives it, each byte a character
  */
-export function hashKey(headerValue: string): string {
+export function hashApiToken(headerValue: string): string {
   return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
 }
 
@@ -37,7 +37,7 @@ export function stripSpace(value: string): string {
 
 /** Nothing but ASCII white space. */
 export function isBlank(value: string): boolean {
-  for (let at = 0; at < value.length; at += 1) if (!isSpace(value.charCodeAt(at))) return false
+  for (let index = 0; index < value.length; index += 1) if (!isSpace(value.charCodeAt(index))) return false
   return true
 }
 
@@ -46,23 +46,23 @@ function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }
 
-const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const base62Digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** Bytes from the last whole multiple of 62 on are drawn again: a remainder of them would favour `0` to `7`. */
 function randomBase62(length: number, randomBytes: RandomBytes): string {
-  const fair = 256 - (256 % digits.length)
+  const unbiasedLimit = 256 - (256 % base62Digits.length)
   let text = ''
   while (text.length < length) {
     for (const byte of randomBytes(length - text.length))
-      if (byte < fair) text += digits[byte % digits.length]
+      if (byte < unbiasedLimit) text += base62Digits[byte % base62Digits.length]
   }
   return text
 }
 
 function base62(number: number, width: number): string {
   let text = ''
-  for (let rest = number; rest > 0; rest = Math.floor(rest / digits.length)) {
-    text = digits[rest % digits.length] + text
+  for (let remaining = number; remaining > 0; remaining = Math.floor(remaining / base62Digits.length)) {
+    text = base62Digits[remaining % base62Digits.length] + text
   }
   return text.padStart(width, '0')
 }

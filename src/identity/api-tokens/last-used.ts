@@ -4,50 +4,50 @@ import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
   /** Notes a use now. The first is written at once, the latest of the next second at its end. Never fails. */
-  note(keyId: number): void
+  record(apiTokenId: number): void
   /** Writes what waits, and resolves when every write has ended; also where some failed. */
   flush(): Promise<void>
 }
 
-interface Parts {
-  store: Pick<ApiTokenStore, 'touch'>
+interface Dependencies {
+  store: Pick<ApiTokenStore, 'recordUse'>
   clock: Clock
   /** Told of a write that failed; the key's next use writes again. */
   onError: (error: unknown) => void
 }
 
-export function createLastUsed({ store, clock, onError }: Parts): LastUsed {
+export function createLastUsed({ store, clock, onError }: Dependencies): LastUsed {
   /** The keys written within the last second. */
-  const recent = new Map<number, { timer: NodeJS.Timeout; unwritten: number | undefined }>()
+  const recent = new Map<number, { timer: NodeJS.Timeout; unwrittenAtMs: number | undefined }>()
   const writes = new Set<Promise<void>>()
 
-  function write(keyId: number, at: number): void {
-    const ended = store
-      .touch(keyId, new Date(at))
+  function write(apiTokenId: number, usedAtMs: number): void {
+    const written = store
+      .recordUse(apiTokenId, new Date(usedAtMs))
       .catch(onError)
-      .finally(() => writes.delete(ended))
-    writes.add(ended)
-    const timer = setTimeout(() => secondIsOver(keyId), interval).unref()
-    recent.set(keyId, { timer, unwritten: undefined })
+      .finally(() => writes.delete(written))
+    writes.add(written)
+    const timer = setTimeout(() => endInterval(apiTokenId), writeIntervalMs).unref()
+    recent.set(apiTokenId, { timer, unwrittenAtMs: undefined })
   }
 
-  function secondIsOver(keyId: number): void {
-    const unwritten = recent.get(keyId)?.unwritten
-    recent.delete(keyId)
-    if (unwritten !== undefined) write(keyId, unwritten)
+  function endInterval(apiTokenId: number): void {
+    const unwrittenAtMs = recent.get(apiTokenId)?.unwrittenAtMs
+    recent.delete(apiTokenId)
+    if (unwrittenAtMs !== undefined) write(apiTokenId, unwrittenAtMs)
   }
 
   return {
-    note(keyId) {
-      const entry = recent.get(keyId)
-      if (entry === undefined) write(keyId, clock.now())
-      else entry.unwritten = clock.now()
+    record(apiTokenId) {
+      const entry = recent.get(apiTokenId)
+      if (entry === undefined) write(apiTokenId, clock.now())
+      else entry.unwrittenAtMs = clock.now()
     },
 
     async flush() {
-      for (const [keyId, { timer }] of [...recent]) {
+      for (const [apiTokenId, { timer }] of [...recent]) {
         clearTimeout(timer)
-        secondIsOver(keyId)
+        endInterval(apiTokenId)
       }
       while (writes.size > 0) await Promise.all(writes)
     },
@@ -55,4 +55,4 @@ export function createLastUsed({ store, clock, onError }: Parts): LastUsed {
 }
 
 /** Milliseconds. */
-const interval = 1000
+const writeIntervalMs = 1000

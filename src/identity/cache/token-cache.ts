@@ -1,62 +1,62 @@
 // Access tokens that were found good, remembered until they expire or their key goes (CONTRACT §3).
 import { LRUCache } from 'lru-cache'
-import type { Soon } from '../../async/maybe-promise.ts'
+import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens, VerifiedToken } from '../tokens/tokens.ts'
 
-export interface KnownTokens {
+export interface TokenCache {
   /** A token that is remembered, and good still. */
-  recall(token: string): VerifiedToken | undefined
+  get(token: string): VerifiedToken | undefined
   /**
    * At once where it is remembered; of one token at most one verification is under way.
    * @throws StorageError as `Tokens.verifyAccess`
    */
-  verify(token: string): Soon<VerifiedToken | 'invalid'>
+  verify(token: string): MaybePromise<VerifiedToken | 'invalid'>
 }
 
-interface Parts {
+interface Dependencies {
   tokens: Pick<Tokens, 'verifyAccess'>
-  keys: Pick<SigningKeys, 'known'>
+  keys: Pick<SigningKeys, 'getLoaded'>
   clock: Clock
   /** Tokens at most, of 4 KiB at most; the least recently used goes first. */
-  most: number
+  maxTokens: number
 }
 
 /** Only good ones are remembered, by their whole text: nobody can make another text stand for one. */
-export function createKnownTokens({ tokens, keys, clock, most }: Parts): KnownTokens {
-  const known = new LRUCache<string, VerifiedToken>({ max: most })
+export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
+  const verifiedTokens = new LRUCache<string, VerifiedToken>({ max: maxTokens })
   /** What requests wait for now: never more than there are requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | 'invalid'>>()
 
-  const isGood = ({ expiresAt, kid }: VerifiedToken) =>
-    clock.now() < expiresAt && keys.known(kid) !== undefined
+  const isValid = ({ expiresAtMs, kid }: VerifiedToken) =>
+    clock.now() < expiresAtMs && keys.getLoaded(kid) !== undefined
 
-  async function look(token: string): Promise<VerifiedToken | 'invalid'> {
+  async function verifyUncached(token: string): Promise<VerifiedToken | 'invalid'> {
     try {
       const verified = await tokens.verifyAccess(token)
       // Again: who joined on the way may have come when it had expired, or when its key had gone.
-      if (verified === 'invalid' || !isGood(verified)) return 'invalid'
-      known.set(token, verified)
+      if (verified === 'invalid' || !isValid(verified)) return 'invalid'
+      verifiedTokens.set(token, verified)
       return verified
     } finally {
       inFlight.delete(token)
     }
   }
 
-  function recall(token: string): VerifiedToken | undefined {
-    const verified = known.get(token)
-    if (verified === undefined || isGood(verified)) return verified
-    known.delete(token)
+  function get(token: string): VerifiedToken | undefined {
+    const verified = verifiedTokens.get(token)
+    if (verified === undefined || isValid(verified)) return verified
+    verifiedTokens.delete(token)
     return undefined
   }
 
   return {
-    recall,
+    get,
     verify(token) {
-      const verified = recall(token)
+      const verified = get(token)
       if (verified !== undefined) return verified
-      const running = inFlight.get(token) ?? look(token)
+      const running = inFlight.get(token) ?? verifyUncached(token)
       inFlight.set(token, running)
       return running
     },

@@ -1,58 +1,63 @@
 // Users and the owners of API keys, remembered until the database says that they changed (CONTRACT §3).
 
-import { andThen, type Soon } from '../../async/maybe-promise.ts'
+import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { User } from '../../users/user.ts'
 import type { UserStore } from '../../users/user-store.ts'
-import type { ApiTokenStore, LiveKey } from '../api-tokens/api-token-store.ts'
-import { createRemembered } from './record-cache.ts'
+import type { ActiveApiToken, ApiTokenStore } from '../api-tokens/api-token-store.ts'
+import { createRecordCache } from './record-cache.ts'
 
-export interface KeyOwner {
+export interface ApiTokenOwner {
   user: User
-  keyId: number
+  apiTokenId: number
 }
 
 /** Both at once where it is remembered. @throws StorageError, now or in the promise */
-export interface KnownUsers {
+export interface UserCache {
   /** The active user with an id. */
-  find(userId: number): Soon<User | undefined>
+  find(userId: number): MaybePromise<User | undefined>
   /** The active user of a live key, by the key's hash (spec §5). */
-  findOwner(tokenHash: string): Soon<KeyOwner | undefined>
+  findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
   /** Hears of no change more: nobody may ask after that. */
   close(): void
 }
 
-interface Parts {
+interface Dependencies {
   users: Pick<UserStore, 'findById'>
-  apiTokens: Pick<ApiTokenStore, 'findLive'>
+  apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
   /** Users at most, and as many keys; the least recently used goes first. */
-  most: number
+  maxUsers: number
   results: CacheResults
 }
 
 /** Keys of nobody that are remembered. */
-const mostAbsent = 1_000
+const maxUnknownTokens = 1_000
 
-export function createKnownUsers({ users, apiTokens, feed, most, results }: Parts): KnownUsers {
+export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
   // Inactive ones too, whose return is notified. An id of nobody is not remembered: a user's insertion is not, and an
   // id may come again where a database is restored.
-  const byId = createRemembered<number, User>({ feed, most, mostAbsent: 0, results, read: users.findById })
-  const find = (userId: number) =>
-    andThen(byId.get(userId), user => (user?.is_active === 1 ? user : undefined))
-  const byHash = createRemembered<string, LiveKey>({
+  const byId = createRecordCache<number, User>({
     feed,
-    most,
-    mostAbsent,
+    maxRecords: maxUsers,
+    maxAbsent: 0,
     results,
-    read: apiTokens.findLive,
+    read: users.findById,
+  })
+  const find = (userId: number) => chain(byId.get(userId), user => (user?.is_active === 1 ? user : undefined))
+  const byHash = createRecordCache<string, ActiveApiToken>({
+    feed,
+    maxRecords: maxUsers,
+    maxAbsent: maxUnknownTokens,
+    results,
+    read: apiTokens.findActive,
   })
   const close = feed.subscribe(
     change => {
-      const [kind, name = ''] = change.split(' ')
-      if (kind === 'user') byId.forget(Number(name))
-      else byHash.forget(name)
+      const [kind, subject = ''] = change.split(' ')
+      if (kind === 'user') byId.forget(Number(subject))
+      else byHash.forget(subject)
     },
     () => {
       byId.forgetAll()
@@ -62,9 +67,9 @@ export function createKnownUsers({ users, apiTokens, feed, most, results }: Part
   return {
     find,
     findOwner: tokenHash =>
-      andThen(byHash.get(tokenHash), key => {
-        if (key === undefined) return undefined
-        return andThen(find(key.userId), user => user && { user, keyId: key.keyId })
+      chain(byHash.get(tokenHash), apiToken => {
+        if (apiToken === undefined) return undefined
+        return chain(find(apiToken.userId), user => user && { user, apiTokenId: apiToken.apiTokenId })
       }),
     close,
   }

@@ -2,7 +2,7 @@
 import type { Clock } from '../../clock.ts'
 import { assertionSignerAt, signerAt } from './key-schedule.ts'
 import { KeyError, type PublicJwk, type SigningKey } from './signing-key.ts'
-import type { OpenedKey } from './stored-keys.ts'
+import type { DecryptedKey } from './stored-keys.ts'
 
 export interface KeyRing {
   /** The key that signs access and refresh tokens. */
@@ -10,16 +10,16 @@ export interface KeyRing {
   /** The key that signs identity assertions: after a rotation, for some minutes, still the one before. */
   forAssertions(): SigningKey
   /** A key in memory, without a look at the store. A token is good only as long as its key is here. */
-  known(kid: string): SigningKey | undefined
+  getLoaded(kid: string): SigningKey | undefined
   /** The public keys, the signing one first (RFC 7517 §5). */
   jwks(): { keys: PublicJwk[] }
 }
 
 /** @param keys the first signs @throws KeyError where there is none */
-export function ringOfFiles(keys: readonly SigningKey[]): KeyRing {
+export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys: no key that signs')
-  return ring(
+  return createKeyRing(
     keys,
     () => first,
     () => first,
@@ -27,26 +27,26 @@ export function ringOfFiles(keys: readonly SigningKey[]): KeyRing {
 }
 
 /** @param opened the latest to sign first; one at least signs now */
-export function ringOfStored(opened: readonly OpenedKey[], clock: Clock): KeyRing {
+export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
   // How long until it signs is what the database says; a replica whose clock is wrong does not begin too early.
-  const scheduled = opened.map(({ key, row: { created_at, signs_from, read_at } }) => {
-    const ahead = clock.now() - read_at.getTime()
+  const keyTimes = decrypted.map(({ key, row: { created_at, signs_from, read_at } }) => {
+    const clockOffsetMs = clock.now() - read_at.getTime()
     return {
       key,
-      createdAt: created_at.getTime() + ahead,
-      signsFrom: signs_from === null ? null : signs_from.getTime() + ahead,
+      createdAt: created_at.getTime() + clockOffsetMs,
+      signsFrom: signs_from === null ? null : signs_from.getTime() + clockOffsetMs,
     }
   })
-  const [first] = scheduled
+  const [first] = keyTimes
   if (first === undefined) throw new KeyError('no stored key that signs')
-  return ring(
-    opened.map(({ key }) => key),
-    () => (signerAt(scheduled, clock.now()) ?? first).key,
-    () => (assertionSignerAt(scheduled, clock.now()) ?? first).key,
+  return createKeyRing(
+    decrypted.map(({ key }) => key),
+    () => (signerAt(keyTimes, clock.now()) ?? first).key,
+    () => (assertionSignerAt(keyTimes, clock.now()) ?? first).key,
   )
 }
 
-function ring(
+function createKeyRing(
   keys: readonly SigningKey[],
   current: () => SigningKey,
   forAssertions: () => SigningKey,
@@ -55,7 +55,7 @@ function ring(
   return {
     current,
     forAssertions,
-    known: kid => byKid.get(kid),
+    getLoaded: kid => byKid.get(kid),
     jwks() {
       const signing = current()
       return { keys: [signing, ...keys.filter(key => key !== signing)].map(key => key.publicJwk) }

@@ -1,6 +1,6 @@
 // Which of the stored keys signs when, and from when on nothing is left that one of them signed.
 
-export interface Scheduled {
+export interface KeyTimes {
   /** Milliseconds, as are all times here: when it was stored, and so published. */
   readonly createdAt: number
   /** `null` for one that has only verified so far. */
@@ -11,64 +11,66 @@ export interface Scheduled {
  * From when a key is stored to when a token is signed with it. By then no replica stands by a reading of the store that
  * began before: one takes a second and a half at most, and its answer stands for another second.
  */
-export const untilKnown = 5_000
+export const propagationDelayMs = 5_000
 
 /** Seconds for which verifiers may keep the JWKS (CONTRACT §3). */
-export const jwksMaxAge = 300
+export const jwksMaxAgeSeconds = 300
 
 /** From when a key is stored to when every copy of the JWKS that may still be used has it. */
-const untilPublished = jwksMaxAge * 1000 + 2 * untilKnown
+const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
 /** How long an assertion is good (CONTRACT §6). */
-export const assertionTtl = 60_000
+export const assertionTtlMs = 60_000
 
 /**
  * Whose turn it is to sign access and refresh tokens, which the replicas verify themselves.
  * @param keys the latest to sign first, as the store lists them
  */
-export function signerAt<K extends Scheduled>(keys: readonly K[], now: number): K | undefined {
+export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, 0)
 }
 
-/** Whose turn it is to sign assertions: upstreams verify them with a JWKS that may be `jwksMaxAge` old. */
-export function assertionSignerAt<K extends Scheduled>(keys: readonly K[], now: number): K | undefined {
-  return latest(keys, now, untilPublished) ?? signerAt(keys, now)
+/** Whose turn it is to sign assertions: upstreams verify them with a JWKS that may be `jwksMaxAgeSeconds` old. */
+export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
+  return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)
 }
 
-function latest<K extends Scheduled>(keys: readonly K[], now: number, age: number): K | undefined {
+function latest<K extends KeyTimes>(keys: readonly K[], now: number, minAgeMs: number): K | undefined {
   for (const key of keys) {
-    if (key.signsFrom !== null && key.signsFrom <= now && key.createdAt + age <= now) return key
+    if (key.signsFrom !== null && key.signsFrom <= now && key.createdAt + minAgeMs <= now) return key
   }
   return undefined
 }
 
 export interface Lifetimes {
   /** Of the tokens that live longest. */
-  readonly tokens: number
+  readonly maxTokenTtlMs: number
   /** Whether some route asks for assertions. */
-  readonly areAssertionsUsed: boolean
+  readonly usesAssertions: boolean
 }
 
 /**
  * From when on nothing is good any more that the key signed; `undefined` while no key follows it.
  * @param keys all of them, it included or not
  */
-export function spentFrom(
-  key: Scheduled,
-  keys: readonly Scheduled[],
+export function retirableFrom(
+  key: KeyTimes,
+  keys: readonly KeyTimes[],
   lifetimes: Lifetimes,
 ): number | undefined {
   const { signsFrom } = key
   if (signsFrom === null) return key.createdAt
-  const followers = keys.filter(other => other.signsFrom !== null && other.signsFrom > signsFrom)
-  if (followers.length === 0) return undefined
-  const takenOver = Math.min(...followers.map(follower => Number(follower.signsFrom)))
-  const assertionsTakenOver = Math.min(
-    ...followers.map(follower => Math.max(Number(follower.signsFrom), follower.createdAt + untilPublished)),
+  const successors = keys.filter(other => other.signsFrom !== null && other.signsFrom > signsFrom)
+  if (successors.length === 0) return undefined
+  const supersededAt = Math.min(...successors.map(successor => Number(successor.signsFrom)))
+  const assertionsSupersededAt = Math.min(
+    ...successors.map(successor =>
+      Math.max(Number(successor.signsFrom), successor.createdAt + publicationDelayMs),
+    ),
   )
   // A replica that hears of the follower late signs with the key a little longer.
-  const tokensEnd = takenOver + lifetimes.tokens + untilKnown
-  return lifetimes.areAssertionsUsed
-    ? Math.max(tokensEnd, assertionsTakenOver + assertionTtl + untilKnown)
+  const tokensEnd = supersededAt + lifetimes.maxTokenTtlMs + propagationDelayMs
+  return lifetimes.usesAssertions
+    ? Math.max(tokensEnd, assertionsSupersededAt + assertionTtlMs + propagationDelayMs)
     : tokensEnd
 }

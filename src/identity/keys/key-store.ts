@@ -20,9 +20,9 @@ export interface KeyStore {
   /** Stores a key that only verifies. */
   add(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that signs in `delay` milliseconds; at once where none does. */
-  addSigning(kid: string, privateJwk: string, delay: number): Promise<void>
+  addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
   /** Lets a key sign in `delay` milliseconds. Whether there is such a key. */
-  letSign(kid: string, delay: number): Promise<boolean>
+  letSign(kid: string, delayMs: number): Promise<boolean>
   /** Deletes a key, unless it was given another turn to sign than `signsFrom`. Whether it did. */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
   /** Replaces a key's text where it is still `from`. */
@@ -62,20 +62,20 @@ export function createKeyStore(database: Database): KeyStore {
       await database.query('insert into signing_keys (kid, private_jwk) values ($1, $2)', [kid, privateJwk])
     },
 
-    async addSigning(kid, privateJwk, delay) {
+    async addSigning(kid, privateJwk, delayMs) {
       await database.query(
         `insert into signing_keys (kid, private_jwk, signs_from)
          select $1, $2, case when exists (select from signing_keys where signs_from <= now())
                              then now() + $3::integer * interval '1 millisecond' else now() end`,
-        [kid, privateJwk, delay],
+        [kid, privateJwk, delayMs],
       )
     },
 
-    async letSign(kid, delay) {
+    async letSign(kid, delayMs) {
       const rows = await database.query(
         `update signing_keys set signs_from = now() + $2::integer * interval '1 millisecond'
           where kid = $1 returning kid`,
-        [kid, delay],
+        [kid, delayMs],
       )
       return rows.length === 1
     },

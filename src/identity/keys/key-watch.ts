@@ -3,44 +3,44 @@ import type { ChangeFeed } from '../../storage/change-feed.ts'
 import { KeyError } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-interface Parts {
+interface Dependencies {
   keys: Pick<SigningKeys, 'reload'>
-  feed: Pick<ChangeFeed, 'isTrusted' | 'subscribe'>
+  feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
   /** Told where keys in the store have become unreadable; those in memory stay. */
   onError: (error: KeyError) => void
 }
 
 /** Returns what ends it. */
-export function watchKeys({ keys, feed, onError }: Parts): () => void {
+export function watchKeys({ keys, feed, onError }: Dependencies): () => void {
   let isStale = false
   let isReading = false
 
-  async function read(): Promise<void> {
+  async function reloadWhileStale(): Promise<void> {
     if (isReading) return
     isReading = true
-    let isAway = false
+    let isStoreDown = false
     // What changes while they are read is read once more.
-    while (isStale && !isAway) {
+    while (isStale && !isStoreDown) {
       isStale = false
       await keys.reload().catch((error: unknown) => {
         if (error instanceof KeyError) onError(error)
-        else isAway = true
+        else isStoreDown = true
       })
     }
-    isStale ||= isAway
+    isStale ||= isStoreDown
     isReading = false
   }
 
-  function changed(): void {
+  function markStale(): void {
     isStale = true
-    void read()
+    void reloadWhileStale()
   }
 
-  const unsubscribe = feed.subscribe(change => change === 'signing_keys' && changed(), changed)
+  const unsubscribe = feed.subscribe(change => change === 'signing_keys' && markStale(), markStale)
   // The timer is for when nobody tells, and for when the store was away.
   const timer = setInterval(() => {
-    if (isStale || !feed.isTrusted()) changed()
-  }, interval).unref()
+    if (isStale || !feed.isFresh()) markStale()
+  }, pollIntervalMs).unref()
   return () => {
     clearInterval(timer)
     unsubscribe()
@@ -48,4 +48,4 @@ export function watchKeys({ keys, feed, onError }: Parts): () => void {
 }
 
 /** Milliseconds. */
-const interval = 1_000
+const pollIntervalMs = 1_000

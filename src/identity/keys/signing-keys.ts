@@ -2,7 +2,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Sealer } from '../sealer.ts'
 import { readKeyFiles } from './key-files.ts'
-import { type KeyRing, ringOfFiles, ringOfStored } from './key-ring.ts'
+import { type KeyRing, keyRingFromFiles, keyRingFromStore } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'
 import { KeyError, type SigningKey } from './signing-key.ts'
 import { readStoredKeys } from './stored-keys.ts'
@@ -26,11 +26,11 @@ export interface SigningKeys extends KeyRing {
  * @throws KeyError with a sentence that names the file
  */
 export async function readSigningKeys(files: readonly string[]): Promise<SigningKeys> {
-  const ring = ringOfFiles(await readKeyFiles(files))
-  return { ...ring, find: async kid => ring.known(kid), reload: async () => {} }
+  const ring = keyRingFromFiles(await readKeyFiles(files))
+  return { ...ring, find: async kid => ring.getLoaded(kid), reload: async () => {} }
 }
 
-interface StoredKeysParts {
+interface StoredKeysDependencies {
   store: KeyStore
   /** Where `auth.key_secret` is set; keys that are stored plain are sealed at once. */
   sealer: Sealer | undefined
@@ -49,34 +49,34 @@ export async function openSigningKeys({
   sealer,
   clock,
   onError,
-}: StoredKeysParts): Promise<SigningKeys> {
-  const read = async () => ringOfStored(await readStoredKeys(store, sealer), clock)
+}: StoredKeysDependencies): Promise<SigningKeys> {
+  const read = async () => keyRingFromStore(await readStoredKeys(store, sealer), clock)
   let ring = await read()
   let reading: Promise<void> | undefined
-  let last: { at: number; failure?: unknown } | undefined
+  let lastRead: { at: number; failure?: unknown } | undefined
 
   // Of two readings that overlap, the one that began later has seen more, whichever ends first.
-  let begun = 0
+  let started = 0
   let applied = 0
   async function reload(): Promise<void> {
-    begun += 1
-    const turn = begun
+    started += 1
+    const sequence = started
     const found = await read()
-    if (turn > applied) {
-      applied = turn
+    if (sequence > applied) {
+      applied = sequence
       ring = found
     }
   }
 
-  async function readAgain(): Promise<void> {
+  async function reloadAndRemember(): Promise<void> {
     try {
       await reload().catch((error: unknown) => {
         if (!(error instanceof KeyError)) throw error
         onError(error)
       })
-      last = { at: clock.now() }
+      lastRead = { at: clock.now() }
     } catch (failure) {
-      last = { at: clock.now(), failure }
+      lastRead = { at: clock.now(), failure }
       throw failure
     }
   }
@@ -84,12 +84,12 @@ export async function openSigningKeys({
   // Made-up names must not become a query each. Within the second the last answer stands, a failure too: while
   // the store is away nobody can say that a token is bad.
   async function refresh(): Promise<void> {
-    const age = last === undefined ? Number.POSITIVE_INFINITY : clock.now() - last.at
-    if (reading === undefined && age >= 0 && age < shortestInterval) {
-      if (last?.failure !== undefined) throw last.failure
+    const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
+    if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {
+      if (lastRead?.failure !== undefined) throw lastRead.failure
       return
     }
-    reading ??= readAgain().finally(() => {
+    reading ??= reloadAndRemember().finally(() => {
       reading = undefined
     })
     await reading
@@ -98,15 +98,15 @@ export async function openSigningKeys({
   return {
     current: () => ring.current(),
     forAssertions: () => ring.forAssertions(),
-    known: kid => ring.known(kid),
+    getLoaded: kid => ring.getLoaded(kid),
     jwks: () => ring.jwks(),
     async find(kid) {
-      if (ring.known(kid) === undefined) await refresh()
-      return ring.known(kid)
+      if (ring.getLoaded(kid) === undefined) await refresh()
+      return ring.getLoaded(kid)
     },
     reload,
   }
 }
 
 /** Milliseconds between two readings of the store for unknown names (CONTRACT §3). */
-const shortestInterval = 1000
+const minReadIntervalMs = 1000

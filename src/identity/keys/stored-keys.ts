@@ -4,7 +4,7 @@ import { isSealed, type Sealer } from '../sealer.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'
 import { generatePrivateJwk, KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'
 
-export interface OpenedKey {
+export interface DecryptedKey {
   readonly row: StoredKey
   readonly key: SigningKey
 }
@@ -14,7 +14,7 @@ export interface OpenedKey {
  * @throws StorageError
  * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or another one
  */
-export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<OpenedKey[]> {
+export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<DecryptedKey[]> {
   let rows = await store.all()
   if (!rows.some(signsNow)) {
     const { kid, text } = await generatePrivateJwk('ES256')
@@ -22,13 +22,16 @@ export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined
     // Read back: another replica's may have come first, and then ours was not stored.
     rows = await store.all()
   }
-  const opened = await openStoredKeys(rows, sealer)
-  if (sealer !== undefined) for (const { row } of opened) await sealRow(row, store, sealer)
-  return opened
+  const decrypted = await decryptStoredKeys(rows, sealer)
+  if (sealer !== undefined) for (const { row } of decrypted) await sealRow(row, store, sealer)
+  return decrypted
 }
 
 /** @throws KeyError as `readStoredKeys` */
-export function openStoredKeys(rows: readonly StoredKey[], sealer: Sealer | undefined): Promise<OpenedKey[]> {
+export function decryptStoredKeys(
+  rows: readonly StoredKey[],
+  sealer: Sealer | undefined,
+): Promise<DecryptedKey[]> {
   return Promise.all(
     rows.map(async row => {
       const text = isSealed(row.private_jwk) ? unseal(row, sealer) : row.private_jwk

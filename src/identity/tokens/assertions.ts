@@ -10,29 +10,29 @@ export interface Assertions {
    * A token that says who calls, good for at least half a minute more.
    * @param upstream its name, the audience
    */
-  for(user: { id: number; plan: Plan }, upstream: string): Promise<string>
+  tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
 }
 
-interface Parts {
+interface Dependencies {
   tokens: Pick<Tokens, 'issueAssertion'>
   keys: Pick<SigningKeys, 'forAssertions'>
   clock: Clock
 }
 
 /** A signature costs more than the rest of the gate: one serves all that a user asks of an upstream in half a minute. */
-export function createAssertions({ tokens, keys, clock }: Parts): Assertions {
+export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
-    for({ id, plan }, upstream) {
+    tokenFor({ id, plan }, upstream) {
       const key = `${keys.forAssertions().kid} ${upstream} ${plan} ${id}`
-      const known = remembered.get(key)
+      const entry = remembered.get(key)
       const now = clock.now()
-      const age = known === undefined ? Number.POSITIVE_INFINITY : now - known.at
-      if (known !== undefined && age >= 0 && age < remember) return known.token
+      const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : now - entry.at
+      if (entry !== undefined && ageMs >= 0 && ageMs < reuseMs) return entry.token
       const token = tokens.issueAssertion({ id, plan }, upstream)
       // Behind the younger ones: the oldest make room.
       remembered.delete(key)
-      if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value as string)
+      if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value as string)
       remembered.set(key, { token, at: now })
       token.catch(() => {
         if (remembered.get(key)?.token === token) remembered.delete(key)
@@ -43,6 +43,6 @@ export function createAssertions({ tokens, keys, clock }: Parts): Assertions {
 }
 
 /** Milliseconds; an assertion is good for a minute, so that half of it is left for the upstream. */
-const remember = 30_000
+const reuseMs = 30_000
 
-const mostRemembered = 10_000
+const maxRemembered = 10_000

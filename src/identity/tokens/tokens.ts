@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
-import { assertionTtl } from '../keys/key-schedule.ts'
+import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 
@@ -13,7 +13,7 @@ export interface VerifiedToken {
   /** The key that signed it: when that is gone, so is the token. */
   kid: string
   /** Milliseconds since the epoch from which on it is no longer good. */
-  expiresAt: number
+  expiresAtMs: number
 }
 
 export interface Tokens {
@@ -27,17 +27,17 @@ export interface Tokens {
   /** @throws StorageError as `verifyAccess` */
   verifyRefresh(token: string): Promise<VerifiedToken | 'invalid'>
   /** The same by the keys in memory alone: `undecided` where the token's key is not among them. */
-  recognizeRefresh(token: string): Promise<VerifiedToken | 'invalid' | 'undecided'>
+  verifyRefreshOffline(token: string): Promise<VerifiedToken | 'invalid' | 'undecided'>
 }
 
-interface Parts {
+interface Options {
   keys: SigningKeys
   clock: Clock
   issuer: string
   audience: string
   /** Milliseconds, as is the other; tokens count in seconds, so a part of one is a whole one. */
-  accessTokenTtl: number
-  refreshTokenTtl: number
+  accessTokenTtlMs: number
+  refreshTokenTtlMs: number
 }
 
 export function createTokens({
@@ -45,14 +45,14 @@ export function createTokens({
   clock,
   issuer,
   audience,
-  accessTokenTtl,
-  refreshTokenTtl,
-}: Parts): Tokens {
+  accessTokenTtlMs,
+  refreshTokenTtlMs,
+}: Options): Tokens {
   function issue(
     typ: TokenType | 'JWT',
     userId: number,
     now: number,
-    ttl: number,
+    ttlMs: number,
     claims: Record<string, unknown>,
   ) {
     const { kid, alg, privateKey } = typ === 'JWT' ? keys.forAssertions() : keys.current()
@@ -63,14 +63,14 @@ export function createTokens({
       sub: String(userId),
       ...claims,
       iat: issuedAt,
-      exp: issuedAt + Math.ceil(ttl / 1000),
+      exp: issuedAt + Math.ceil(ttlMs / 1000),
       jti: randomBytes(16).toString('base64url'),
     })
       .setProtectedHeader({ alg, typ, kid })
       .sign(privateKey)
   }
 
-  async function verify({ token, claims }: Decoded, key: SigningKey) {
+  async function verify({ token, claims }: DecodedToken, key: SigningKey) {
     const userId = parseSubject(claims.sub)
     // One audience: jose would also take a list that names ours among others.
     if (userId === undefined || typeof claims.aud !== 'string') return 'invalid'
@@ -82,7 +82,7 @@ export function createTokens({
         requiredClaims: ['exp'],
         currentDate: new Date(clock.now()),
       })
-      return { userId, kid: key.kid, expiresAt: Number(payload.exp) * 1000 }
+      return { userId, kid: key.kid, expiresAtMs: Number(payload.exp) * 1000 }
     } catch {
       return 'invalid'
     }
@@ -96,38 +96,38 @@ export function createTokens({
     return decoded.alg === key.alg ? verify(decoded, key) : 'invalid'
   }
 
-  async function verifyStored(typ: TokenType, token: string): Promise<VerifiedToken | 'invalid'> {
+  async function verifyWithStore(typ: TokenType, token: string): Promise<VerifiedToken | 'invalid'> {
     const verified = await verifyWith(keys.find, typ, token)
     return verified === 'unknown_key' ? 'invalid' : verified
   }
 
   return {
-    issueAccess: ({ id, email, plan }) => issue('at+jwt', id, clock.now(), accessTokenTtl, { plan, email }),
+    issueAccess: ({ id, email, plan }) => issue('at+jwt', id, clock.now(), accessTokenTtlMs, { plan, email }),
 
     issueAssertion: ({ id, plan }, upstream) =>
-      issue('JWT', id, clock.now(), assertionTtl, { aud: upstream, plan }),
+      issue('JWT', id, clock.now(), assertionTtlMs, { aud: upstream, plan }),
 
     async issueRefresh(userId) {
       const now = clock.now()
-      const token = await issue('rt+jwt', userId, now, refreshTokenTtl, {})
-      return { token, expiresAt: new Date(now + refreshTokenTtl) }
+      const token = await issue('rt+jwt', userId, now, refreshTokenTtlMs, {})
+      return { token, expiresAt: new Date(now + refreshTokenTtlMs) }
     },
 
-    verifyAccess: token => verifyStored('at+jwt', token),
-    verifyRefresh: token => verifyStored('rt+jwt', token),
+    verifyAccess: token => verifyWithStore('at+jwt', token),
+    verifyRefresh: token => verifyWithStore('rt+jwt', token),
 
-    async recognizeRefresh(token) {
-      const verified = await verifyWith(async kid => keys.known(kid), 'rt+jwt', token)
+    async verifyRefreshOffline(token) {
+      const verified = await verifyWith(async kid => keys.getLoaded(kid), 'rt+jwt', token)
       return verified === 'unknown_key' ? 'undecided' : verified
     },
   }
 }
 
 /** Whether it looks like a token of this gateway, good or not: such a one must not leak to an upstream (CONTRACT §6). */
-export function isOwnTokenType(token: string): boolean {
+export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
   // Too short for any header with a `typ` of ours: a field full of commas must not cost thousands of parses.
-  if (header.length < shortestHeader) return false
+  if (header.length < minHeaderChars) return false
   const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
   return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
 }
@@ -144,7 +144,7 @@ export function parseSubject(sub: unknown): number | undefined {
 
 type TokenType = 'at+jwt' | 'rt+jwt'
 
-interface Decoded {
+interface DecodedToken {
   token: string
   kid: string
   alg: string
@@ -156,8 +156,8 @@ interface Decoded {
  * other base64 for the same bytes, a member twice, and header members that name a key or change how the token
  * is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
-function decode(token: string, typ: TokenType): Decoded | undefined {
-  if (token.length > maxLength) return undefined
+function decode(token: string, typ: TokenType): DecodedToken | undefined {
+  if (token.length > maxTokenBytes) return undefined
   const parts = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(token)?.slice(1)
   if (parts === undefined) return undefined
   const [header, payload, signature] = parts.map(part => Buffer.from(part, 'base64url'))
@@ -172,10 +172,10 @@ function decode(token: string, typ: TokenType): Decoded | undefined {
 }
 
 /** `{"typ":"at+jwt"}` in base64url. */
-const shortestHeader = 22
+const minHeaderChars = 22
 
 /** 4 KiB (CONTRACT §3); what passes is ASCII, a byte a character. */
-const maxLength = 4096
+const maxTokenBytes = 4096
 
 /** An object from JSON as `JSON.stringify` writes it: so no member stands twice, and no byte is not UTF-8. */
 function parseCompact(bytes: Buffer): Record<string, unknown> | undefined {

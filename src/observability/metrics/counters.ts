@@ -1,8 +1,8 @@
 // What is counted where it happens: plain numbers, which whoever counts is handed and adds to.
-import { byLabel, counter, type Family, family, single } from './families.ts'
+import { byLabel, counter, type Family, family, unlabeledSample } from './families.ts'
 
 /** How one guard decided; `error` is where it could not, because a store failed. */
-export interface Decisions {
+export interface GuardCounts {
   pass: number
   refuse: number
   error: number
@@ -10,7 +10,7 @@ export interface Decisions {
 
 /** By the names that `peage explain` prints. */
 export type GuardDecisions = Readonly<
-  Record<'authenticate' | 'rate_limit' | 'plan' | 'max_body' | 'target' | 'free_daily', Decisions>
+  Record<'authenticate' | 'rate_limit' | 'plan' | 'max_body' | 'target' | 'free_daily', GuardCounts>
 >
 
 /** Look-ups of users and of keys; `bypass` is one past the memory, while changes are not heard. */
@@ -27,7 +27,7 @@ export interface DeliveryOutcomes {
   failed: number
 }
 
-export interface Tallies {
+export interface Counters {
   readonly guards: GuardDecisions
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
@@ -36,62 +36,62 @@ export interface Tallies {
   /** Requests of peers that forward for others and are not trusted. */
   untrustedForwarders: number
   /** @param outcome `success`, a refusal's code, or `client_gone` */
-  authenticated(endpoint: string, outcome: string): void
+  countAuth(endpoint: string, outcome: string): void
   /** A reload of the configuration was tried; one that is refused leaves the old one in force. */
-  reloaded(result: 'success' | 'failure'): void
+  countReload(result: 'success' | 'failure'): void
   /** Whether what is in force is what was saved last, as far as that is known. */
   isLastReloadGood(): boolean
   readonly families: readonly Family[]
 }
 
-export function createTallies(): Tallies {
-  const decisions = (): Decisions => ({ pass: 0, refuse: 0, error: 0 })
+export function createCounters(): Counters {
+  const zeroCounts = (): GuardCounts => ({ pass: 0, refuse: 0, error: 0 })
   const auth = new Map<string, Record<string, number>>()
   const reloads = { success: 0, failure: 0 }
   let isLastReloadGood = true
-  const tallies: Tallies = {
+  const counters: Counters = {
     guards: {
-      authenticate: decisions(),
-      rate_limit: decisions(),
-      plan: decisions(),
-      max_body: decisions(),
-      target: decisions(),
-      free_daily: decisions(),
+      authenticate: zeroCounts(),
+      rate_limit: zeroCounts(),
+      plan: zeroCounts(),
+      max_body: zeroCounts(),
+      target: zeroCounts(),
+      free_daily: zeroCounts(),
     },
     identityCache: { hit: 0, miss: 0, bypass: 0 },
     deliveries: { delivered: 0, retried: 0, failed: 0 },
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,
-    authenticated(endpoint, outcome) {
+    countAuth(endpoint, outcome) {
       const outcomes = auth.get(endpoint) ?? {}
       auth.set(endpoint, outcomes)
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
     },
-    reloaded(result) {
+    countReload(result) {
       reloads[result] += 1
       isLastReloadGood = result === 'success'
     },
     isLastReloadGood: () => isLastReloadGood,
     families: [
       counter('peage_guard_decisions_total', 'Decisions of the guards, where they had one to make.', () =>
-        nested('guard', Object.entries(tallies.guards), 'decision'),
+        nested('guard', Object.entries(counters.guards), 'decision'),
       ),
       counter('peage_auth_total', 'Requests to the endpoints under /api/v1/auth, by what came of them.', () =>
         nested('endpoint', [...auth], 'outcome'),
       ),
       counter('peage_identity_cache_total', 'Look-ups of users and API keys in memory.', () =>
-        byLabel('result', { ...tallies.identityCache }),
+        byLabel('result', { ...counters.identityCache }),
       ),
       counter('peage_daily_usage_fallback_total', 'Daily uses counted in Postgres alone: Redis failed.', () =>
-        single(tallies.dailyUsageFallbacks),
+        unlabeledSample(counters.dailyUsageFallbacks),
       ),
       counter('peage_webhook_deliveries_total', 'Attempts at deliveries to webhooks that have ended.', () =>
-        byLabel('outcome', { ...tallies.deliveries }),
+        byLabel('outcome', { ...counters.deliveries }),
       ),
       counter(
         'peage_untrusted_forwarder_requests_total',
         'Requests with X-Forwarded-For from a private address that is not in server.trusted_proxies.',
-        () => single(tallies.untrustedForwarders),
+        () => unlabeledSample(counters.untrustedForwarders),
       ),
       // Every worker reloads each time: a sum would count them all.
       family(
@@ -110,11 +110,11 @@ export function createTallies(): Tallies {
           type: 'gauge',
           aggregator: 'min',
         },
-        () => single(isLastReloadGood ? 1 : 0),
+        () => unlabeledSample(isLastReloadGood ? 1 : 0),
       ),
     ],
   }
-  return tallies
+  return counters
 }
 
 function nested(outer: string, rows: readonly [string, object][], inner: string) {

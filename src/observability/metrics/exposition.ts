@@ -22,12 +22,14 @@ export function createExposition(families: readonly Family[]): Exposition {
 }
 
 /** One page for several processes, each metric put together by its aggregator. @param gathered of each one */
-export function textOfAll(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
+export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
 
 /** What only grows, of several processes as if one had counted it. @param gathered of each one */
-export async function totalOf(gathered: readonly (readonly FamilyJson[])[]): Promise<readonly FamilyJson[]> {
+export async function mergedCounters(
+  gathered: readonly (readonly FamilyJson[])[],
+): Promise<readonly FamilyJson[]> {
   const counted = gathered.map(families =>
     families.filter(({ type, aggregator }) => type !== 'gauge' && aggregator === 'sum'),
   )
@@ -36,20 +38,20 @@ export async function totalOf(gathered: readonly (readonly FamilyJson[])[]): Pro
   ).getMetricsAsJSON()) as unknown as FamilyJson[]
 }
 
-let ofProcess: Registry | undefined
+let processRegistry: Registry | undefined
 
 /** CPU, memory, event-loop delay and the like. Once: each would leave observers behind that nothing takes away. */
 function processMetrics(): Registry {
-  if (ofProcess !== undefined) return ofProcess
-  ofProcess = new Registry()
-  collectDefaultMetrics({ register: ofProcess })
+  if (processRegistry !== undefined) return processRegistry
+  processRegistry = new Registry()
+  collectDefaultMetrics({ register: processRegistry })
   // What is of no kind at the moment has no series, so their number would come and go; and all is listed for them.
   for (const kind of ['handles', 'requests', 'resources']) {
-    ofProcess.removeSingleMetric(`nodejs_active_${kind}`)
-    ofProcess.removeSingleMetric(`nodejs_active_${kind}_total`)
+    processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
+    processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)
   }
   // Others would appear with the first of their kind.
-  const collections = ofProcess.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
+  const collections = processRegistry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections.zero({ kind })
-  return ofProcess
+  return processRegistry
 }

@@ -45,7 +45,7 @@ export function gauge(
 }
 
 /** The one sample of a metric without labels. */
-export function single(value: number): readonly Sample[] {
+export function unlabeledSample(value: number): readonly Sample[] {
   return [{ labels: {}, value }]
 }
 

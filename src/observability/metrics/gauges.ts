@@ -1,5 +1,5 @@
 // What is not counted but asked: how the stores and the running gateway stand at the moment of a scrape.
-import { byLabel, type Family, gauge, single } from './families.ts'
+import { byLabel, type Family, gauge, unlabeledSample } from './families.ts'
 
 export interface PoolState {
   /** Connections: open, and of these idle. */
@@ -12,19 +12,19 @@ export interface PoolState {
 }
 
 /** Nothing where there is no such store. */
-export interface StoreStates {
+export interface StorageGauges {
   readonly postgresPool: (() => PoolState) | undefined
   readonly isRedisUp: (() => boolean) | undefined
 }
 
-export interface GatewayStates {
+export interface GatewayGauges {
   /** Every target, with its upstream's name and its own origin, and whether requests go to it. */
   targets(): readonly TargetState[]
   /** WebSockets and event streams that are open, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>
-  pendingLogouts(): number
+  pendingRevocations(): number
   /** Whether changes of the records are heard. */
-  isFeedTrusted(): boolean
+  isChangeFeedFresh(): boolean
 }
 
 export interface TargetState {
@@ -33,23 +33,23 @@ export interface TargetState {
   readonly isHealthy: boolean
 }
 
-export interface States {
+export interface Gauges {
   /**
    * Asks this gateway too: the one before it may still have streams to end.
    * @returns asks it no more
    */
-  watch(gateway: GatewayStates): () => void
+  register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]
 }
 
-export function createStates({ postgresPool, isRedisUp }: StoreStates): States {
+export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges {
   /** The newest is last. */
-  const gateways = new Set<GatewayStates>()
+  const gateways = new Set<GatewayGauges>()
   const newest = () => [...gateways].at(-1)
-  const sum = (of: (gateway: GatewayStates) => number) => [...gateways].reduce((all, one) => all + of(one), 0)
+  const sum = (of: (gateway: GatewayGauges) => number) => [...gateways].reduce((all, one) => all + of(one), 0)
   const streams = (kind: 'web_socket' | 'event_stream') => sum(gateway => gateway.openStreams()[kind])
   return {
-    watch(gateway) {
+    register(gateway) {
       gateways.add(gateway)
       return () => gateways.delete(gateway)
     },
@@ -59,7 +59,7 @@ export function createStates({ postgresPool, isRedisUp }: StoreStates): States {
         'Whether requests go to a target: 0 where its checks fail, its circuit is open, or others are preferred.',
         'min',
         () =>
-          once(newest()?.targets() ?? []).map(({ upstream, target, isHealthy }) => ({
+          uniqueTargets(newest()?.targets() ?? []).map(({ upstream, target, isHealthy }) => ({
             labels: { upstream, target },
             value: isHealthy ? 1 : 0,
           })),
@@ -68,42 +68,47 @@ export function createStates({ postgresPool, isRedisUp }: StoreStates): States {
         byLabel('kind', { web_socket: streams('web_socket'), event_stream: streams('event_stream') }),
       ),
       gauge('peage_pending_logouts', 'Logouts that are kept in memory until Postgres has them.', 'sum', () =>
-        single(sum(gateway => gateway.pendingLogouts())),
+        unlabeledSample(sum(gateway => gateway.pendingRevocations())),
       ),
       gauge(
         'peage_change_feed_trusted',
         'Whether changes of users and keys are heard: 0 where each is read for every request.',
         'min',
         // A primary hears of nothing: its workers do.
-        () => [...gateways].slice(-1).flatMap(gateway => single(gateway.isFeedTrusted() ? 1 : 0)),
+        () =>
+          [...gateways].slice(-1).flatMap(gateway => unlabeledSample(gateway.isChangeFeedFresh() ? 1 : 0)),
       ),
       ...(isRedisUp === undefined
         ? []
-        : [gauge('peage_redis_up', 'Whether Redis answers.', 'min', () => single(isRedisUp() ? 1 : 0))]),
-      ...(postgresPool === undefined ? [] : ofPool(postgresPool)),
+        : [
+            gauge('peage_redis_up', 'Whether Redis answers.', 'min', () =>
+              unlabeledSample(isRedisUp() ? 1 : 0),
+            ),
+          ]),
+      ...(postgresPool === undefined ? [] : poolGauges(postgresPool)),
     ],
   }
 }
 
-function ofPool(state: () => PoolState): Family[] {
+function poolGauges(state: () => PoolState): Family[] {
   return [
     gauge('peage_postgres_pool_connections', 'Open connections of the pool.', 'sum', () =>
-      single(state().total),
+      unlabeledSample(state().total),
     ),
     gauge('peage_postgres_pool_idle_connections', 'Open connections that nobody uses.', 'sum', () =>
-      single(state().idle),
+      unlabeledSample(state().idle),
     ),
     gauge('peage_postgres_pool_waiting_requests', 'Statements that wait for a connection.', 'sum', () =>
-      single(state().waiting),
+      unlabeledSample(state().waiting),
     ),
     gauge('peage_postgres_pool_max_connections', 'The most that the pool opens, storage.pool.', 'sum', () =>
-      single(state().max),
+      unlabeledSample(state().max),
     ),
   ]
 }
 
 /** A target that an upstream names twice is one time series: well where either is. */
-function once(targets: readonly TargetState[]): TargetState[] {
+function uniqueTargets(targets: readonly TargetState[]): TargetState[] {
   const byName = new Map<string, TargetState>()
   for (const state of targets) {
     const name = `${state.upstream} ${state.target}`

@@ -1,32 +1,34 @@
 // Durations in buckets: two additions for each, and Prometheus' cumulative form only when it asks.
 import { type Family, family, type Sample } from './families.ts'
 
-export interface Durations {
+export interface Histogram {
   /** By bucket, not cumulative; the last is for what took longer than all bounds. */
   readonly counts: Float64Array
   /** Milliseconds. */
-  sum: number
+  sumMs: number
 }
 
 /**
  * Seconds. The gateway's own part of a request is below the first; 30 s is how long an upstream may take by default, so
  * that what stands behind it was cut off. Two or three a decade tell a p99 to within a factor of two or so.
  */
-const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
+const bucketBoundsSeconds = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const
 
-const limits = bounds.map(bound => bound * 1000)
+const bucketBoundsMs = bucketBoundsSeconds.map(bound => bound * 1000)
 
-export function createDurations(): Durations {
-  return { counts: new Float64Array(bounds.length + 1), sum: 0 }
+export function createHistogram(): Histogram {
+  return { counts: new Float64Array(bucketBoundsSeconds.length + 1), sumMs: 0 }
 }
 
 /** @param duration milliseconds */
-export function observe(durations: Durations, duration: number): void {
+export function observe(durations: Histogram, durationMs: number): void {
   let bucket = 0
   // From the shortest on: most requests end in the first few.
-  while (bucket < limits.length && duration > (limits[bucket] as number)) bucket += 1
+  while (bucket < bucketBoundsMs.length && durationMs > (bucketBoundsMs[bucket] as number)) bucket += 1
   ;(durations.counts[bucket] as number) += 1
-  durations.sum += duration
+  durations.sumMs += durationMs
 }
 
 /** @param rows by the value of the label */
@@ -34,23 +36,23 @@ export function histogram(
   name: string,
   help: string,
   label: string,
-  rows: ReadonlyMap<string, Durations>,
+  rows: ReadonlyMap<string, Histogram>,
 ): Family {
   return family({ name, help, type: 'histogram', aggregator: 'sum' }, () =>
     [...rows].flatMap(([value, durations]) => samplesOf(name, { [label]: value }, durations)),
   )
 }
 
-function samplesOf(name: string, labels: Record<string, string>, { counts, sum }: Durations): Sample[] {
+function samplesOf(name: string, labels: Record<string, string>, { counts, sumMs }: Histogram): Sample[] {
   let count = 0
-  const buckets = [...counts].map((more, index) => {
-    count += more
-    const le = String(bounds[index] ?? '+Inf')
+  const buckets = [...counts].map((inBucket, index) => {
+    count += inBucket
+    const le = String(bucketBoundsSeconds[index] ?? '+Inf')
     return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: count }
   })
   return [
     ...buckets,
-    { metricName: `${name}_sum`, labels, value: sum / 1000 },
+    { metricName: `${name}_sum`, labels, value: sumMs / 1000 },
     { metricName: `${name}_count`, labels, value: count },
   ]
 }

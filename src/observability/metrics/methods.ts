@@ -1,6 +1,6 @@
 // The methods that are told apart; a client may choose from more, and labels and names of spans are to be few.
 
-export const usualMethods: ReadonlySet<string> = new Set([
+export const knownMethods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
   'POST',

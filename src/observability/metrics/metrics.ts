@@ -1,41 +1,41 @@
 // Everything that is counted in this process, for as long as it runs: a reload of the configuration keeps it.
 
-import { createTallies, type Tallies } from './counters.ts'
+import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
 import { gauge } from './families.ts'
-import { createStates, type States, type StoreStates } from './gauges.ts'
-import { createDurations, type Durations, histogram } from './histogram.ts'
+import { createGauges, type Gauges, type StorageGauges } from './gauges.ts'
+import { createHistogram, type Histogram, histogram } from './histogram.ts'
 import { createRequestCounts, type RequestCounts } from './requests.ts'
 
 export interface Metrics extends Exposition {
   readonly requests: Pick<RequestCounts, 'count'>
-  readonly tallies: Omit<Tallies, 'families'>
+  readonly counters: Omit<Counters, 'families'>
   /** Where the answers of an upstream are timed, by its name. */
-  upstream(name: string): Durations
-  readonly watch: States['watch']
+  upstream(name: string): Histogram
+  readonly register: Gauges['register']
 }
 
-interface Parts {
+interface Options {
   /** The program's. */
   version: string
-  stores: StoreStates
+  stores: StorageGauges
 }
 
-export function createMetrics({ version, stores }: Parts): Metrics {
+export function createMetrics({ version, stores }: Options): Metrics {
   const requests = createRequestCounts()
-  const tallies = createTallies()
-  const states = createStates(stores)
-  const upstreams = new Map<string, Durations>()
+  const counters = createCounters()
+  const gauges = createGauges(stores)
+  const upstreams = new Map<string, Histogram>()
   const build = [{ labels: { version, node_version: process.version }, value: 1 }]
   return {
     requests,
-    tallies,
+    counters,
     upstream(name) {
-      const durations = upstreams.get(name) ?? createDurations()
+      const durations = upstreams.get(name) ?? createHistogram()
       upstreams.set(name, durations)
       return durations
     },
-    watch: states.watch,
+    register: gauges.register,
     ...createExposition([
       ...requests.families,
       histogram(
@@ -44,8 +44,8 @@ export function createMetrics({ version, stores }: Parts): Metrics {
         'upstream',
         upstreams,
       ),
-      ...tallies.families,
-      ...states.families,
+      ...counters.families,
+      ...gauges.families,
       gauge('peage_build_info', 'Always 1; the labels say what runs.', 'first', () => build),
     ]),
   }

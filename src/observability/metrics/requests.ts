@@ -1,15 +1,15 @@
 // Requests as they end: how many by route, method and status, and how long they took.
 import { STATUS_CODES } from 'node:http'
 import { counter, type Family, type Sample } from './families.ts'
-import { createDurations, type Durations, histogram, observe } from './histogram.ts'
-import { usualMethods } from './methods.ts'
+import { createHistogram, type Histogram, histogram, observe } from './histogram.ts'
+import { knownMethods } from './methods.ts'
 
 export interface RequestCounts {
-  count(request: EndedRequest): void
+  count(request: CountedRequest): void
   readonly families: readonly Family[]
 }
 
-interface EndedRequest {
+interface CountedRequest {
   /** A declared route's name or an endpoint's path, nothing where the request came to neither. */
   readonly route: string | undefined
   /** As it was sent. */
@@ -17,13 +17,13 @@ interface EndedRequest {
   /** Nothing where the client left before anything was answered. */
   readonly status: number | undefined
   /** Milliseconds from its arrival to the end of its answer. */
-  readonly duration: number
+  readonly durationMs: number
 }
 
-interface Row {
+interface RouteCounts {
   /** By method, then by status or the class of those that nobody knows. */
-  readonly answers: Map<string, Map<number | string, { count: number }>>
-  readonly durations: Durations
+  readonly byMethod: Map<string, Map<number | string, { count: number }>>
+  readonly durations: Histogram
 }
 
 /** The route of requests that came to none; one that is declared under this name shares its series. */
@@ -33,25 +33,25 @@ const noRoute = 'none'
 const clientGone = 499
 
 /** Its connection is no answer's to end: what an open WebSocket took would drown what its route's requests take. */
-const switching = 101
+const switchingProtocols = 101
 
 export function createRequestCounts(): RequestCounts {
-  const rows = new Map<string, Row>()
-  const durations = new Map<string, Durations>()
+  const rows = new Map<string, RouteCounts>()
+  const durations = new Map<string, Histogram>()
 
-  function addRow(route: string): Row {
-    const row = { answers: new Map(), durations: createDurations() }
+  function addRow(route: string): RouteCounts {
+    const row = { byMethod: new Map(), durations: createHistogram() }
     rows.set(route, row)
     durations.set(route, row.durations)
     return row
   }
 
   return {
-    count({ route = noRoute, method, status = clientGone, duration }) {
+    count({ route = noRoute, method, status = clientGone, durationMs }) {
       const row = rows.get(route) ?? addRow(route)
-      const cell = row.answers.get(method)?.get(status) ?? cellOf(row, method, status)
+      const cell = row.byMethod.get(method)?.get(status) ?? cellOf(row, method, status)
       cell.count += 1
-      if (status !== switching) observe(row.durations, duration)
+      if (status !== switchingProtocols) observe(row.durations, durationMs)
     },
     families: [
       counter('http_requests_total', 'Requests that have ended, by route, method and status.', () =>
@@ -68,13 +68,13 @@ export function createRequestCounts(): RequestCounts {
 }
 
 /** The first of its kind, or one of a method or a status that has no cell of its own. */
-function cellOf({ answers }: Row, sent: string, status: number): { count: number } {
-  const method = usualMethods.has(sent) ? sent : 'other'
-  const statuses = answers.get(method) ?? new Map<number | string, { count: number }>()
-  answers.set(method, statuses)
-  const shown = isKnown(status) ? status : `${Math.floor(status / 100)}xx`
-  const cell = statuses.get(shown) ?? { count: 0 }
-  statuses.set(shown, cell)
+function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): { count: number } {
+  const method = knownMethods.has(rawMethod) ? rawMethod : 'other'
+  const statuses = byMethod.get(method) ?? new Map<number | string, { count: number }>()
+  byMethod.set(method, statuses)
+  const statusLabel = isKnown(status) ? status : `${Math.floor(status / 100)}xx`
+  const cell = statuses.get(statusLabel) ?? { count: 0 }
+  statuses.set(statusLabel, cell)
   return cell
 }
 
@@ -83,8 +83,8 @@ function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }
 
-function samplesOf(route: string, { answers }: Row): Sample[] {
-  return [...answers].flatMap(([method, statuses]) =>
+function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
+  return [...byMethod].flatMap(([method, statuses]) =>
     [...statuses].map(([status, { count }]) => ({
       labels: { route, method, status: String(status) },
       value: count,

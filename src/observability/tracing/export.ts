@@ -14,16 +14,16 @@ import type { Logger } from 'pino'
 type Log = Pick<Logger, 'info' | 'warn'>
 
 /** Milliseconds between two of the SDK's own warnings: it has one for every batch. */
-const quiet = 60_000
+const warnIntervalMs = 60_000
 
 export function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
-  let isAway = false
+  let isUnreachable = false
   let isSettingUp = true
   let lastWarned = Number.NEGATIVE_INFINITY
   const warn = (...words: unknown[]) => {
     const now = performance.now()
     // What is dropped while the collector is away was said.
-    if (!isSettingUp && (isAway || now - lastWarned < quiet)) return
+    if (!isSettingUp && (isUnreachable || now - lastWarned < warnIntervalMs)) return
     if (!isSettingUp) lastWarned = now
     logger.warn({ reason: words.join(' ') }, 'OpenTelemetry')
   }
@@ -32,10 +32,10 @@ export function createExport(logger: Log, version: string): { tracer: Tracer; sh
   const words = { error: onError, warn, info: ignore, debug: ignore, verbose: ignore }
   diag.setLogger(words, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
 
-  const exporter = watched(new OTLPTraceExporter(), failure => {
-    if (isAway === (failure !== undefined)) return
-    isAway = !isAway
-    if (isAway) logger.warn({ reason: failure }, 'traces cannot be sent: spans are dropped')
+  const exporter = observingResults(new OTLPTraceExporter(), failure => {
+    if (isUnreachable === (failure !== undefined)) return
+    isUnreachable = !isUnreachable
+    if (isUnreachable) logger.warn({ reason: failure }, 'traces cannot be sent: spans are dropped')
     else logger.info({}, 'traces are sent again')
   })
   const provider = new BasicTracerProvider({
@@ -50,11 +50,14 @@ export function createExport(logger: Log, version: string): { tracer: Tracer; sh
 }
 
 /** @param onResult of each batch: why it failed, or nothing */
-function watched(exporter: SpanExporter, onResult: (failure: string | undefined) => void): SpanExporter {
+function observingResults(
+  exporter: SpanExporter,
+  onResult: (failure: string | undefined) => void,
+): SpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, result => {
-        onResult(result.code === 0 ? undefined : reasonOf(result.error))
+        onResult(result.code === 0 ? undefined : exportFailureReason(result.error))
         done(result)
       }),
     shutdown: () => exporter.shutdown(),
@@ -62,7 +65,7 @@ function watched(exporter: SpanExporter, onResult: (failure: string | undefined)
 }
 
 /** An answer's status, or a connection's failure; never what the collector wrote. */
-function reasonOf(error: (Error & { code?: unknown }) | undefined): string {
+function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
   const words = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
   return words.length === 0 ? 'no answer that the collector took them' : words.join(' ')
 }

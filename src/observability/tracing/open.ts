@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { TracingSettings } from './settings.ts'
 import type { Tracing } from './tracing.ts'
 
-interface Parts {
+interface Options {
   logger: Pick<Logger, 'info' | 'warn'>
   /** The program's. */
   version: string
@@ -12,9 +12,9 @@ interface Parts {
 /** To be called once a process; the SDK reads the rest of what it is told from the environment. */
 export async function openTracing(
   settings: TracingSettings | undefined,
-  parts: Parts,
+  options: Options,
 ): Promise<Tracing | undefined> {
   if (settings === undefined) return undefined
   const { createTracing } = await import('./otel.ts')
-  return createTracing(parts)
+  return createTracing(options)
 }

@@ -11,12 +11,12 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { errorType } from './error-type.ts'
-import { methodFields, nameOf, receivedFields } from './span-fields.ts'
+import { methodFields, receivedFields, spanName } from './span-fields.ts'
 import { readParent, writeParent } from './traceparent.ts'
 import type {
-  EndedRequest,
   GuardFailure,
   ReceivedRequest,
+  RequestResult,
   RequestTrace,
   Tracing,
   UpstreamTrace,
@@ -26,33 +26,36 @@ import { recordedUpstream } from './upstream-spans.ts'
 /** Guards that may ask a store, or that the answer names; the others compare two numbers. */
 const guardsWithSpans: ReadonlySet<string> = new Set(['authenticate', 'rate_limit', 'plan', 'free_daily'])
 
-export function createBegin(tracer: Tracer, asking: AsyncLocalStorage<RecordedRequest>): Tracing['begin'] {
+export function createBeginRequest(
+  tracer: Tracer,
+  activeRequest: AsyncLocalStorage<RecordedRequest>,
+): Tracing['begin'] {
   return (request, received) => {
     const { traceparent, tracestate } = request.headers
     const parent = readParent(traceparent, tracestate)
-    const around = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
-    const span = startRequest(tracer, around, request, received)
+    const parentContext = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
+    const span = startRequest(tracer, parentContext, request, received)
     const isContinued = parent !== undefined
     return span.isRecording()
-      ? new RecordedRequest(tracer, asking, span, isContinued)
-      : unrecorded(span, isContinued)
+      ? new RecordedRequest(tracer, activeRequest, span, isContinued)
+      : unsampledTrace(span, isContinued)
   }
 }
 
 function startRequest(
   tracer: Tracer,
-  around: Context,
+  parentContext: Context,
   request: IncomingMessage,
   received: ReceivedRequest,
 ): Span {
   const { method = '' } = request
   return tracer.startSpan(
-    nameOf(method, received.template),
+    spanName(method, received.template),
     {
       kind: SpanKind.SERVER,
       attributes: { ...methodFields(method), ...receivedFields(request, received) },
     },
-    around,
+    parentContext,
   )
 }
 
@@ -61,27 +64,32 @@ export class RecordedRequest implements RequestTrace {
   readonly spanId: string
   readonly isContinued: boolean
   /** Of what a store is asked now; nothing where that is not this request's doing. */
-  parent: Context | undefined
+  storeParent: Context | undefined
   readonly #tracer: Tracer
-  readonly #asking: AsyncLocalStorage<RecordedRequest>
+  readonly #activeRequest: AsyncLocalStorage<RecordedRequest>
   readonly #span: Span
   readonly #context: Context
   #guard: Span | undefined
 
-  constructor(tracer: Tracer, asking: AsyncLocalStorage<RecordedRequest>, span: Span, isContinued: boolean) {
+  constructor(
+    tracer: Tracer,
+    activeRequest: AsyncLocalStorage<RecordedRequest>,
+    span: Span,
+    isContinued: boolean,
+  ) {
     const { traceId, spanId } = span.spanContext()
     this.traceId = traceId
     this.spanId = spanId
     this.isContinued = isContinued
     this.#tracer = tracer
-    this.#asking = asking
+    this.#activeRequest = activeRequest
     this.#span = span
     this.#context = trace.setSpan(ROOT_CONTEXT, span)
-    this.parent = this.#context
+    this.storeParent = this.#context
   }
 
   run(work: () => void): void {
-    this.#asking.run(this, work)
+    this.#activeRequest.run(this, work)
   }
 
   onGuard(name: string | undefined): void {
@@ -93,7 +101,7 @@ export class RecordedRequest implements RequestTrace {
       { kind: SpanKind.INTERNAL, attributes },
       this.#context,
     )
-    this.parent = trace.setSpan(this.#context, this.#guard)
+    this.storeParent = trace.setSpan(this.#context, this.#guard)
   }
 
   onGuardFailed(decision: GuardFailure, thrown: unknown): void {
@@ -104,47 +112,47 @@ export class RecordedRequest implements RequestTrace {
   }
 
   #endGuard(decision: GuardFailure | 'pass'): void {
-    this.parent = this.#context
+    this.storeParent = this.#context
     this.#guard?.setAttribute('peage.guard.decision', decision).end()
     this.#guard = undefined
   }
 
-  forwardTo(upstream: string, isTold: boolean): UpstreamTrace {
-    this.parent = undefined
-    return recordedUpstream({ tracer: this.#tracer, context: this.#context, upstream, isTold })
+  forwardTo(upstream: string, propagates: boolean): UpstreamTrace {
+    this.storeParent = undefined
+    return recordedUpstream({ tracer: this.#tracer, context: this.#context, upstream, propagates })
   }
 
-  end({ status, decision, outcome }: EndedRequest): void {
+  end({ status, decision, outcome }: RequestResult): void {
     this.#endGuard('client_gone')
-    this.parent = undefined
+    this.storeParent = undefined
     const span = this.#span
     span.setAttribute('peage.decision', decision)
     if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
     if (status !== undefined) span.setAttribute('http.response.status_code', status)
     // A 4xx is the client's error, not ours; half an answer is one whatever its status.
-    const failed = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
-    if (failed !== undefined) {
-      span.setAttribute('error.type', failed).setStatus({ code: SpanStatusCode.ERROR })
+    const failureType = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
+    if (failureType !== undefined) {
+      span.setAttribute('error.type', failureType).setStatus({ code: SpanStatusCode.ERROR })
     }
     span.end()
   }
 }
 
 /** Not sampled: nothing is noted, and the upstream is told that nothing is. */
-function unrecorded(span: Span, isContinued: boolean): RequestTrace {
+function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()
   const traceparent = writeParent(context)
-  const nothing = () => {}
+  const noop = () => {}
   return {
     traceId: context.traceId,
     spanId: context.spanId,
     isContinued,
     run: work => work(),
-    onGuard: nothing,
-    onGuardFailed: nothing,
-    forwardTo: (_upstream, isTold) => ({
-      begin: () => ({ traceparent: isTold ? traceparent : undefined, onStatus: nothing, end: nothing }),
+    onGuard: noop,
+    onGuardFailed: noop,
+    forwardTo: (_upstream, propagates) => ({
+      begin: () => ({ traceparent: propagates ? traceparent : undefined, onStatus: noop, end: noop }),
     }),
-    end: nothing,
+    end: noop,
   }
 }

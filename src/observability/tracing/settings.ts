@@ -27,14 +27,14 @@ export class TracingSettingsError extends Error {
 export function tracingSettings(env: Env): TracingSettings | undefined {
   // Empty is as good as absent (OpenTelemetry, "Environment Variable Specification").
   const get = (name: string) => env[name]?.trim() || undefined
-  const specific = (name: string) => {
+  const otlpVariable = (name: string) => {
     const key = get(`OTEL_EXPORTER_OTLP_TRACES_${name}`)
       ? 'OTEL_EXPORTER_OTLP_TRACES_'
       : 'OTEL_EXPORTER_OTLP_'
     return { key: key + name, value: get(key + name) }
   }
   const exporter = get('OTEL_TRACES_EXPORTER')
-  const endpoint = specific('ENDPOINT')
+  const endpoint = otlpVariable('ENDPOINT')
   if (get('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return undefined
   if (exporter === undefined && endpoint.value === undefined) return undefined
 
@@ -43,7 +43,7 @@ export function tracingSettings(env: Env): TracingSettings | undefined {
   if (exporter !== undefined && exporter !== 'otlp') {
     problems.push(`OTEL_TRACES_EXPORTER: ${exporter} is not there; otlp and none are`)
   }
-  const protocol = specific('PROTOCOL')
+  const protocol = otlpVariable('PROTOCOL')
   if (protocol.value === 'http/protobuf') {
     warnings.push(`${protocol.key}: traces are sent as http/json, which collectors take at the same address`)
   } else if (protocol.value !== undefined && protocol.value !== 'http/json') {
@@ -53,14 +53,14 @@ export function tracingSettings(env: Env): TracingSettings | undefined {
   }
   const url = urlOf(endpoint.value ?? 'http://localhost:4318')
   if (url === undefined) problems.push(`${endpoint.key}: not an http:// or https:// URL`)
-  if (!isReadable(get('OTEL_RESOURCE_ATTRIBUTES'))) {
+  if (!isValidAttributes(get('OTEL_RESOURCE_ATTRIBUTES'))) {
     warnings.push('OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded')
   }
   problems.push(...samplerProblems(get('OTEL_TRACES_SAMPLER'), get('OTEL_TRACES_SAMPLER_ARG')))
   if (url === undefined || problems.length > 0) throw new TracingSettingsError(problems)
 
-  const isWhole = endpoint.key === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
-  const path = isWhole ? url.pathname : `${url.pathname.replace(/\/$/, '')}/v1/traces`
+  const isTracesEndpoint = endpoint.key === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
+  const path = isTracesEndpoint ? url.pathname : `${url.pathname.replace(/\/$/, '')}/v1/traces`
   return { endpoint: url.origin + path, warnings }
 }
 
@@ -70,7 +70,7 @@ function urlOf(text: string): URL | undefined {
 }
 
 /** The SDK takes all of them or, without a word, none. */
-function isReadable(attributes = ''): boolean {
+function isValidAttributes(attributes = ''): boolean {
   try {
     return attributes
       .split(',')

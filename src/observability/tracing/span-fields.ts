@@ -1,18 +1,18 @@
 // What spans say of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that could be a secret.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
-import { usualMethods } from '../metrics/methods.ts'
-import { loggablePath } from '../redact-path.ts'
+import { knownMethods } from '../metrics/methods.ts'
+import { redactPath } from '../redact-path.ts'
 import type { ReceivedRequest } from './tracing.ts'
 
 /** @param template where there is one */
-export function nameOf(method: string, template: string | undefined): string {
-  const verb = usualMethods.has(method) ? method : 'HTTP'
+export function spanName(method: string, template: string | undefined): string {
+  const verb = knownMethods.has(method) ? method : 'HTTP'
   return template === undefined ? verb : `${verb} ${template}`
 }
 
 export function methodFields(method: string): Attributes {
-  return usualMethods.has(method)
+  return knownMethods.has(method)
     ? { 'http.request.method': method }
     : { 'http.request.method': '_OTHER', 'http.request.method_original': method }
 }
@@ -21,10 +21,10 @@ export function receivedFields(
   request: IncomingMessage,
   { requestId, client, host, template, route }: ReceivedRequest,
 ): Attributes {
-  const [, name, port] = authority.exec(host) ?? []
+  const [, name, port] = authorityPattern.exec(host) ?? []
   return {
     'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
-    'url.path': loggablePath(request.url ?? ''),
+    'url.path': redactPath(request.url ?? ''),
     'client.address': client,
     'network.protocol.version': request.httpVersion,
     'peage.request_id': requestId,
@@ -39,4 +39,4 @@ export function receivedFields(
  * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: for a number that OTLP has no
  * room for, or for very many bytes, a collector refuses the spans of everybody in the batch.
  */
-const authority = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
+const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/

@@ -5,43 +5,43 @@ import { summaryOf } from './query-summary.ts'
 import type { StoreSpans } from './tracing.ts'
 
 /** @param parentNow whose doing it is; nobody's in particular has no span */
-export function createStoreSpans(tracer: Tracer, parentNow: () => Context | undefined): StoreSpans {
-  function around<T>(attributes: () => Attributes, ask: () => Promise<T>): Promise<T> {
-    const parent = parentNow()
-    return parent === undefined ? ask() : spanned(tracer, parent, attributes(), ask)
+export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
+  function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
+    const parent = currentParent()
+    return parent === undefined ? run() : inSpan(tracer, parent, attributes(), run)
   }
   return {
-    statement: (text, ask) =>
-      around(() => {
+    statement: (text, run) =>
+      inSpanOfRequest(() => {
         const summary = summaryOf(text)
         return {
           'db.system.name': 'postgresql',
           'db.operation.name': summary.split(' ', 1)[0],
           'db.query.summary': summary,
         }
-      }, ask),
-    script: (name, ask) =>
-      around(
+      }, run),
+    script: (name, run) =>
+      inSpanOfRequest(
         () => ({
           'db.system.name': 'redis',
           'db.operation.name': 'EVALSHA',
           'db.query.summary': `EVALSHA ${name}`,
         }),
-        ask,
+        run,
       ),
   }
 }
 
-async function spanned<T>(
+async function inSpan<T>(
   tracer: Tracer,
   parent: Context,
   attributes: Attributes,
-  ask: () => Promise<T>,
+  run: () => Promise<T>,
 ): Promise<T> {
   const name = String(attributes['db.query.summary'])
   const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent)
   try {
-    return await ask()
+    return await run()
   } catch (error) {
     span.setAttribute('error.type', errorType(error)).setStatus({ code: SpanStatusCode.ERROR })
     throw error

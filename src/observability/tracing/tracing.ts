@@ -8,7 +8,7 @@ export interface Tracing {
   /** What the stores are asked on a request's behalf. */
   readonly stores: StoreSpans
   /** Sends what is still to be sent. @param time milliseconds; what is not taken by then is dropped */
-  close(time: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 /** What is known of a request before any guard. */
@@ -41,14 +41,14 @@ export interface RequestTrace {
    * It leaves the gateway: what the stores are asked from now on is not its doing.
    * @param isTold whether the upstream receives `traceparent`
    */
-  forwardTo(upstream: string, isTold: boolean): UpstreamTrace
-  end(ended: EndedRequest): void
+  forwardTo(upstream: string, propagates: boolean): UpstreamTrace
+  end(result: RequestResult): void
 }
 
 /** `error`: a store failed. */
 export type GuardFailure = 'refuse' | 'error' | 'client_gone'
 
-export interface EndedRequest {
+export interface RequestResult {
   /** Nothing where the client left before anything was answered. */
   readonly status: number | undefined
   /** As the access log has them. */
@@ -58,32 +58,32 @@ export interface EndedRequest {
 
 /** What is sent to an upstream for one request. */
 export interface UpstreamTrace {
-  begin(sent: SentRequest): TrySpan
+  begin(attempt: Attempt): AttemptSpan
 }
 
-export interface SentRequest {
+export interface Attempt {
   readonly method: string
   /** `scheme://host:port`. */
   readonly origin: string
   /** Path and query; the query is not told. */
   readonly path: string
   /** How often it was sent before. */
-  readonly resent: number
+  readonly resendCount: number
 }
 
 /** One try. */
-export interface TrySpan {
+export interface AttemptSpan {
   /** The field's value; nothing where the upstream is not told. */
   readonly traceparent: string | undefined
   onStatus(status: number): void
   /** @param how an outcome, or the error that ended it */
-  end(how: string | Error): void
+  end(outcome: string | Error): void
 }
 
 /** Around what a store is asked; the promise is the one that `ask` gives. */
 export interface StoreSpans {
   /** @param text without values: they stand in parameters */
-  statement<T>(text: string, ask: () => Promise<T>): Promise<T>
+  statement<T>(text: string, run: () => Promise<T>): Promise<T>
   /** @param name of the script */
-  script<T>(name: string, ask: () => Promise<T>): Promise<T>
+  script<T>(name: string, run: () => Promise<T>): Promise<T>
 }

@@ -1,59 +1,59 @@
 // The spans of what is sent to an upstream: each try has its own, and its upstream is told of that one.
 import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { loggablePath } from '../redact-path.ts'
+import { redactPath } from '../redact-path.ts'
 import { errorType } from './error-type.ts'
-import { methodFields, nameOf } from './span-fields.ts'
+import { methodFields, spanName } from './span-fields.ts'
 import { writeParent } from './traceparent.ts'
-import type { SentRequest, TrySpan, UpstreamTrace } from './tracing.ts'
+import type { Attempt, AttemptSpan, UpstreamTrace } from './tracing.ts'
 
-interface Parts {
+interface Options {
   tracer: Tracer
   /** The request's. */
   context: Context
   upstream: string
-  isTold: boolean
+  propagates: boolean
 }
 
-export function recordedUpstream({ tracer, context, upstream, isTold }: Parts): UpstreamTrace {
+export function recordedUpstream({ tracer, context, upstream, propagates }: Options): UpstreamTrace {
   return {
-    begin(sent) {
-      const attributes = { ...sentFields(sent), 'peage.upstream': upstream }
+    begin(attempt) {
+      const attributes = { ...attemptFields(attempt), 'peage.upstream': upstream }
       const span = tracer.startSpan(
-        nameOf(sent.method, undefined),
+        spanName(attempt.method, undefined),
         { kind: SpanKind.CLIENT, attributes },
         context,
       )
-      return trySpan(span, isTold)
+      return attemptSpan(span, propagates)
     },
   }
 }
 
-function sentFields({ method, origin, path, resent }: SentRequest) {
+function attemptFields({ method, origin, path, resendCount }: Attempt) {
   const { protocol, hostname, port } = new URL(origin)
   return {
     ...methodFields(method),
     'server.address': hostname,
     'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-    'url.full': origin + loggablePath(path),
+    'url.full': origin + redactPath(path),
     'network.protocol.version': '1.1',
-    ...(resent === 0 ? {} : { 'http.request.resend_count': resent }),
+    ...(resendCount === 0 ? {} : { 'http.request.resend_count': resendCount }),
   }
 }
 
-function trySpan(span: Span, isTold: boolean): TrySpan {
+function attemptSpan(span: Span, propagates: boolean): AttemptSpan {
   const fail = (type: string) =>
     span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
   return {
-    traceparent: isTold ? writeParent(span.spanContext()) : undefined,
+    traceparent: propagates ? writeParent(span.spanContext()) : undefined,
     onStatus(status) {
       span.setAttribute('http.response.status_code', status)
       // To whoever asked, an error of either kind is one.
       if (status >= 400) fail(String(status))
     },
-    end(how) {
-      if (how instanceof Error) fail(errorType(how))
-      else if (how === 'broken') fail(how)
-      else if (how === 'client_gone') span.setAttribute('peage.outcome', how)
+    end(outcome) {
+      if (outcome instanceof Error) fail(errorType(outcome))
+      else if (outcome === 'broken') fail(outcome)
+      else if (outcome === 'client_gone') span.setAttribute('peage.outcome', outcome)
       span.end()
     },
   }

@@ -1,10 +1,10 @@
 // What workers have counted, those that are gone too: a sum that falls would look like a flood to Prometheus.
-import { totalOf } from '../../observability/metrics/exposition.ts'
+import { mergedCounters } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 
 type Families = readonly FamilyJson[]
 
-interface Answered {
+interface WorkerMetrics {
   /** Nothing where there is no worker. */
   pid: number | undefined
   /** Nothing where it did not answer in time: what it said before stands. */
@@ -12,7 +12,7 @@ interface Answered {
 }
 
 /** @returns takes what the workers that there are have answered, and adds what is known of the others */
-export function createCounts(): (answers: readonly Answered[]) => Promise<Families[]> {
+export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Promise<Families[]> {
   const latest = new Map<number, Families>()
   /** The first is the total of many. */
   let gone: Families[] = []
@@ -29,10 +29,10 @@ export function createCounts(): (answers: readonly Answered[]) => Promise<Famili
       gone.push(families.filter(({ type }) => type !== 'gauge'))
     }
     const all = [...gone, ...latest.values()]
-    if (gone.length > most && !isAdding) {
+    if (gone.length > maxSeparate && !isAdding) {
       isAdding = true
       const added = gone.length
-      const total = await totalOf(gone)
+      const total = await mergedCounters(gone)
       gone = [total, ...gone.slice(added)]
       isAdding = false
     }
@@ -41,4 +41,4 @@ export function createCounts(): (answers: readonly Answered[]) => Promise<Famili
 }
 
 /** Of the dead that are kept apart. */
-const most = 8
+const maxSeparate = 8

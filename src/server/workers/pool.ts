@@ -1,79 +1,79 @@
 // Workers that serve in this process' stead: opened, asked, told and ended together (CONTRACT §2, `server.workers`).
 
 import { inSlices } from '../../async/steps.ts'
-import type { Opened } from '../../composition/dependencies.ts'
+import type { Dependencies } from '../../composition/dependencies.ts'
 import { type PackedConfig, packSteps } from '../../config/reading/packed-config.ts'
 import { worstOf } from '../../upstream/targets/target-status.ts'
-import type { Serving } from '../serve.ts'
-import { createLaunch } from './fork.ts'
-import { createCounts } from './merged-metrics.ts'
-import { patience, settling } from './protocol.ts'
-import { createPost, type Post } from './supervisor.ts'
+import type { DataPlane } from '../serve.ts'
+import { createFork } from './fork.ts'
+import { createMergedMetrics } from './merged-metrics.ts'
+import { prepareTimeoutMs, replyTimeoutMs } from './protocol.ts'
+import { createWorkerSlot, type WorkerSlot } from './supervisor.ts'
 
 /** @throws Error with what kept the first worker that failed from listening; none is left then */
-export async function serveByWorkers({ config: first, logger }: Opened): Promise<Serving> {
+export async function serveByWorkers({ config: first, logger }: Dependencies): Promise<DataPlane> {
   let config = await inSlices(packSteps(first))
-  const inForce = async () => {
-    await Promise.all(posts.map(post => post.ask('catch_up', patience)))
+  const changesVisible = async () => {
+    await Promise.all(slots.map(slot => slot.call('catch_up', replyTimeoutMs)))
   }
-  const launch = createLaunch({ in_force: () => inForce().then(() => true) })
-  const posts = Array.from({ length: first.server.workers }, () =>
-    createPost({ launch, config: () => config, logger }),
+  const fork = createFork({ changes_visible: () => changesVisible().then(() => true) })
+  const slots = Array.from({ length: first.server.workers }, () =>
+    createWorkerSlot({ fork, config: () => config, logger }),
   )
-  const allCounts = createCounts()
-  const abandon = () => {
-    for (const post of posts) post.kill()
+  const mergeMetrics = createMergedMetrics()
+  const kill = () => {
+    for (const slot of slots) slot.kill()
   }
   const end = async (time: number) => {
-    await Promise.all(posts.map(post => post.end(time)))
+    await Promise.all(slots.map(slot => slot.end(time)))
   }
   try {
-    const [address = ''] = await Promise.all(posts.map(post => post.open()))
+    const [address = ''] = await Promise.all(slots.map(slot => slot.open()))
     return {
       address,
       async prepare(given) {
         const next = await inSlices(packSteps(given))
-        const settle = async (how: 'take' | 'drop') => {
-          await Promise.all(posts.map(post => post.ask('settle', settling, how)))
+        const finish = async (how: 'commit' | 'rollback') => {
+          await Promise.all(slots.map(slot => slot.call('finish', prepareTimeoutMs, how)))
         }
-        const fault = await prepareInAll(posts, next)
+        const fault = await prepareInAll(slots, next)
         if (fault !== undefined) {
-          await settle('drop')
+          await finish('rollback')
           throw new Error(fault)
         }
         return {
-          take() {
+          commit() {
             // Whoever starts from now on starts with it.
             config = next
-            return settle('take')
+            return finish('commit')
           },
-          drop: () => settle('drop'),
+          rollback: () => finish('rollback'),
         }
       },
-      inForce,
-      async standing() {
-        const told = await Promise.all(posts.map(post => post.ask('standing', patience)))
+      changesVisible,
+      async targetStatus() {
+        const told = await Promise.all(slots.map(slot => slot.call('targetStatus', replyTimeoutMs)))
         return worstOf(told.map(seen => seen ?? []))
       },
       workers: {
         health: () =>
           Promise.all(
-            posts.map(async post => ({ pid: post.pid(), reach: await post.ask('reach', patience) })),
+            slots.map(async slot => ({ pid: slot.pid(), stores: await slot.call('reach', replyTimeoutMs) })),
           ),
         async metrics() {
-          const asked = posts.map(async post => ({
-            pid: post.pid(),
-            families: await post.ask('metrics', patience),
+          const asked = slots.map(async slot => ({
+            pid: slot.pid(),
+            families: await slot.call('metrics', replyTimeoutMs),
           }))
-          return allCounts(await Promise.all(asked))
+          return mergeMetrics(await Promise.all(asked))
         },
       },
       drain: end,
       close: () => end(0),
-      abandon,
+      kill,
     }
   } catch (error) {
-    abandon()
+    kill()
     await end(0)
     throw error
   }
@@ -83,12 +83,12 @@ export async function serveByWorkers({ config: first, logger }: Opened): Promise
  * What keeps one of them from it. Asked again where one began to serve meanwhile, in another's place: it did so with
  * what is in force now.
  */
-async function prepareInAll(posts: readonly Post[], config: PackedConfig): Promise<string | undefined> {
-  const asked = new Map<Post, number | undefined>()
-  const unasked = () => posts.filter(post => post.pid() !== undefined && post.pid() !== asked.get(post))
-  for (let those = unasked(); those.length > 0; those = unasked()) {
-    for (const post of those) asked.set(post, post.pid())
-    const faults = await Promise.all(those.map(post => prepareIn(post, config)))
+async function prepareInAll(slots: readonly WorkerSlot[], config: PackedConfig): Promise<string | undefined> {
+  const prepared = new Map<WorkerSlot, number | undefined>()
+  const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))
+  for (let pending = unprepared(); pending.length > 0; pending = unprepared()) {
+    for (const slot of pending) prepared.set(slot, slot.pid())
+    const faults = await Promise.all(pending.map(slot => prepareIn(slot, config)))
     const fault = faults.find(said => said !== undefined)
     if (fault !== undefined) return fault
   }
@@ -96,9 +96,9 @@ async function prepareInAll(posts: readonly Post[], config: PackedConfig): Promi
 }
 
 /** What keeps the worker from it; whoever is not there, or not any more, starts with what is in force then. */
-async function prepareIn(post: Post, config: PackedConfig): Promise<string | undefined> {
-  const pid = post.pid()
-  const answer = await post.ask('prepare', settling, config)
-  if (answer === undefined && pid !== undefined && post.pid() === pid) return `worker ${pid} does not answer`
+async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<string | undefined> {
+  const pid = slot.pid()
+  const answer = await slot.call('prepare', prepareTimeoutMs, config)
+  if (answer === undefined && pid !== undefined && slot.pid() === pid) return `worker ${pid} does not answer`
   return answer?.fault
 }

@@ -2,16 +2,16 @@
 
 /** By what they are called: what is asked with, and what is answered. */
 // biome-ignore lint/suspicious/noExplicitAny: which arguments a question has is its own business
-export type Questions = Record<string, (...content: any[]) => Promise<unknown>>
+export type RpcMethods = Record<string, (...content: any[]) => Promise<unknown>>
 
-export interface Line<Theirs extends Questions> {
+export interface RpcChannel<Theirs extends RpcMethods> {
   /**
    * Nothing where no answer comes in time, or the other is gone. Never rejects.
-   * @param patience milliseconds; nothing for as long as it takes
+   * @param timeoutMs milliseconds; nothing for as long as it takes
    */
-  ask<Kind extends keyof Theirs & string>(
+  call<Kind extends keyof Theirs & string>(
     kind: Kind,
-    patience: number | undefined,
+    timeoutMs: number | undefined,
     ...content: Parameters<Theirs[Kind]>
   ): Promise<Awaited<ReturnType<Theirs[Kind]>> | undefined>
   /** The other is gone: whoever waits for an answer waits for nothing. */
@@ -19,55 +19,58 @@ export interface Line<Theirs extends Questions> {
 }
 
 /** A `ChildProcess`, a cluster's `Worker`, or `process` in a worker. */
-export interface Channel {
+export interface IpcChannel {
   send?(message: object, handle: undefined, options: undefined, done: (error: Error | null) => void): boolean
   on(event: 'message', listener: (message: unknown) => void): unknown
 }
 
-interface Question {
-  readonly kind: string
-  readonly number: number
-  readonly content: unknown[]
+interface Call {
+  readonly method: string
+  readonly id: number
+  readonly params: unknown[]
 }
 
-interface Answer {
+interface Reply {
   readonly to: number
-  readonly content: unknown
+  readonly result: unknown
 }
 
 /** @param ours what the other may ask; an answer that fails is none */
-export function createLine<Theirs extends Questions>(channel: Channel, ours: Questions): Line<Theirs> {
+export function createRpcChannel<Theirs extends RpcMethods>(
+  channel: IpcChannel,
+  ours: RpcMethods,
+): RpcChannel<Theirs> {
   const waiting = new Map<number, (answer: unknown) => void>()
-  let asked = 0
+  let calls = 0
   let isClosed = false
 
   // A channel that has just closed is no error: the other's end is told of elsewhere.
-  const send = (message: Question | Answer) => channel.send?.(message, undefined, undefined, () => {})
+  const send = (message: Call | Reply) => channel.send?.(message, undefined, undefined, () => {})
 
-  async function answer({ kind, number, content }: Question): Promise<void> {
-    const found = await ours[kind]?.(...content).catch(() => undefined)
-    send({ to: number, content: found })
+  async function answer({ method, id, params }: Call): Promise<void> {
+    const found = await ours[method]?.(...params).catch(() => undefined)
+    send({ to: id, result: found })
   }
 
   channel.on('message', message => {
-    if (isAnswer(message)) waiting.get(message.to)?.(message.content)
-    else void answer(message as Question)
+    if (isReply(message)) waiting.get(message.to)?.(message.result)
+    else void answer(message as Call)
   })
 
   return {
-    ask(kind, patience, ...content) {
+    call(method, timeoutMs, ...params) {
       if (isClosed) return Promise.resolve(undefined)
-      asked += 1
-      const number = asked
+      calls += 1
+      const id = calls
       return new Promise(resolve => {
         const settle = (found: unknown) => {
           clearTimeout(timer)
-          waiting.delete(number)
+          waiting.delete(id)
           resolve(found as never)
         }
-        const timer = patience === undefined ? undefined : setTimeout(settle, patience, undefined)
-        waiting.set(number, settle)
-        send({ kind, number, content })
+        const timer = timeoutMs === undefined ? undefined : setTimeout(settle, timeoutMs, undefined)
+        waiting.set(id, settle)
+        send({ method, id, params })
       })
     },
     close() {
@@ -77,6 +80,6 @@ export function createLine<Theirs extends Questions>(channel: Channel, ours: Que
   }
 }
 
-function isAnswer(message: unknown): message is Answer {
+function isReply(message: unknown): message is Reply {
   return typeof message === 'object' && message !== null && 'to' in message
 }

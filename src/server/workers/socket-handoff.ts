@@ -2,7 +2,7 @@
 import type { Worker } from 'node:cluster'
 
 /** As cluster words it among its own processes. */
-interface Handover {
+interface ClusterMessage {
   act?: unknown
   seq?: unknown
   ack?: unknown
@@ -17,7 +17,7 @@ interface Handle {
 const listening = new Set<Worker>()
 
 /** Milliseconds in which all that a dead process has said is read. */
-const lastWords = 100
+const drainDelayMs = 100
 
 /**
  * Node forgets what a dead worker was sent and had not taken, and such a client would wait for ever. Nothing of it was
@@ -29,15 +29,15 @@ export function rescueConnections(worker: Worker): void {
   const { process } = worker
   const tell = (event: string, ...words: unknown[]) => process.emit(event as never, ...(words as never[]))
   const send = process.send.bind(process) as (...words: unknown[]) => boolean
-  process.send = (message: Handover, handle?: unknown, ...more: unknown[]) => {
+  process.send = (message: ClusterMessage, handle?: unknown, ...more: unknown[]) => {
     if (message.act === 'newconn') inTransit.set(message.seq, handle as Handle)
     return send(message, handle, ...more)
   }
-  process.on('internalMessage', (message: Handover) => inTransit.delete(message.ack))
+  process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
     // Node waits for the dead to take it before it says that they are gone; the share of the dead is then the others'.
-    const late = setTimeout(tell, lastWords, 'disconnect')
+    const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })
   worker.once('disconnect', () => {

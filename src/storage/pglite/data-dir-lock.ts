@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Another process, which is alive, holds the folder. */
-export class FolderInUse extends Error {
-  override readonly name = 'FolderInUse'
+export class DataDirLocked extends Error {
+  override readonly name = 'DataDirLocked'
   readonly pid: number
 
   constructor(dir: string, pid: number) {
@@ -18,25 +18,25 @@ export class FolderInUse extends Error {
   }
 }
 
-export interface FolderLock {
+export interface DataDirLock {
   /** Gives the folder up; a second call does nothing. */
   release(): Promise<void>
 }
 
 /** How long a lock file without content (its writer died within microseconds of making it) holds, in ms. */
-const EMPTY_HOLDS = 1_000
+const EMPTY_LOCK_TTL_MS = 1_000
 /** How long a process waits for another that is taking over the same stale lock, in ms. */
-const TAKEOVER_WAIT = 5_000
+const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
  * Takes `<dir>/peage.lock`; one whose process is gone is taken over. A process is known by its id and the
  * time it started, so that a reused id (every container's process 1) does not hold the folder for ever.
- * @throws FolderInUse where its process is alive
+ * @throws DataDirLocked where its process is alive
  */
-export async function lockFolder(dir: string): Promise<FolderLock> {
+export async function lockDataDir(dir: string): Promise<DataDirLock> {
   const file = join(dir, 'peage.lock')
-  const mine = JSON.stringify({ pid: process.pid, started: startOf(process.pid), lock: randomUUID() })
-  await take(file, mine, dir)
+  const mine = JSON.stringify({ pid: process.pid, started: processStart(process.pid), lock: randomUUID() })
+  await acquire(file, mine, dir)
   return {
     async release() {
       if (read(file) === mine) unlinkSync(file)
@@ -49,22 +49,22 @@ export async function lockFolder(dir: string): Promise<FolderLock> {
  * could delete the first one's new lock. So only who holds `<file>.takeover` may replace it, by renaming that
  * over it, and only if it is still the file that was found stale. A taker that died is taken over likewise.
  */
-async function take(file: string, mine: string, dir: string): Promise<void> {
-  const deadline = Date.now() + TAKEOVER_WAIT
+async function acquire(file: string, mine: string, dir: string): Promise<void> {
+  const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
   for (;;) {
     if (create(file, mine)) return
     const theirs = read(file)
     if (theirs === undefined) continue
     const owner = parse(theirs)
-    if (owner === undefined ? isYoung(file) : isAlive(owner)) {
+    if (owner === undefined ? isRecent(file) : isAlive(owner)) {
       if (owner !== undefined && (!file.endsWith('.takeover') || Date.now() > deadline)) {
-        throw new FolderInUse(dir, owner.pid)
+        throw new DataDirLocked(dir, owner.pid)
       }
       await sleep(10)
       continue
     }
     const guard = `${file}.takeover`
-    await take(guard, mine, dir)
+    await acquire(guard, mine, dir)
     if (read(file) === theirs) {
       renameSync(guard, file)
       return
@@ -107,9 +107,9 @@ function parse(content: string): Owner | undefined {
   }
 }
 
-function isYoung(file: string): boolean {
+function isRecent(file: string): boolean {
   try {
-    return Date.now() - statSync(file).mtimeMs < EMPTY_HOLDS
+    return Date.now() - statSync(file).mtimeMs < EMPTY_LOCK_TTL_MS
   } catch {
     return true
   }
@@ -122,12 +122,12 @@ function isAlive({ pid, started }: Owner): boolean {
     // EPERM: it lives, under another user.
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
-  const now = startOf(pid)
+  const now = processStart(pid)
   return now !== 'ended' && (started === undefined || now === undefined || now === started)
 }
 
 /** The boot's id and the process' start in clock ticks since it (proc(5): field 22, after the command's `)`). */
-function startOf(pid: number): string | undefined {
+function processStart(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

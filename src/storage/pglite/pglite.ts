@@ -4,10 +4,10 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { Database, Prepared, Queryable } from '../database.ts'
-import { storageError } from '../driver-error.ts'
+import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import type { Listen } from '../notifications.ts'
-import { lockFolder } from './data-dir-lock.ts'
+import { lockDataDir } from './data-dir-lock.ts'
 
 export interface EmbeddedOptions {
   /** The data folder; the database lives in `postgres/` below it. Absent or `memory://`: kept in memory. */
@@ -29,7 +29,7 @@ export interface EmbeddedDatabase extends Database {
  * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time.
  * What was answered survives a kill of the process (PGlite writes before it answers: `relaxedDurability`
  * stays false), not a loss of power (it does not fsync).
- * @throws FolderInUse where another process has the folder
+ * @throws DataDirLocked where another process has the folder
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
@@ -39,12 +39,12 @@ export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Pro
     )
   }
   await mkdir(dir, { recursive: true, mode: 0o700 })
-  const lock = await lockFolder(dir)
+  const lock = await lockDataDir(dir)
   try {
     return embeddedDatabase(await openFolder(dir), () => lock.release())
   } catch (error) {
     await lock.release()
-    throw storageError(error)
+    throw toStorageError(error)
   }
 }
 
@@ -69,7 +69,7 @@ function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite
   })
 }
 
-function embeddedDatabase(pglite: PGlite, released: () => Promise<void>): EmbeddedDatabase {
+function embeddedDatabase(pglite: PGlite, releaseLock: () => Promise<void>): EmbeddedDatabase {
   let closed: Promise<void> | undefined
   return {
     kind: 'embedded',
@@ -86,14 +86,14 @@ function embeddedDatabase(pglite: PGlite, released: () => Promise<void>): Embedd
           }
         })
       } catch (error) {
-        throw thrown === undefined ? storageError(error) : thrown.error
+        throw thrown === undefined ? toStorageError(error) : thrown.error
       }
     },
     migrate: log => runMigrations(migrationClient(pglite), log),
     listen: listenerOf(pglite),
     dump: () => pglite.dumpDataDir('none'),
     close() {
-      closed ??= pglite.close().finally(released)
+      closed ??= pglite.close().finally(releaseLock)
       return closed
     },
   }
@@ -106,7 +106,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
         const text = typeof sql === 'string' ? sql : sql.text
         return (await runner.query<Row>(text, [...values])).rows
       } catch (error) {
-        throw storageError(error)
+        throw toStorageError(error)
       }
     },
   }

@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import type { Listen } from '../notifications.ts'
 
 /** Milliseconds between two tries to connect. */
-const pause = 250
+const reconnectDelayMs = 250
 
 /** @param url a direct address: a transaction pooler cannot listen (`storage.postgres_listen`) */
 export function postgresListener(url: string): Listen {
@@ -25,13 +25,13 @@ export function postgresListener(url: string): Listen {
       } catch {
         // A certificate that the address names cannot be read now.
         handlers.onLost()
-        tryAgain()
+        scheduleReconnect()
         return
       }
       current = client
       // Also the answer to an end that nobody announced: an error, then an end, or either alone.
-      const lose = () => lost(client)
-      client.on('error', lose).on('end', lose)
+      const onLost = () => onConnectionLost(client)
+      client.on('error', onLost).on('end', onLost)
       client.on('notification', ({ channel, payload }) => {
         if (client === current) handlers.onNotification(channel, payload ?? '')
       })
@@ -40,38 +40,38 @@ export function postgresListener(url: string): Listen {
         for (const channel of channels) await client.query(`listen ${client.escapeIdentifier(channel)}`)
         if (client === current) handlers.onListening()
       } catch {
-        lose()
+        onLost()
       }
     }
 
-    function tryAgain(): void {
-      if (!isClosed) timer = setTimeout(connect, pause).unref()
+    function scheduleReconnect(): void {
+      if (!isClosed) timer = setTimeout(connect, reconnectDelayMs).unref()
     }
 
-    function lost(client: Client): void {
+    function onConnectionLost(client: Client): void {
       if (client !== current) return
       current = undefined
-      end(client)
+      destroy(client)
       handlers.onLost()
-      tryAgain()
+      scheduleReconnect()
     }
 
     void connect()
     return {
       reconnect() {
-        if (current !== undefined) lost(current)
+        if (current !== undefined) onConnectionLost(current)
       },
       async close() {
         isClosed = true
         clearTimeout(timer)
-        if (current !== undefined) lost(current)
+        if (current !== undefined) onConnectionLost(current)
       },
     }
   }
 }
 
 /** Not only asked to end: a server that is cut off would never answer. */
-function end(client: Client): void {
+function destroy(client: Client): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection
   stream.destroy()
 }

@@ -1,31 +1,31 @@
 // A statement of its own on a pool's connection: what most requests that ask the database ask.
 import type { Pool, QueryResult } from 'pg'
 import { type Queryable, StorageError } from '../database.ts'
-import { storageError } from '../driver-error.ts'
+import { toStorageError } from '../driver-error.ts'
 
 /** Milliseconds; with what a connection takes, storage down is answered within 2 s (CONTRACT §4). */
-export const STATEMENT_TIMEOUT = 1_000
+export const STATEMENT_TIMEOUT_MS = 1_000
 
 /**
  * SQLSTATE of a prepared statement that is not there, of one that is there already, and of one that was prepared before
  * a migration changed the type of what it answers.
  */
-const UNFIT = new Set(['26000', '42P05', '0A000'])
+const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
 /** In callbacks, and prepared where it is asked for: with promises and without, it takes twice the time on our side. */
 export function createQuery(pool: Pool): Queryable['query'] {
   let mayPrepare = true
   return async (sql, values = []) => {
     const { text, name } = typeof sql === 'string' ? { text: sql } : sql
-    const statement = { text, values: [...values], query_timeout: STATEMENT_TIMEOUT }
-    if (name === undefined || !mayPrepare) return ask(pool, statement)
+    const statement = { text, values: [...values], query_timeout: STATEMENT_TIMEOUT_MS }
+    if (name === undefined || !mayPrepare) return runStatement(pool, statement)
     try {
-      return await ask(pool, { ...statement, name })
+      return await runStatement(pool, { ...statement, name })
     } catch (error) {
       // A pooler between us hands out another connection each time. What failed so has changed nothing.
-      if (!(error instanceof StorageError && UNFIT.has(error.code ?? ''))) throw error
+      if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
-      return ask(pool, statement)
+      return runStatement(pool, statement)
     }
   }
 }
@@ -38,33 +38,33 @@ export interface Statement {
   query_timeout: number
 }
 
-function ask<Row extends object>(pool: Pool, statement: Statement): Promise<Row[]> {
+function runStatement<Row extends object>(pool: Pool, statement: Statement): Promise<Row[]> {
   return new Promise((resolve, reject) => {
-    const lent: Parameters<typeof pool.connect>[0] = (error, client, release) => {
+    const onConnect: Parameters<typeof pool.connect>[0] = (error, client, release) => {
       if (client === undefined) {
-        reject(storageError(error))
+        reject(toStorageError(error))
         return
       }
-      let lost = false
+      let isLost = false
       // The pool listens while a client is idle; while it is lent a terminated backend would end the process.
       const onLost = () => {
-        lost = true
+        isLost = true
       }
       client.on('error', onLost)
       client.query(statement, (failure: Error | null, result: QueryResult<Row>) => {
         client.off('error', onLost)
-        const wrapped = failure ? storageError(failure) : undefined
-        if (wrapped !== undefined && isUnanswered(wrapped)) lost = true
-        release(lost || client.getTransactionStatus() !== 'I')
+        const wrapped = failure ? toStorageError(failure) : undefined
+        if (wrapped !== undefined && isUnanswered(wrapped)) isLost = true
+        release(isLost || client.getTransactionStatus() !== 'I')
         if (wrapped === undefined) resolve(result.rows)
         else reject(wrapped)
       })
     }
     try {
-      pool.connect(lent)
+      pool.connect(onConnect)
     } catch (error) {
       // An address that is none.
-      reject(storageError(error))
+      reject(toStorageError(error))
     }
   })
 }

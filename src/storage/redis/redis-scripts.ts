@@ -10,24 +10,24 @@ export interface Script {
   readonly sha: string
 }
 
-export interface KeyValue {
+export interface ScriptRunner {
   /** False while it is unreachable or does not answer: `run` then fails without waiting. */
   readonly isUp: boolean
   /**
    * Runs a script. What failed may still be applied later, so nothing here may be the record of anything.
-   * @throws KeyValueError within 150 ms
+   * @throws ScriptError within 150 ms
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
   /** Asks the server now; false where it does not answer within 150 ms. */
   ping(): Promise<boolean>
   /** Resolves when it is up, or after `timeout` milliseconds whatever it is. */
-  whenUp(timeout: number): Promise<void>
+  whenUp(timeoutMs: number): Promise<void>
   close(): Promise<void>
 }
 
 /** Redis did not answer, or answered with an error. */
-export class KeyValueError extends Error {
-  override readonly name = 'KeyValueError'
+export class ScriptError extends Error {
+  override readonly name = 'ScriptError'
 }
 
 export function defineScript(name: string, lua: string): Script {

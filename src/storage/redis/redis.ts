@@ -1,6 +1,6 @@
-// Redis behind the KeyValue interface: one server, Sentinel or Cluster, failing fast and coming back by itself.
+// Redis behind the ScriptRunner interface: one server, Sentinel or Cluster, failing fast and coming back by itself.
 import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
-import { type KeyValue, KeyValueError, type Script } from './redis-scripts.ts'
+import { type Script, ScriptError, type ScriptRunner } from './redis-scripts.ts'
 
 /** `redis://`, `rediss://`; addresses in the lists are such URLs, or `host:port`. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
@@ -12,27 +12,27 @@ export interface RedisHooks {
 }
 
 /** Milliseconds. A guard waits for Redis this long at most (CONTRACT §4: storage down is never a hang). */
-const DEADLINE = 150
+const COMMAND_TIMEOUT_MS = 150
 /** Milliseconds between two pings of a server that stopped answering. */
-const PROBE_EVERY = 500
+const PROBE_INTERVAL_MS = 500
 /** Milliseconds until the server counts as down at start, and after a loss. */
-const CONNECT_TIMEOUT = 1_000
+const CONNECT_TIMEOUT_MS = 1_000
 
 /**
  * Connects in the background and for ever; a server that is down at start is picked up when it comes.
  * After a command without an answer nothing is sent but a ping now and then, until that is answered: while
  * Redis is known to be away, nobody pays the 150 ms.
  */
-export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyValue {
+export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   const client = connect(address)
-  let silent = false
+  let isSilent = false
   let wasUp: boolean | undefined
   let lastError = 'not connected'
   let probe: NodeJS.Timeout | undefined
   const waiting = new Set<() => void>()
-  const isUp = () => client.status === 'ready' && !silent
+  const isUp = () => client.status === 'ready' && !isSilent
 
-  function changed(): void {
+  function reportState(): void {
     if (isUp() === wasUp) return
     wasUp = isUp()
     if (wasUp) {
@@ -41,12 +41,12 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
     } else hooks.onDown?.(lastError)
   }
 
-  function answered<T>(reply: Promise<T>): Promise<T> {
+  function withTimeout<T>(reply: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        distrust()
-        reject(new KeyValueError(lastError))
-      }, DEADLINE)
+        markSilent()
+        reject(new ScriptError(lastError))
+      }, COMMAND_TIMEOUT_MS)
       reply.then(
         value => {
           clearTimeout(timer)
@@ -60,31 +60,31 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
     })
   }
 
-  function distrust(): void {
-    lastError = `no answer within ${DEADLINE} ms`
-    silent = true
-    changed()
-    probe ??= setInterval(() => void ping(), PROBE_EVERY).unref()
+  function markSilent(): void {
+    lastError = `no answer within ${COMMAND_TIMEOUT_MS} ms`
+    isSilent = true
+    reportState()
+    probe ??= setInterval(() => void ping(), PROBE_INTERVAL_MS).unref()
   }
 
   async function ping(): Promise<boolean> {
     try {
-      await answered(client.ping())
+      await withTimeout(client.ping())
     } catch {
       return false
     }
     clearInterval(probe)
     probe = undefined
-    silent = false
-    changed()
+    isSilent = false
+    reportState()
     return true
   }
 
   client.on('ready', () => {
-    silent = false
-    changed()
+    isSilent = false
+    reportState()
   })
-  client.on('close', changed)
+  client.on('close', reportState)
   // Without a listener ioredis writes to the console.
   client.on('error', (error: Error) => {
     lastError = error.message
@@ -95,29 +95,29 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): KeyVal
       return isUp()
     },
     async run(script, key, args) {
-      if (!isUp()) throw new KeyValueError(`redis is down: ${lastError}`)
+      if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
       try {
-        return await answered(evaluate(client, script, key, args))
+        return await withTimeout(evaluate(client, script, key, args))
       } catch (error) {
-        throw error instanceof KeyValueError ? error : new KeyValueError(`redis: ${messageOf(error)}`)
+        throw error instanceof ScriptError ? error : new ScriptError(`redis: ${messageOf(error)}`)
       }
     },
     ping,
-    async whenUp(timeout) {
+    async whenUp(timeoutMs) {
       if (isUp()) return
       await new Promise<void>(resolve => {
-        const go = () => {
+        const resume = () => {
           clearTimeout(timer)
-          waiting.delete(go)
+          waiting.delete(resume)
           resolve()
         }
-        const timer = setTimeout(go, timeout)
-        waiting.add(go)
+        const timer = setTimeout(resume, timeoutMs)
+        waiting.add(resume)
       })
     },
     async close() {
       clearInterval(probe)
-      client.off('close', changed)
+      client.off('close', reportState)
       client.disconnect()
     },
   }
@@ -129,13 +129,13 @@ async function evaluate(
   key: string,
   args: readonly unknown[],
 ) {
-  const given = args.map(String)
+  const texts = args.map(String)
   try {
-    return await client.evalsha(sha, 1, key, ...given)
+    return await client.evalsha(sha, 1, key, ...texts)
   } catch (error) {
     // The server was restarted, or is another one now: it has to be told the source again.
     if (!messageOf(error).startsWith('NOSCRIPT')) throw error
-    return client.eval(lua, 1, key, ...given)
+    return client.eval(lua, 1, key, ...texts)
   }
 }
 
@@ -148,7 +148,7 @@ function messageOf(error: unknown): string {
  * tries a command several times, so the deadline above is over all of it.
  */
 const failFast = {
-  connectTimeout: CONNECT_TIMEOUT,
+  connectTimeout: CONNECT_TIMEOUT_MS,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   // A connection that is dead without a word is torn down and made anew.
@@ -158,17 +158,17 @@ const failFast = {
 const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
 
 function connect(address: RedisAddress): Redis | Cluster {
-  const single = { ...failFast, enableOfflineQueue: false, retryStrategy: backoff }
-  if (typeof address === 'string') return new Redis(address, single)
+  const common = { ...failFast, enableOfflineQueue: false, retryStrategy: backoff }
+  if (typeof address === 'string') return new Redis(address, common)
   if ('cluster' in address) return connectCluster(address.cluster.map(parse))
   const sentinels = address.sentinels.map(parse)
-  const { username, password, tls } = access(sentinels)
+  const { username, password, tls } = credentialsOf(sentinels)
   return new Redis({
-    ...single,
+    ...common,
     name: address.name,
     sentinels: sentinels.map(({ host, port }) => ({ host, port: port ?? 26_379 })),
     sentinelRetryStrategy: backoff,
-    sentinelCommandTimeout: CONNECT_TIMEOUT,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     // What stands in the Sentinels' addresses opens the server that they name, too.
     ...(username === undefined ? {} : { username, sentinelUsername: username }),
     ...(password === undefined ? {} : { password, sentinelPassword: password }),
@@ -177,11 +177,11 @@ function connect(address: RedisAddress): Redis | Cluster {
 }
 
 function connectCluster(nodes: Node[]): Cluster {
-  const { username, password, tls } = access(nodes)
+  const { username, password, tls } = credentialsOf(nodes)
   const options = {
     enableOfflineQueue: false,
     clusterRetryStrategy: backoff,
-    slotsRefreshTimeout: CONNECT_TIMEOUT,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     redisOptions: {
       ...failFast,
       ...(username === undefined ? {} : { username }),
@@ -189,7 +189,7 @@ function connectCluster(nodes: Node[]): Cluster {
       ...(tls ? { tls: {} } : {}),
     },
     // Certificates are for names, so names must not be resolved before TLS sees them.
-    ...(tls ? { dnsLookup: asIs } : {}),
+    ...(tls ? { dnsLookup: skipLookup } : {}),
   }
   return new Cluster(
     nodes.map(({ host, port }) => ({ host, port: port ?? 6_379 })),
@@ -197,7 +197,7 @@ function connectCluster(nodes: Node[]): Cluster {
   )
 }
 
-const asIs: DNSLookupFunction = (host, callback) => callback(null, host)
+const skipLookup: DNSLookupFunction = (host, callback) => callback(null, host)
 
 interface Node {
   host: string
@@ -219,7 +219,11 @@ function parse(address: string): Node {
 }
 
 /** The credentials are those of the first address that has some; one `rediss://` makes all of them TLS. */
-function access(nodes: Node[]): Pick<Node, 'username' | 'password' | 'tls'> {
-  const named = nodes.find(({ password }) => password !== undefined)
-  return { username: named?.username, password: named?.password, tls: nodes.some(({ tls }) => tls) }
+function credentialsOf(nodes: Node[]): Pick<Node, 'username' | 'password' | 'tls'> {
+  const withPassword = nodes.find(({ password }) => password !== undefined)
+  return {
+    username: withPassword?.username,
+    password: withPassword?.password,
+    tls: nodes.some(({ tls }) => tls),
+  }
 }

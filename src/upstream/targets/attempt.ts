@@ -2,7 +2,7 @@
 import type { Failure } from '../failures.ts'
 
 /** How a try ended: at the answer's head, without one, or by the client's doing. */
-export type Verdict = 'answered' | Failure | 'left'
+export type AttemptResult = 'answered' | Failure | 'client_gone'
 
 /** Told once how the try ended. */
-export type Try = (verdict: Verdict) => void
+export type EndAttempt = (result: AttemptResult) => void

@@ -1,49 +1,49 @@
 // A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, what is tried is ours.
-import CircuitBreaker from 'opossum'
+import Opossum from 'opossum'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { Try, Verdict } from './attempt.ts'
+import type { AttemptResult, EndAttempt } from './attempt.ts'
 import type { CircuitState } from './target-status.ts'
 
-export interface Circuit {
+export interface CircuitBreaker {
   /** Whether a request may be sent: any while it is closed, one at a time to find out whether it may close. */
   allows(): boolean
-  begin(): Try
+  beginAttempt(): EndAttempt
   /** For operators. */
   state(): CircuitState
   close(): void
 }
 
 /** Milliseconds over which failures are counted. */
-const windowLength = 10_000
+const failureWindowMs = 10_000
 
-type Breaker = CircuitBreaker<[(settle: Try) => void], void>
+type Breaker = Opossum<[(endAttempt: EndAttempt) => void], void>
 
-export function createCircuit(config: NonNullable<UpstreamConfig['circuit_breaker']>): Circuit {
+export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit_breaker']>): CircuitBreaker {
   const { failures, of_at_least, open_for } = config
   const build = (): Breaker =>
-    new CircuitBreaker(outcomeOf, {
+    new Opossum(promiseOfAttempt, {
       // What takes too long is the exchange's to say.
       timeout: false,
       // opossum opens above its threshold, and at 100 would never.
       errorThresholdPercentage: failures - 1e-6,
       volumeThreshold: of_at_least,
       resetTimeout: open_for,
-      rollingCountTimeout: windowLength,
+      rollingCountTimeout: failureWindowMs,
       rollingPercentilesEnabled: false,
       enableSnapshots: false,
     })
   let breaker = build()
-  let isTrying = false
+  let isProbing = false
   /**
    * Half open, opossum waits for the outcome of its one call, which a client that leaves would keep from it. So that
    * try is held here: whoever leaves makes room for the next.
    */
-  const trial = (): Try => {
-    isTrying = true
-    return verdict => {
-      isTrying = false
-      if (!breaker.halfOpen || verdict === 'left') return
-      if (verdict !== 'answered') {
+  const probe = (): EndAttempt => {
+    isProbing = true
+    return result => {
+      isProbing = false
+      if (!breaker.halfOpen || result === 'client_gone') return
+      if (result !== 'answered') {
         breaker.open()
         return
       }
@@ -53,18 +53,18 @@ export function createCircuit(config: NonNullable<UpstreamConfig['circuit_breake
     }
   }
   return {
-    allows: () => breaker.closed || (breaker.halfOpen && !isTrying),
-    begin() {
-      if (breaker.halfOpen && !isTrying) return trial()
+    allows: () => breaker.closed || (breaker.halfOpen && !isProbing),
+    beginAttempt() {
+      if (breaker.halfOpen && !isProbing) return probe()
       // Admitted while it was closed, and sent all the same: its use is spent.
       if (!breaker.closed) return () => {}
-      let settle: Try = () => {}
+      let endAttempt: EndAttempt = () => {}
       breaker
-        .fire(given => {
-          settle = given
+        .fire(callback => {
+          endAttempt = callback
         })
         .catch(() => {})
-      return verdict => settle(verdict)
+      return result => endAttempt(result)
     },
     state: () => (breaker.closed ? 'closed' : breaker.halfOpen ? 'half_open' : 'open'),
     close: () => breaker.shutdown(),
@@ -72,11 +72,11 @@ export function createCircuit(config: NonNullable<UpstreamConfig['circuit_breake
 }
 
 /** A client that leaves is no failure of the target's. */
-function outcomeOf(start: (settle: Try) => void): Promise<void> {
+function promiseOfAttempt(start: (endAttempt: EndAttempt) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    start((verdict: Verdict) => {
-      if (verdict === 'answered' || verdict === 'left') resolve()
-      else reject(new Error(verdict))
+    start((result: AttemptResult) => {
+      if (result === 'answered' || result === 'client_gone') resolve()
+      else reject(new Error(result))
     })
   })
 }

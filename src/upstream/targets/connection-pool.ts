@@ -1,29 +1,29 @@
 // The connections to a target, one request on each at a time: who finds none free waits here, and can still be turned away.
 import { buildConnector } from 'undici'
-import { ClientGone } from '../../refusals/client-gone.ts'
+import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { Carrier, type Connection } from './connection.ts'
+import { type Connection, PooledConnection } from './connection.ts'
 
-export interface Connections {
-  isFree(): boolean
+export interface ConnectionPool {
+  hasFree(): boolean
   /** One that is free, or nothing. */
-  tryTake(): Connection | undefined
+  tryAcquire(): Connection | undefined
   /**
    * Waits for one, first come first served.
    * @throws Refusal 503 `upstream_unavailable` when the wait is over (CONTRACT §2, `connections`)
    * @throws ClientGone when `onGone` calls back
    */
-  take(onGone: (leave: () => void) => void): Promise<Connection>
+  acquire(onCancellable: (cancel: () => void) => void): Promise<Connection>
   /** Closes them, whatever is in flight; what is sent from now on fails. */
   close(): Promise<void>
 }
 
-interface Parts {
+interface Options {
   origin: string
   /** Connections at most: `connections`. */
-  most: number
+  maxConnections: number
   /** Milliseconds in which one must be open, or free: `timeouts.connect`. */
-  wait: number
+  connectTimeoutMs: number
   tls: { ca?: string }
   /** Milliseconds: to the answer's head, between two chunks of its body. */
   timeouts: { readonly response: number; readonly idle: number }
@@ -34,54 +34,60 @@ interface Parts {
  * refused long ago would stay in memory, with all their fields, for as long as the connections are busy. Its Pool also
  * looks at every busy connection twice for each request: some 4 % of what one costs where 48 are in flight.
  */
-export function openConnections({ origin, most, wait, tls, timeouts }: Parts): Connections {
+export function openConnectionPool({
+  origin,
+  maxConnections,
+  connectTimeoutMs,
+  tls,
+  timeouts,
+}: Options): ConnectionPool {
   // One for all: it remembers TLS sessions.
-  const connect = buildConnector({ timeout: wait, ...tls })
-  const carriers: Carrier[] = []
+  const connect = buildConnector({ timeout: connectTimeoutMs, ...tls })
+  const connections: PooledConnection[] = []
   /** The last is taken first: the one that was busy a moment ago. */
-  const free: Carrier[] = []
-  const waiting = new Set<(connection: Connection) => void>()
+  const free: PooledConnection[] = []
+  const waiters = new Set<(connection: Connection) => void>()
   let isClosed = false
 
-  function onFree(carrier: Carrier): void {
-    const [next] = waiting
+  function release(connection: PooledConnection): void {
+    const [next] = waiters
     // Handed over, so that nobody who comes now gets in before those who wait.
-    if (next !== undefined) next(carrier)
+    if (next !== undefined) next(connection)
     // Not tried again while there are others.
-    else if (carrier.hasFailed) free.unshift(carrier)
-    else free.push(carrier)
+    else if (connection.hasFailed) free.unshift(connection)
+    else free.push(connection)
   }
 
-  function open(): Carrier {
-    const carrier = new Carrier({ origin, connect, timeouts, onFree })
-    carriers.push(carrier)
-    if (isClosed) void carrier.close()
-    return carrier
+  function openConnection(): PooledConnection {
+    const connection = new PooledConnection({ origin, connect, timeouts, onFree: release })
+    connections.push(connection)
+    if (isClosed) void connection.close()
+    return connection
   }
 
   return {
-    isFree: () => free.length > 0 || carriers.length < most,
-    tryTake: () => free.pop() ?? (carriers.length < most ? open() : undefined),
-    take(onGone) {
+    hasFree: () => free.length > 0 || connections.length < maxConnections,
+    tryAcquire: () => free.pop() ?? (connections.length < maxConnections ? openConnection() : undefined),
+    acquire(onCancellable) {
       return new Promise((resolve, reject) => {
-        const leave = (error: Error) => {
+        const cancel = (error: Error) => {
           clearTimeout(timer)
-          if (waiting.delete(enter)) reject(error)
+          if (waiters.delete(grant)) reject(error)
         }
-        const enter = (connection: Connection) => {
+        const grant = (connection: Connection) => {
           clearTimeout(timer)
-          waiting.delete(enter)
+          waiters.delete(grant)
           resolve(connection)
         }
-        const timer = setTimeout(() => leave(new Refusal('upstream_unavailable')), wait)
-        waiting.add(enter)
-        onGone(() => leave(new ClientGone()))
+        const timer = setTimeout(() => cancel(new Refusal('upstream_unavailable')), connectTimeoutMs)
+        waiters.add(grant)
+        onCancellable(() => cancel(new ClientDisconnected()))
       })
     },
     async close() {
       isClosed = true
-      for (const enter of waiting) enter(open())
-      await Promise.all(carriers.map(carrier => carrier.close()))
+      for (const grant of waiters) grant(openConnection())
+      await Promise.all(connections.map(connection => connection.close()))
     },
   }
 }

@@ -1,42 +1,42 @@
 // One connection to a target: an undici Client that carries one request at a time, and what has to be mended of it.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
-import { mendParser } from './undici-parser.ts'
+import { patchUndiciParser } from './undici-parser.ts'
 
 /** Of whoever took it: one request is sent on it, or it is put back. */
 export interface Connection {
   /** As undici's; it comes back by itself when it can carry another request, however this one ends. */
-  dispatch(options: Dispatcher.DispatchOptions, sent: Sent): void
-  putBack(): void
+  dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void
+  release(): void
 }
 
 /** Who is told how a request goes, and knows whether it is over. */
-export interface Sent extends Dispatcher.DispatchHandler {
+export interface InFlight extends Dispatcher.DispatchHandler {
   readonly isOver: boolean
   /** The upstream says no more: what is held back of its answer, for a slow reader, has to be heard now. */
-  onLastByte(): void
+  onUpstreamEnd(): void
 }
 
-interface Parts {
+interface Options {
   origin: string
   connect: buildConnector.connector
   /** Milliseconds: to the answer's head, between two chunks of its body. */
   timeouts: { readonly response: number; readonly idle: number }
   /** Told when it can carry another request. */
-  onFree(carrier: Carrier): void
+  onFree(connection: PooledConnection): void
 }
 
-export class Carrier implements Connection {
-  readonly #parts: Parts
+export class PooledConnection implements Connection {
+  readonly #options: Options
   #client: Client
   /** What is on it; nothing while it is free. */
-  #sent: Sent | undefined
+  #inFlight: InFlight | undefined
   /** The last that was opened: one before it may live on as a WebSocket's, and is no matter of what is on this one. */
   #socket: Socket | undefined
   #hasFailed = false
 
-  constructor(parts: Parts) {
-    this.#parts = parts
+  constructor(options: Options) {
+    this.#options = options
     this.#client = this.#makeClient()
   }
 
@@ -45,20 +45,21 @@ export class Carrier implements Connection {
     return this.#hasFailed
   }
 
-  dispatch(options: Dispatcher.DispatchOptions, sent: Sent): void {
+  dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void {
     const client = this.#client
-    this.#sent = sent
+    this.#inFlight = inFlight
     this.#hasFailed = false
     try {
-      client.dispatch(options, sent)
+      client.dispatch(options, inFlight)
     } finally {
       // What undici refuses at once may drain nothing; where it does, that comes before this.
-      if (sent.isOver) queueMicrotask(() => this.#sent === sent && client.stats.size === 0 && this.#free())
+      if (inFlight.isOver)
+        queueMicrotask(() => this.#inFlight === inFlight && client.stats.size === 0 && this.#free())
     }
   }
 
-  putBack(): void {
-    this.#parts.onFree(this)
+  release(): void {
+    this.#options.onFree(this)
   }
 
   close(): Promise<void> {
@@ -66,12 +67,12 @@ export class Carrier implements Connection {
   }
 
   #makeClient(): Client {
-    const { origin, connect, timeouts } = this.#parts
+    const { origin, connect, timeouts } = this.#options
     const client = new Client(origin, {
-      connect: mended(connect, socket => {
+      connect: withUndiciWorkarounds(connect, socket => {
         this.#socket = socket
         socket.on('end', () => {
-          if (socket === this.#socket) this.#sent?.onLastByte()
+          if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
       // One request a connection: an answer that an upstream frames badly must not become another client's.
@@ -92,9 +93,9 @@ export class Carrier implements Connection {
   }
 
   #free(): void {
-    if (this.#sent === undefined) return
-    this.#sent = undefined
-    this.#parts.onFree(this)
+    if (this.#inFlight === undefined) return
+    this.#inFlight = undefined
+    this.#options.onFree(this)
   }
 }
 
@@ -104,7 +105,7 @@ export class Carrier implements Connection {
  * answer's, and asserts that it holds nothing back. So that is let go first. And a reset is no end: what was cut off by one
  * would look whole, so undici is not told that it was one.
  */
-function mended(
+function withUndiciWorkarounds(
   connect: buildConnector.connector,
   onSocket: (socket: Socket) => void,
 ): buildConnector.connector {
@@ -122,7 +123,7 @@ function mended(
       })
       // It adds its own listeners here, which are called between the two.
       callback(null, socket)
-      mendParser(socket)
+      patchUndiciParser(socket)
       socket.on('error', (error: NodeJS.ErrnoException) => {
         if (code !== undefined) error.code = code
       })

@@ -1,39 +1,42 @@
 // Asks a target again and again whether it is well (CONTRACT §2, `health`): any 2xx or 3xx says yes.
 import { Client } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { Ejection } from './outlier-ejection.ts'
+import type { OutlierEjection } from './outlier-ejection.ts'
 
-export interface Health {
+export interface HealthCheck {
   /** True until checks have failed `unhealthy_after` times in a row, and from `healthy_after` good ones on. */
-  isGood(): boolean
+  isPassing(): boolean
   stop(): void
 }
 
-type Parts = NonNullable<UpstreamConfig['health']> & {
+type Options = NonNullable<UpstreamConfig['health']> & {
   url: URL
   tls: { ca?: string; servername: string | undefined }
-  ejection: Ejection | undefined
+  ejection: OutlierEjection | undefined
   /** 0 to 1. */
   random(): number
 }
 
 /** Starts at once, as well until something else is known. */
-export function createHealth(parts: Parts): Health {
-  const { url, interval, unhealthy_after, healthy_after, ejection, random } = parts
+export function createHealthCheck(options: Options): HealthCheck {
+  const { url, interval, unhealthy_after, healthy_after, ejection, random } = options
   // Beside the pool: a check must not wait behind requests, nor take a connection from them.
-  const client = new Client(url.origin, { pipelining: 1, connect: { timeout: parts.timeout, ...parts.tls } })
-  let isGood = true
-  let inARow = 0
+  const client = new Client(url.origin, {
+    pipelining: 1,
+    connect: { timeout: options.timeout, ...options.tls },
+  })
+  let isPassing = true
+  let consecutiveResults = 0
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   const run = async () => {
-    const isWell = await check(client, parts)
+    const hasPassed = await check(client, options)
     if (isStopped) return
-    if (isWell) ejection?.readmit()
-    inARow = isWell === isGood ? 0 : inARow + 1
-    if (inARow >= (isGood ? unhealthy_after : healthy_after)) {
-      isGood = isWell
-      inARow = 0
+    if (hasPassed) ejection?.readmit()
+    consecutiveResults = hasPassed === isPassing ? 0 : consecutiveResults + 1
+    if (consecutiveResults >= (isPassing ? unhealthy_after : healthy_after)) {
+      isPassing = hasPassed
+      consecutiveResults = 0
     }
     // Up to a tenth sooner or later, or all replicas would ask at once.
     timer = setTimeout(run, interval * (0.9 + random() * 0.2))
@@ -41,7 +44,7 @@ export function createHealth(parts: Parts): Health {
   }
   void run()
   return {
-    isGood: () => isGood,
+    isPassing: () => isPassing,
     stop() {
       isStopped = true
       clearTimeout(timer)
@@ -51,7 +54,7 @@ export function createHealth(parts: Parts): Health {
 }
 
 /** On a connection of its own: one that is open already would not tell that no new one is accepted. */
-async function check(client: Client, { path, timeout, tls }: Parts): Promise<boolean> {
+async function check(client: Client, { path, timeout, tls }: Options): Promise<boolean> {
   try {
     const { statusCode, body } = await client.request({
       method: 'GET',

@@ -1,6 +1,6 @@
 // How a target stands, for operators: whether it is sent requests, and why not.
 
-export interface TargetStanding {
+export interface TargetStatus {
   readonly upstream: string
   /** `scheme://host:port`. */
   readonly target: string
@@ -11,23 +11,23 @@ export interface TargetStanding {
   /** Of its circuit breaker; `null` where there is none. */
   readonly circuit: CircuitState | null
   /** Whether other targets are preferred, since it could not be connected to. */
-  readonly isAvoided: boolean
+  readonly isEjected: boolean
 }
 
 export type CircuitState = 'closed' | 'half_open' | 'open'
 
 /** What several processes see of the same targets, as the one sees it that is the worst off. */
-export function worstOf(processes: readonly (readonly TargetStanding[])[]): TargetStanding[] {
-  const worst = new Map<string, TargetStanding>()
-  for (const seen of processes.flat()) {
-    const key = `${seen.upstream} ${seen.target}`
-    const before = worst.get(key) ?? seen
+export function worstOf(processes: readonly (readonly TargetStatus[])[]): TargetStatus[] {
+  const worst = new Map<string, TargetStatus>()
+  for (const status of processes.flat()) {
+    const key = `${status.upstream} ${status.target}`
+    const worstSoFar = worst.get(key) ?? status
     worst.set(key, {
-      ...seen,
-      isHealthy: seen.isHealthy && before.isHealthy,
-      checks: before.checks === 'failing' ? 'failing' : seen.checks,
-      circuit: worseCircuit(before.circuit, seen.circuit),
-      isAvoided: seen.isAvoided || before.isAvoided,
+      ...status,
+      isHealthy: status.isHealthy && worstSoFar.isHealthy,
+      checks: worstSoFar.checks === 'failing' ? 'failing' : status.checks,
+      circuit: worseCircuit(worstSoFar.circuit, status.circuit),
+      isEjected: status.isEjected || worstSoFar.isEjected,
     })
   }
   return [...worst.values()]

@@ -1,12 +1,12 @@
 // One address of an upstream: its connections, and whether requests should go to it.
 import { isIP } from 'node:net'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { Try } from './attempt.ts'
-import { createCircuit } from './circuit-breaker.ts'
-import { type Connections, openConnections } from './connection-pool.ts'
-import { createHealth } from './health-check.ts'
-import { createEjection, type Ejection } from './outlier-ejection.ts'
-import type { TargetStanding } from './target-status.ts'
+import type { EndAttempt } from './attempt.ts'
+import { createCircuitBreaker } from './circuit-breaker.ts'
+import { type ConnectionPool, openConnectionPool } from './connection-pool.ts'
+import { createHealthCheck } from './health-check.ts'
+import { createOutlierEjection, type OutlierEjection } from './outlier-ejection.ts'
+import type { TargetStatus } from './target-status.ts'
 
 export interface Target {
   /** `scheme://host:port`. */
@@ -15,46 +15,46 @@ export interface Target {
   readonly host: string
   /** The name asked for and expected in its certificate; nothing for `http:`, nor for an IP address. */
   readonly serverName: string | undefined
-  readonly connections: Connections
+  readonly pool: ConnectionPool
   /** False where its checks fail or its circuit is open: it is sent nothing then. */
   isAvailable(): boolean
   /** What its checks and its circuit say, for operators. */
-  state(): Pick<TargetStanding, 'checks' | 'circuit'>
+  state(): Pick<TargetStatus, 'checks' | 'circuit'>
   /** What failed connections say of it; nothing where there is no other target to prefer. */
-  readonly ejection: Ejection | undefined
+  readonly ejection: OutlierEjection | undefined
   /** To be called as a request is sent to it; nothing where nobody asks how it went. */
-  readonly begin: (() => Try) | undefined
+  readonly beginAttempt: (() => EndAttempt) | undefined
   /** Checks it no more: whoever is on the way to it gets there by what is known now. */
-  rest(): void
+  stopChecks(): void
   /** Closes the connections, whatever is in flight. */
   close(): Promise<void>
 }
 
-interface Parts {
+interface Options {
   origin: string
   config: UpstreamConfig
   /** The PEM text of `tls.ca`. */
   ca: string | undefined
   /** Whether other targets stand beside it. */
-  isOneOfSeveral: boolean
+  hasAlternatives: boolean
 }
 
-export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Target {
+export function openTarget({ origin, config, ca, hasAlternatives }: Options): Target {
   const url = new URL(origin)
   const tls = ca === undefined ? {} : { ca }
-  const connections = openConnections({
+  const pool = openConnectionPool({
     origin: url.origin,
-    most: config.connections,
-    wait: config.timeouts.connect,
+    maxConnections: config.connections,
+    connectTimeoutMs: config.timeouts.connect,
     tls,
     timeouts: config.timeouts,
   })
   const serverName = url.protocol === 'https:' ? serverNameOf(url, config) : undefined
-  const ejection = isOneOfSeveral ? createEjection(config.health !== undefined) : undefined
-  const circuit = config.circuit_breaker && createCircuit(config.circuit_breaker)
+  const ejection = hasAlternatives ? createOutlierEjection(config.health !== undefined) : undefined
+  const circuit = config.circuit_breaker && createCircuitBreaker(config.circuit_breaker)
   const health =
     config.health &&
-    createHealth({
+    createHealthCheck({
       url,
       tls: { ...tls, servername: serverName },
       ...config.health,
@@ -65,19 +65,19 @@ export function openTarget({ origin, config, ca, isOneOfSeveral }: Parts): Targe
     origin: url.origin,
     host: url.host,
     serverName,
-    connections,
-    isAvailable: () => health?.isGood() !== false && circuit?.allows() !== false,
+    pool,
+    isAvailable: () => health?.isPassing() !== false && circuit?.allows() !== false,
     state: () => ({
-      checks: health === undefined ? null : health.isGood() ? 'passing' : 'failing',
+      checks: health === undefined ? null : health.isPassing() ? 'passing' : 'failing',
       circuit: circuit?.state() ?? null,
     }),
     ejection,
-    begin: beginner(ejection, circuit),
-    rest: () => health?.stop(),
+    beginAttempt: composeBeginAttempt(ejection, circuit),
+    stopChecks: () => health?.stop(),
     async close() {
       health?.stop()
       circuit?.close()
-      await connections.close()
+      await pool.close()
     },
   }
 }
@@ -87,23 +87,23 @@ function serverNameOf({ hostname }: URL, { tls }: UpstreamConfig): string | unde
   return tls?.server_name ?? (isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined)
 }
 
-function beginner(
-  ejection: Ejection | undefined,
-  circuit: ReturnType<typeof createCircuit> | undefined,
-): (() => Try) | undefined {
-  if (ejection === undefined) return circuit?.begin
+function composeBeginAttempt(
+  ejection: OutlierEjection | undefined,
+  circuit: ReturnType<typeof createCircuitBreaker> | undefined,
+): (() => EndAttempt) | undefined {
+  if (ejection === undefined) return circuit?.beginAttempt
   if (circuit === undefined) {
     return () => {
-      ejection.begin()
-      return ejection.end
+      ejection.beginAttempt()
+      return ejection.endAttempt
     }
   }
   return () => {
-    ejection.begin()
-    const end = circuit.begin()
-    return verdict => {
-      ejection.end(verdict)
-      end(verdict)
+    ejection.beginAttempt()
+    const endAttempt = circuit.beginAttempt()
+    return result => {
+      ejection.endAttempt(result)
+      endAttempt(result)
     }
   }
 }

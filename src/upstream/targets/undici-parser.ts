@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 
 /** Of undici 7: it hangs on the socket of each connection. */
-interface Parser {
+interface UndiciParser {
   readonly ptr: number
   /** Names and values in turn, of the head that has just come. */
   readonly headers: readonly Buffer[]
@@ -24,7 +24,7 @@ interface Parser {
  * - An answer of HTTP/1.0 has no transfer coding: what it is framed by is doubtful, and the connection ends with it
  *   (RFC 9112 §6.1).
  */
-export function mendParser(socket: Socket): void {
+export function patchUndiciParser(socket: Socket): void {
   const parser = parserOf(socket)
   // undici has closed the connection already.
   if (parser === undefined) return
@@ -32,15 +32,16 @@ export function mendParser(socket: Socket): void {
   llhttp.llhttp_set_lenient_keep_alive(ptr, 1)
   const { onHeadersComplete } = parser
   parser.onHeadersComplete = function (status, isUpgrade, keepsAlive) {
-    const mayKeep =
+    const mayKeepAlive =
       keepsAlive && (llhttp.llhttp_get_http_minor(ptr) !== 0 || !hasTransferCoding(this.headers))
-    return onHeadersComplete.call(this, status === 100 ? 101 : status, isUpgrade, mayKeep)
+    return onHeadersComplete.call(this, status === 100 ? 101 : status, isUpgrade, mayKeepAlive)
   }
 }
 
-function parserOf(socket: Socket): Parser | undefined {
+function parserOf(socket: Socket): UndiciParser | undefined {
   for (const symbol of Object.getOwnPropertySymbols(socket))
-    if (symbol.description === 'parser') return (socket as Socket & { [parser: symbol]: Parser })[symbol]
+    if (symbol.description === 'parser')
+      return (socket as Socket & { [parser: symbol]: UndiciParser })[symbol]
   return undefined
 }
 

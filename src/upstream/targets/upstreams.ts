@@ -1,10 +1,10 @@
 // The services behind, each with its targets.
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { maxFileBytes, readLimited } from '../../config/yaml/read-file.ts'
-import type { Durations } from '../../observability/metrics/histogram.ts'
-import { type Choose, createChoice } from './load-balancer.ts'
+import type { Histogram } from '../../observability/metrics/histogram.ts'
+import { createLoadBalancer, type PickTarget } from './load-balancer.ts'
 import { openTarget, type Target } from './target.ts'
-import type { TargetStanding } from './target-status.ts'
+import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
   readonly targets: readonly Target[]
@@ -15,15 +15,15 @@ export interface Upstream {
   /** Whether a request may be sent to any of them. */
   isAvailable(): boolean
   /** From dispatch to the answer's head, or to a failure; each try. */
-  readonly durations: Durations
-  readonly choose: Choose
+  readonly durations: Histogram
+  readonly pickTarget: PickTarget
 }
 
 /** An upstream that was opened. */
 export interface OpenUpstream {
-  readonly part: Upstream
+  readonly value: Upstream
   /** Checks its targets no more: no configuration that is in use has it. */
-  rest(): void
+  quiesce(): void
   /** Closes its connections: nobody is served with it any more. */
   close(): Promise<void>
 }
@@ -34,7 +34,7 @@ export type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
 export interface Upstreams {
   get(name: string): Upstream
   /** How every target stands. */
-  standing(): TargetStanding[]
+  targetStatus(): TargetStatus[]
 }
 
 /**
@@ -44,8 +44,8 @@ export interface Upstreams {
  */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
-  durationsOf: (name: string) => Durations,
-  keep: ReuseUpstream,
+  durationsOf: (name: string) => Histogram,
+  reuse: ReuseUpstream,
 ): Upstreams {
   // All files are read before anything is opened that would have to be closed again.
   const authorities = new Map(
@@ -54,8 +54,8 @@ export function createUpstreams(
   const upstreams = new Map(
     Object.entries(configs).map(([name, config]) => {
       const ca = authorities.get(name)
-      const make = () => open(config, ca, durationsOf(name))
-      return [name, keep(`upstream ${JSON.stringify([name, config, ca])}`, make)]
+      const openThis = () => openUpstream(config, ca, durationsOf(name))
+      return [name, reuse(`upstream ${JSON.stringify([name, config, ca])}`, openThis)]
     }),
   )
   return {
@@ -64,11 +64,11 @@ export function createUpstreams(
       if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
       return upstream
     },
-    standing: () =>
+    targetStatus: () =>
       [...upstreams].flatMap(([upstream, { targets }]) =>
         targets.map(({ origin, isAvailable, ejection, state }) => {
-          const isAvoided = ejection?.isOut() === true
-          return { upstream, target: origin, isHealthy: isAvailable() && !isAvoided, isAvoided, ...state() }
+          const isEjected = ejection?.isEjected() === true
+          return { upstream, target: origin, isHealthy: isAvailable() && !isEjected, isEjected, ...state() }
         }),
       ),
   }
@@ -90,21 +90,21 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function open(config: UpstreamConfig, ca: string | undefined, durations: Durations): OpenUpstream {
-  const isOneOfSeveral = config.targets.length > 1
-  const targets = config.targets.map(origin => openTarget({ origin, config, ca, isOneOfSeveral }))
+function openUpstream(config: UpstreamConfig, ca: string | undefined, durations: Histogram): OpenUpstream {
+  const hasAlternatives = config.targets.length > 1
+  const targets = config.targets.map(origin => openTarget({ origin, config, ca, hasAlternatives }))
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
   return {
-    part: {
+    value: {
       targets,
       retries: config.retries,
       timeouts: config.timeouts,
       durations,
       isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
-      choose: createChoice(targets),
+      pickTarget: createLoadBalancer(targets),
     },
-    rest() {
-      for (const target of targets) target.rest()
+    quiesce() {
+      for (const target of targets) target.stopChecks()
     },
     async close() {
       await Promise.all(targets.map(target => target.close()))

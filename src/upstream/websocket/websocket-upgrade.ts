@@ -2,85 +2,94 @@
 import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { takeOver } from '../../http/upgrade.ts'
+import { detachSocket } from '../../http/upgrade.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { Observer } from '../outcome.ts'
-import { type AnswerRules, answerFields } from '../response-headers.ts'
+import type { ForwardObserver } from '../outcome.ts'
+import { type ResponseHeaderRules, relayHeaders } from '../response-headers.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 /** What a client asked for with its handshake. */
-export interface WebSocketAsked {
+export interface WebSocketHandshake {
   readonly key: string
   /** The sub-protocols that the upstream was offered. */
-  readonly offered: readonly string[]
+  readonly offeredProtocols: readonly string[]
   /** The one that is answered where the upstream was offered none: browsers fail a connection without any. */
-  readonly fallback: string | undefined
+  readonly fallbackProtocol: string | undefined
   /** Told of the open WebSocket. @returns to be called when it has ended */
   onOpen(tunnel: Tunnel): () => void
 }
 
-interface Parts {
+interface Options {
   readonly response: ServerResponse
-  readonly asked: WebSocketAsked
+  readonly handshake: WebSocketHandshake
   /** The fields of the upstream's 101, as undici gives them. */
-  readonly raw: readonly Buffer[]
+  readonly rawHeaders: readonly Buffer[]
   readonly upstream: Duplex
   readonly requestId: string
-  readonly answerRules?: AnswerRules | undefined
+  readonly responseHeaderRules?: ResponseHeaderRules | undefined
   /** Milliseconds. */
-  readonly idle: number
-  readonly observer: Pick<Observer, 'onEnd'>
+  readonly idleTimeoutMs: number
+  readonly observer: Pick<ForwardObserver, 'onEnd'>
 }
 
 /** @throws Refusal 502 where the upstream accepted something else than what it was asked */
-export function openWebSocket(parts: Parts): void {
-  const { response, asked, upstream, idle } = parts
-  const fields = switchingFields(parts)
+export function openWebSocket(options: Options): void {
+  const { response, handshake, upstream, idleTimeoutMs } = options
+  const fields = switchingProtocolsHeaders(options)
   response.writeHead(101, fields)
   response.flushHeaders()
-  let forget = () => {}
+  let unregister = () => {}
   const tunnel = openTunnel({
-    client: takeOver(response),
+    client: detachSocket(response),
     upstream,
-    idle,
+    idleTimeoutMs,
     onEnd(outcome) {
-      forget()
-      parts.observer.onEnd(outcome)
+      unregister()
+      options.observer.onEnd(outcome)
     },
   })
-  forget = asked.onOpen(tunnel)
+  unregister = handshake.onOpen(tunnel)
 }
 
-function switchingFields({ asked, raw, requestId, answerRules }: Parts): string[] {
-  const said = new Map<string, string>()
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = String(raw[i]).toLowerCase()
-    const before = said.get(name)
-    said.set(name, before === undefined ? String(raw[i + 1]) : `${before}, ${raw[i + 1]}`)
+function switchingProtocolsHeaders({
+  handshake,
+  rawHeaders,
+  requestId,
+  responseHeaderRules,
+}: Options): string[] {
+  const received = new Map<string, string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = String(rawHeaders[i]).toLowerCase()
+    const before = received.get(name)
+    received.set(name, before === undefined ? String(rawHeaders[i + 1]) : `${before}, ${rawHeaders[i + 1]}`)
   }
-  const protocol = said.get('sec-websocket-protocol')
+  const protocol = received.get('sec-websocket-protocol')
   if (
-    said.get('upgrade')?.toLowerCase() !== 'websocket' ||
-    said.get('sec-websocket-accept') !== acceptOf(asked.key) ||
-    (protocol !== undefined && !asked.offered.includes(protocol))
+    received.get('upgrade')?.toLowerCase() !== 'websocket' ||
+    received.get('sec-websocket-accept') !== expectedAccept(handshake.key) ||
+    (protocol !== undefined && !handshake.offeredProtocols.includes(protocol))
   ) {
     throw new Refusal('upstream_unreachable', {
       cause: new Error('the upstream answered 101 to something else'),
     })
   }
   const fields = ['connection', 'Upgrade', 'upgrade', 'websocket']
-  const passed = answerFields(raw, requestId, answerRules)
-  for (let i = 0; i < passed.length; i += 2) {
-    const name = passed[i] as string
+  const relayed = relayHeaders(rawHeaders, requestId, responseHeaderRules)
+  for (let i = 0; i < relayed.length; i += 2) {
+    const name = relayed[i] as string
     // RFC 9110 §8.6: it has no body whose length could be said.
-    if (name.toLowerCase() !== 'content-length') fields.push(name, passed[i + 1] as string)
+    if (name.toLowerCase() !== 'content-length') fields.push(name, relayed[i + 1] as string)
   }
-  if (protocol === undefined && asked.offered.length === 0 && asked.fallback !== undefined) {
-    fields.push('sec-websocket-protocol', asked.fallback)
+  if (
+    protocol === undefined &&
+    handshake.offeredProtocols.length === 0 &&
+    handshake.fallbackProtocol !== undefined
+  ) {
+    fields.push('sec-websocket-protocol', handshake.fallbackProtocol)
   }
   return fields
 }
 
-function acceptOf(key: string): string {
+function expectedAccept(key: string): string {
   return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
 }

@@ -1,5 +1,5 @@
 // Alerts on their way to users: what is sent, and to whom, stored in one statement (CONTRACT §7).
-import type { Alongside, Database } from '../../storage/database.ts'
+import type { Database, TransactionStep } from '../../storage/database.ts'
 
 export interface Alert {
   /** A UUID. */
@@ -19,22 +19,22 @@ export interface AlertStore {
     alert: Alert,
     userId: number | undefined,
     now: Date,
-    alongside?: Alongside,
+    inTransaction?: TransactionStep,
   ): Promise<number | 'user_unknown'>
   /** Deletes up to `limit` alerts of before `before` that no delivery can speak of any more, and says how many there were. */
   prune(before: Date, limit: number): Promise<number>
 }
 
 /** Milliseconds: to a hundred thousand users it is a second's work. */
-const patience = 10_000
+const statementTimeoutMs = 10_000
 
 /** Every method throws StorageError where the store fails. */
 export function createAlertStore(database: Database): AlertStore {
   return {
-    queue: ({ id, type, body }, userId, now, alongside) =>
+    queue: ({ id, type, body }, userId, now, inTransaction) =>
       database.transaction(
         async tx => {
-          const [row] = await tx.query<{ deliveries: number; is_known: boolean }>(queueing, [
+          const [row] = await tx.query<{ deliveries: number; is_known: boolean }>(queueSql, [
             id,
             type,
             body,
@@ -42,10 +42,10 @@ export function createAlertStore(database: Database): AlertStore {
             now,
           ])
           if (!row?.is_known) return 'user_unknown'
-          await alongside?.(tx)
+          await inTransaction?.(tx)
           return row.deliveries
         },
-        { patience },
+        { timeoutMs: statementTimeoutMs },
       ),
 
     // The oldest delivery that is left tells for all alerts at once. An hour, since ids rise with the age only as well
@@ -68,7 +68,7 @@ export function createAlertStore(database: Database): AlertStore {
   }
 }
 
-const queueing = `
+const queueSql = `
   with receiving as (
     select u.id, w.receiver from users u join webhooks w on w.user_id = u.id
      where u.plan = 'pro' and u.is_active = 1 and ($4::bigint is null or u.id = $4)

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { Alongside } from '../../storage/database.ts'
+import type { TransactionStep } from '../../storage/database.ts'
 import type { AlertStore } from './alert-store.ts'
 
 export interface NewAlert {
@@ -19,10 +19,10 @@ export interface Alerts {
    * @returns how many deliveries were queued; `user_unknown` where there is no such user
    * @throws Refusal `request_invalid` where the data is nested too deep to be written; StorageError
    */
-  emit(alert: NewAlert, alongside: Alongside): Promise<number | 'user_unknown'>
+  emit(alert: NewAlert, inTransaction: TransactionStep): Promise<number | 'user_unknown'>
 }
 
-interface Parts {
+interface Dependencies {
   store: Pick<AlertStore, 'queue'>
   clock: Clock
   newId(): string
@@ -30,12 +30,12 @@ interface Parts {
   onQueued(): void
 }
 
-export function createAlerts({ store, clock, newId, onQueued }: Parts): Alerts {
+export function createAlerts({ store, clock, newId, onQueued }: Dependencies): Alerts {
   return {
-    async emit({ type, data, userId }, alongside) {
+    async emit({ type, data, userId }, inTransaction) {
       const now = new Date(clock.now())
-      const body = write({ type, timestamp: now.toISOString(), data })
-      const queued = await store.queue({ id: newId(), type, body }, userId, now, alongside)
+      const body = serialize({ type, timestamp: now.toISOString(), data })
+      const queued = await store.queue({ id: newId(), type, body }, userId, now, inTransaction)
       if (queued !== 'user_unknown' && queued > 0) onQueued()
       return queued
     },
@@ -43,7 +43,7 @@ export function createAlerts({ store, clock, newId, onQueued }: Parts): Alerts {
 }
 
 /** What was parsed may still be too deep: `JSON.stringify` runs out of stack long before `JSON.parse`. */
-function write(body: object): string {
+function serialize(body: object): string {
   try {
     return JSON.stringify(body)
   } catch (cause) {

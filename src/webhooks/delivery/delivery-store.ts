@@ -1,11 +1,11 @@
 // The deliveries: how each attempt ended, and the log of them.
 import type { Database } from '../../storage/database.ts'
-import { type Claimed, type ClaimStore, createClaimStore } from './lease-store.ts'
+import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
 
 /** How an attempt ended; `retryAt` where another is to follow. */
-export interface Attempted {
+export interface AttemptOutcome {
   responseStatus: number | null
   error: string | null
   result: 'delivered' | 'failed' | { retryAt: Date }
@@ -35,11 +35,15 @@ export interface DeliveryFilter {
   limit: number
 }
 
-export interface DeliveryStore extends ClaimStore {
+export interface DeliveryStore extends LeaseStore {
   /** Changes nothing where the lease has ended and another has it, or where it was dropped. */
-  settle(claimed: Pick<Claimed, 'id' | 'attempts'>, attempted: Attempted, now: Date): Promise<void>
+  recordAttempt(
+    leased: Pick<LeasedDelivery, 'id' | 'attempts'>,
+    outcome: AttemptOutcome,
+    now: Date,
+  ): Promise<void>
   /** Gives one back that was not sent, as if it had never been taken. */
-  giveBack(claimed: Pick<Claimed, 'id' | 'attempts'>, now: Date): Promise<void>
+  release(leased: Pick<LeasedDelivery, 'id' | 'attempts'>, now: Date): Promise<void>
   /** The newest first. */
   list(filter: DeliveryFilter): Promise<Delivery[]>
   /** Deletes, of the oldest `limit` that have ended, those of before `before`, and says how many there were. */
@@ -49,9 +53,9 @@ export interface DeliveryStore extends ClaimStore {
 /** Every method throws StorageError where the store fails. */
 export function createDeliveryStore(database: Database): DeliveryStore {
   return {
-    ...createClaimStore(database),
+    ...createLeaseStore(database),
 
-    async settle({ id, attempts }, { responseStatus, error, result }, now) {
+    async recordAttempt({ id, attempts }, { responseStatus, error, result }, now) {
       const retryAt = typeof result === 'object' ? result.retryAt : null
       await database.query(
         `update webhook_deliveries
@@ -62,7 +66,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
       )
     },
 
-    async giveBack({ id, attempts }, now) {
+    async release({ id, attempts }, now) {
       await database.query(
         `update webhook_deliveries set attempts = attempts - 1, due_at = $3::timestamptz
           where id = $1 and attempts = $2 and status = 'pending'`,

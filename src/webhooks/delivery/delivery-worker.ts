@@ -4,34 +4,34 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import type { Send, SendOutcome } from '../sending/send.ts'
-import { sign } from '../signature.ts'
-import type { Secrets } from '../webhook-secret.ts'
+import { signDelivery } from '../signature.ts'
+import type { WebhookSecrets } from '../webhook-secret.ts'
 import type { WebhookStore } from '../webhook-store.ts'
-import { createLanes, type Lane, type LaneSizes } from './delivery-slots.ts'
-import type { Attempted, DeliveryStore } from './delivery-store.ts'
-import type { Claimed } from './lease-store.ts'
-import { readRetryAfter } from './retry-after.ts'
-import { retryDelay } from './schedule.ts'
+import { createDeliverySlots, type SlotClass, type SlotLimits } from './delivery-slots.ts'
+import type { AttemptOutcome, DeliveryStore } from './delivery-store.ts'
+import type { LeasedDelivery } from './lease-store.ts'
+import { parseRetryAfterMs } from './retry-after.ts'
+import { retryDelayMs } from './schedule.ts'
 
-export interface Delivering {
+export interface DeliveryWorker {
   /** There is something to deliver: it is looked for now, not at the next look. */
   wake(): void
   /** Takes no more, ends what is under way after `grace` milliseconds, and gives back what was not sent. */
-  stop(grace: number): Promise<void>
+  stop(graceMs: number): Promise<void>
 }
 
-export interface Sending {
+export interface SendSettings {
   readonly send: Send
   /** `webhooks.timeout`, milliseconds. */
-  readonly timeout: number
+  readonly timeoutMs: number
 }
 
-interface Parts {
-  deliveries: Pick<DeliveryStore, 'claim' | 'settle' | 'giveBack'>
+interface Dependencies {
+  deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'release'>
   webhooks: Pick<WebhookStore, 'removeRegistration'>
-  secrets: Secrets
+  secrets: WebhookSecrets
   /** How, by the settings of the moment: an attempt keeps those under which it was taken. */
-  sending(): Sending
+  sendSettings(): SendSettings
   clock: Clock
   /** 0 to 1. */
   random(): number
@@ -42,128 +42,128 @@ interface Parts {
 }
 
 /** Sockets that wait for an answer cost little; those that are answered at once never need many. */
-const sizes: LaneSizes = { usual: 32, slow: 128, perReceiver: 4 }
+const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
 /** Milliseconds between two looks for what is due, and between two that were asked for: what ends together is one look. */
-const interval = 1_000
-const pause = 50
+const pollIntervalMs = 1_000
+const minPollGapMs = 50
 
 /** Milliseconds without an answer after which a receiver is slow. */
-const quick = 1_000
+const slowAfterMs = 1_000
 
 /** Milliseconds for which a lease outlasts the attempt: what a dead replica had is sent after that (CONTRACT §5). */
-const leaseMargin = 15_000
+const leaseMarginMs = 15_000
 
-export function createDelivering(parts: Parts): Delivering {
-  const { deliveries, webhooks, secrets, clock, onError } = parts
-  const lanes = createLanes(sizes)
+export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker {
+  const { deliveries, webhooks, secrets, clock, onError } = dependencies
+  const slots = createDeliverySlots(slotLimits)
   const stopping = new AbortController()
   // One for each that is under way, and none of them stays.
   setMaxListeners(0, stopping.signal)
-  const underWay = new Set<Promise<void>>()
-  let timer: NodeJS.Timeout | undefined = setTimeout(look, interval).unref()
-  let looking: Promise<void> | undefined
+  const inFlight = new Set<Promise<void>>()
+  let timer: NodeJS.Timeout | undefined = setTimeout(poll, pollIntervalMs).unref()
+  let currentPoll: Promise<void> | undefined
   let isWoken = false
   /** The last look found some: there may be more as soon as a place is free. */
-  let mayBeMore = false
+  let mayHaveMore = false
   let isFailing = false
   let isStopped = false
 
-  function look(): void {
+  function poll(): void {
     isWoken = true
-    if (looking !== undefined || isStopped) return
+    if (currentPoll !== undefined || isStopped) return
     clearTimeout(timer)
-    looking = takeWhileWoken()
+    currentPoll = pollWhileWoken()
   }
 
-  async function takeWhileWoken(): Promise<void> {
+  async function pollWhileWoken(): Promise<void> {
     while (isWoken && !isStopped) {
       isWoken = false
       try {
-        mayBeMore = (await take('usual')) + (await take('slow')) > 0
-        if (mayBeMore && lanes.free('usual') > 0) isWoken = true
+        mayHaveMore = (await leaseDue('normal')) + (await leaseDue('slow')) > 0
+        if (mayHaveMore && slots.freeSlots('normal') > 0) isWoken = true
         isFailing = false
       } catch (error) {
-        failed(error)
+        onStoreError(error)
       }
-      await sleep(pause)
+      await sleep(minPollGapMs)
     }
-    looking = undefined
-    if (!isStopped) timer = setTimeout(look, interval).unref()
+    currentPoll = undefined
+    if (!isStopped) timer = setTimeout(poll, pollIntervalMs).unref()
   }
 
   /** Once: a store that is away fails for every delivery that is under way. */
-  function failed(error: unknown): void {
+  function onStoreError(error: unknown): void {
     if (!isFailing) onError(error)
     isFailing = true
   }
 
   /** @returns how many were taken */
-  async function take(lane: Lane): Promise<number> {
-    const slow = lanes.slow()
-    const limit = lanes.free(lane)
-    if (isStopped || limit <= 0 || (lane === 'slow' && slow.length === 0)) return 0
+  async function leaseDue(slotClass: SlotClass): Promise<number> {
+    const slowReceivers = slots.slowReceivers()
+    const limit = slots.freeSlots(slotClass)
+    if (isStopped || limit <= 0 || (slotClass === 'slow' && slowReceivers.length === 0)) return 0
     const now = clock.now()
-    const { send, timeout } = parts.sending()
-    const claimed = await deliveries.claim({
+    const { send, timeoutMs } = dependencies.sendSettings()
+    const leased = await deliveries.lease({
       limit,
-      perReceiver: lanes.perReceiver,
-      busy: lanes.busy(),
-      slow,
-      lane,
+      perReceiver: slots.perReceiver,
+      busyReceivers: slots.busyReceivers(),
+      slowReceivers,
+      slotClass,
       now: new Date(now),
-      until: new Date(now + timeout + leaseMargin),
+      leaseUntil: new Date(now + timeoutMs + leaseMarginMs),
     })
-    for (const one of claimed) {
-      const attempt = deliver(one, lane, send)
-        .catch(failed)
+    for (const delivery of leased) {
+      const attempt = deliver(delivery, slotClass, send)
+        .catch(onStoreError)
         .finally(() => {
-          underWay.delete(attempt)
-          if (mayBeMore) look()
+          inFlight.delete(attempt)
+          if (mayHaveMore) poll()
         })
-      underWay.add(attempt)
+      inFlight.add(attempt)
     }
-    return claimed.length
+    return leased.length
   }
 
-  async function deliver(claimed: Claimed, lane: Lane, send: Send): Promise<void> {
-    const place = lanes.begin(claimed.receiver, lane)
-    const late = setTimeout(() => lookIf(place.moveAside()), quick)
-    const begun = performance.now()
-    const outcome = await attempt(claimed, send)
-    clearTimeout(late)
-    lookIf(place.end(performance.now() - begun >= quick))
+  async function deliver(leased: LeasedDelivery, slotClass: SlotClass, send: Send): Promise<void> {
+    const slot = slots.acquire(leased.receiver, slotClass)
+    const slowTimer = setTimeout(() => pollIf(slot.moveToSlow()), slowAfterMs)
+    const startedAtMs = performance.now()
+    const outcome = await attempt(leased, send)
+    clearTimeout(slowTimer)
+    pollIf(slot.release(performance.now() - startedAtMs >= slowAfterMs))
     if (outcome.kind === 'failed' && outcome.reason === 'aborted') {
-      await deliveries.giveBack(claimed, new Date(clock.now()))
+      await deliveries.release(leased, new Date(clock.now()))
       return
     }
-    const ended = attempted(claimed, outcome)
-    parts.outcomes[typeof ended.result === 'object' ? 'retried' : ended.result] += 1
-    await deliveries.settle(claimed, ended, new Date(clock.now()))
+    const attemptOutcome = outcomeOf(leased, outcome)
+    dependencies.outcomes[typeof attemptOutcome.result === 'object' ? 'retried' : attemptOutcome.result] += 1
+    await deliveries.recordAttempt(leased, attemptOutcome, new Date(clock.now()))
     if (outcome.kind === 'answered' && outcome.status === 410) {
-      await webhooks.removeRegistration(claimed.user_id, claimed.registration, new Date(clock.now()))
+      await webhooks.removeRegistration(leased.user_id, leased.registration, new Date(clock.now()))
     }
   }
 
   /** A look passes over what has no free place, and is told of none that comes free: only of what it took. */
-  function lookIf(isAwaited: boolean): void {
-    if (isAwaited) look()
+  function pollIf(mayHaveWaiting: boolean): void {
+    if (mayHaveWaiting) poll()
   }
 
-  async function attempt(claimed: Claimed, send: Send): Promise<SendOutcome> {
-    const { url, body, user_id, secret_before } = claimed
-    const secret = secrets.read(claimed.secret, user_id)
+  async function attempt(leased: LeasedDelivery, send: Send): Promise<SendOutcome> {
+    const { url, body, user_id, secret_before } = leased
+    const secret = secrets.unseal(leased.secret, user_id)
     if (secret === undefined) {
       return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
     }
     // One that cannot be read takes only its own signature away: receivers are to check by the current one.
-    const before = secret_before === null ? undefined : secrets.read(secret_before, user_id)
-    const signing = before === undefined ? [secret] : [secret, before]
-    const headers = fieldsOf(claimed, signing, Math.floor(clock.now() / 1000))
+    const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
+    const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
+    const headers = webhookHeaders(leased, signingSecrets, Math.floor(clock.now() / 1000))
     return send({ url, headers, body, signal: stopping.signal })
   }
 
-  function attempted({ attempts }: Claimed, outcome: SendOutcome): Attempted {
+  function outcomeOf({ attempts }: LeasedDelivery, outcome: SendOutcome): AttemptOutcome {
     const responseStatus = outcome.kind === 'answered' ? outcome.status : null
     const error = outcome.kind === 'failed' ? `${outcome.reason}: ${outcome.message}` : null
     if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
@@ -171,35 +171,42 @@ export function createDelivering(parts: Parts): Delivering {
     }
     const now = clock.now()
     const retryAfter = outcome.kind === 'answered' ? outcome.retryAfter : undefined
-    const asked = retryAfter === undefined ? 0 : readRetryAfter(retryAfter, now)
-    const delay = responseStatus === 410 ? undefined : retryDelay(attempts, parts.random(), asked)
-    const result = delay === undefined ? 'failed' : { retryAt: new Date(now + delay) }
+    const retryAfterMs = retryAfter === undefined ? 0 : parseRetryAfterMs(retryAfter, now)
+    const delayMs =
+      responseStatus === 410 ? undefined : retryDelayMs(attempts, dependencies.random(), retryAfterMs)
+    const result = delayMs === undefined ? 'failed' : { retryAt: new Date(now + delayMs) }
     return { responseStatus, error, result }
   }
 
   return {
-    wake: look,
-    async stop(grace) {
+    wake: poll,
+    async stop(graceMs) {
       isStopped = true
       clearTimeout(timer)
-      const cut = setTimeout(() => stopping.abort(), grace)
+      const abortTimer = setTimeout(() => stopping.abort(), graceMs)
       // What a look is about to take is under way too.
-      await looking
-      await Promise.all(underWay)
-      clearTimeout(cut)
+      await currentPoll
+      await Promise.all(inFlight)
+      clearTimeout(abortTimer)
     },
   }
 }
 
 /** As Standard Webhooks has them. The id is the same for every attempt; each secret makes a signature, in order. */
-function fieldsOf({ alert_id, user_id, body }: Claimed, signing: readonly string[], timestamp: number) {
+function webhookHeaders(
+  { alert_id, user_id, body }: LeasedDelivery,
+  signingSecrets: readonly string[],
+  timestampSeconds: number,
+) {
   const id = messageId(alert_id, user_id)
   return {
     'content-type': 'application/json',
     'user-agent': 'peage',
     'webhook-id': id,
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': signing.map(secret => sign(secret, id, timestamp, body)).join(' '),
+    'webhook-timestamp': String(timestampSeconds),
+    'webhook-signature': signingSecrets
+      .map(secret => signDelivery(secret, id, timestampSeconds, body))
+      .join(' '),
   }
 }
 

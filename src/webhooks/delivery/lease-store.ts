@@ -1,9 +1,9 @@
 // How due deliveries are found and taken in one statement, which takes as long with a hundred thousand waiting as with ten.
 import type { Queryable } from '../../storage/database.ts'
-import type { Lane } from './delivery-slots.ts'
+import type { SlotClass } from './delivery-slots.ts'
 
 /** A delivery in the hands of this process, until its lease ends. */
-export interface Claimed {
+export interface LeasedDelivery {
   id: number
   alert_id: string
   user_id: number
@@ -18,58 +18,61 @@ export interface Claimed {
   registration: number
 }
 
-export interface Claim {
+export interface LeaseRequest {
   /** How many at most, and how many of them to one receiver. */
   limit: number
   perReceiver: number
   /** Receivers that have some under way already, and how many more each may have. */
-  busy: ReadonlyMap<string, number>
+  busyReceivers: ReadonlyMap<string, number>
   /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
-  slow: readonly string[]
-  lane: Lane
+  slowReceivers: readonly string[]
+  slotClass: SlotClass
   now: Date
   /** When the lease ends. */
-  until: Date
+  leaseUntil: Date
 }
 
-export interface ClaimStore {
+export interface LeaseStore {
   /**
    * Takes due deliveries, the longest due first, and drops those of whoever is not pro, active, or without webhook by
    * now. Of several callers each gets others.
    * @throws StorageError
    */
-  claim(claim: Claim): Promise<Claimed[]>
+  lease(request: LeaseRequest): Promise<LeasedDelivery[]>
 }
 
 /** Deliveries that are looked at from the longest due on, and receivers that are looked at where these are not enough. */
-const headSize = 64
-const walkSize = 500
+const headDeliveries = 64
+const walkReceivers = 500
 
-export function createClaimStore(database: Queryable): ClaimStore {
+export function createLeaseStore(database: Queryable): LeaseStore {
   /** The receiver behind which the next walk begins: each one's turn comes, however many there are. */
-  let walkedTo = ''
+  let lastWalkedReceiver = ''
   return {
-    async claim({ limit, perReceiver, busy, slow, lane, now, until }) {
-      const full = [...busy].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
+    async lease({ limit, perReceiver, busyReceivers, slowReceivers, slotClass, now, leaseUntil }) {
+      const fullReceivers = [...busyReceivers].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
       const rows = await database.query<
-        (Claimed | { id: null }) & { walked: number; walked_to: string | null }
-      >(claiming, [
+        (LeasedDelivery | { id: null }) & { walked: number; walked_to: string | null }
+      >(leaseSql, [
         now,
-        until,
+        leaseUntil,
         limit,
         perReceiver,
-        [...busy.keys()],
-        [...busy.values()],
+        [...busyReceivers.keys()],
+        [...busyReceivers.values()],
         // The usual lane passes these over; the slow one has no others.
-        lane === 'slow' ? slow.filter(receiver => !full.includes(receiver)) : [...slow, ...full],
-        lane === 'slow',
-        walkedTo,
-        headSize,
-        walkSize,
+        slotClass === 'slow'
+          ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
+          : [...slowReceivers, ...fullReceivers],
+        slotClass === 'slow',
+        lastWalkedReceiver,
+        headDeliveries,
+        walkReceivers,
       ])
       const [first] = rows
-      if (lane === 'usual') walkedTo = first?.walked === walkSize ? (first.walked_to ?? '') : ''
-      return rows.filter(row => row.id !== null).map(({ walked: _, walked_to: __, ...claimed }) => claimed)
+      if (slotClass === 'normal')
+        lastWalkedReceiver = first?.walked === walkReceivers ? (first.walked_to ?? '') : ''
+      return rows.filter(row => row.id !== null).map(({ walked: _, walked_to: __, ...leased }) => leased)
     },
   }
 }
@@ -78,7 +81,7 @@ export function createClaimStore(database: Queryable): ClaimStore {
 // order» reads and sorts the whole backlog wherever statistics are from before it. The walk is only for when the head is
 // full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query. A secret
 // before that an older registration left, of which a replica of the release before knew nothing, signs nothing.
-const claiming = `
+const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step
        from webhook_deliveries

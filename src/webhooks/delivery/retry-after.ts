@@ -1,32 +1,32 @@
 // How long a receiver asks us to wait, by the Retry-After of its answer (RFC 9110 §10.2.3).
 
 /** Milliseconds: a receiver may put a delivery off, not away. */
-const longest = 24 * 60 * 60_000
+const maxRetryAfterMs = 24 * 60 * 60_000
 
 /** `delay-seconds`: digits alone. */
-const seconds = /^[0-9]+$/
+const delaySecondsPattern = /^[0-9]+$/
 
 /** `HTTP-date`: the form to be sent, then the two obsolete ones that are still to be read (RFC 9110 §5.6.7). */
-const dates = [
+const httpDatePatterns = [
   /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
   /^[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
 ]
-const asctime = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/
+const asctimePattern = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/
 
 /**
  * @param field the field's value
  * @param now milliseconds since the epoch, by our own clock: a date is compared to it
  * @returns milliseconds from now on, a day at most; 0 where the value is neither form, or a date that is over
  */
-export function readRetryAfter(field: string, now: number): number {
+export function parseRetryAfterMs(field: string, nowMs: number): number {
   const value = field.trim()
-  if (seconds.test(value)) return Math.min(Number(value) * 1000, longest)
-  const at = readDate(value)
-  return Number.isNaN(at) ? 0 : Math.max(0, Math.min(at - now, longest))
+  if (delaySecondsPattern.test(value)) return Math.min(Number(value) * 1000, maxRetryAfterMs)
+  const dateMs = parseHttpDateMs(value)
+  return Number.isNaN(dateMs) ? 0 : Math.max(0, Math.min(dateMs - nowMs, maxRetryAfterMs))
 }
 
-function readDate(value: string): number {
-  if (dates.some(form => form.test(value))) return Date.parse(value)
+function parseHttpDateMs(value: string): number {
+  if (httpDatePatterns.some(form => form.test(value))) return Date.parse(value)
   // It names no zone, and is of UTC all the same.
-  return asctime.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
+  return asctimePattern.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
 }

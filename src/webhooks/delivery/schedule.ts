@@ -1,20 +1,20 @@
 // When a delivery that failed is tried again (CONTRACT §5).
 
-const second = 1_000
-const minute = 60 * second
-const hour = 60 * minute
+const secondMs = 1_000
+const minuteMs = 60 * secondMs
+const hourMs = 60 * minuteMs
 
 /** Milliseconds after the first attempt, the second and so on: about three days, as Standard Webhooks recommends. */
-const delays = [
-  5 * second,
-  5 * minute,
-  30 * minute,
-  2 * hour,
-  5 * hour,
-  10 * hour,
-  14 * hour,
-  20 * hour,
-  24 * hour,
+const retryDelaysMs = [
+  5 * secondMs,
+  5 * minuteMs,
+  30 * minuteMs,
+  2 * hourMs,
+  5 * hourMs,
+  10 * hourMs,
+  14 * hourMs,
+  20 * hourMs,
+  24 * hourMs,
 ]
 
 /**
@@ -24,8 +24,8 @@ const delays = [
  * @param asked milliseconds for which the receiver asked us to wait: they count where they are more
  * @returns milliseconds; nothing where there is no further attempt
  */
-export function retryDelay(attempts: number, random: number, asked: number): number | undefined {
-  const delay = delays[attempts - 1]
-  if (delay === undefined) return undefined
-  return Math.max(Math.round(delay * (1 + (random - 0.5) / 5)), asked)
+export function retryDelayMs(attempts: number, random: number, retryAfterMs: number): number | undefined {
+  const delayMs = retryDelaysMs[attempts - 1]
+  if (delayMs === undefined) return undefined
+  return Math.max(Math.round(delayMs * (1 + (random - 0.5) / 5)), retryAfterMs)
 }

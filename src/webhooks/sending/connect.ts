@@ -5,36 +5,36 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { describeError, SendFailure } from './failure.ts'
 import { isPublic } from './public-address.ts'
 
-export interface Connecting {
+export interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
   /** What the certificate must be for, without brackets. */
   readonly host: string
   readonly allowPrivate: boolean
   /** Milliseconds for all addresses; `signal` holds it. */
-  readonly timeout: number
+  readonly timeoutMs: number
   readonly signal: AbortSignal
   /** Trusted instead of the system's authorities, PEM. */
   readonly ca?: string | undefined
 }
 
 /** Of a host with many addresses; nobody may have us knock at a hundred doors. */
-const mostTries = 4
+const maxAddressesTried = 4
 
 /**
  * The caller destroys it.
  * @throws SendFailure `address`, `connection`, `tls`; anything once `signal` is aborted
  */
-export async function connect(connecting: Connecting): Promise<TLSSocket> {
-  const socket = await connectToOne(connecting)
+export async function connect(options: ConnectOptions): Promise<TLSSocket> {
+  const socket = await connectToOne(options)
   try {
     // Before anything is written: where it ended up decides, whatever was asked for.
     const { remoteAddress } = socket
     if (remoteAddress === undefined) throw new SendFailure('connection', 'closed as soon as it was open')
-    if (!connecting.allowPrivate && !isPublic(remoteAddress)) {
+    if (!options.allowPrivate && !isPublic(remoteAddress)) {
       throw new SendFailure('address', `connected to ${remoteAddress}, which is not public`)
     }
-    return await secure(socket, connecting)
+    return await startTls(socket, options)
   } catch (error) {
     socket.destroy()
     throw error
@@ -42,20 +42,20 @@ export async function connect(connecting: Connecting): Promise<TLSSocket> {
 }
 
 /** The next where one cannot be connected to: IPv6 that leads nowhere is common. */
-async function connectToOne({ addresses, port, timeout, signal }: Connecting): Promise<Socket> {
-  const tries = alternating(addresses).slice(0, mostTries)
-  for (const [index, host] of tries.entries()) {
-    const socket = silent(connectTcp({ host, port }))
+async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptions): Promise<Socket> {
+  const candidates = interleaveFamilies(addresses).slice(0, maxAddressesTried)
+  for (const [index, host] of candidates.entries()) {
+    const socket = ignoringErrors(connectTcp({ host, port }))
     // The last one has what is left.
-    if (index < tries.length - 1)
-      socket.setTimeout(timeout / tries.length, () => socket.destroy(new Error('silent')))
+    if (index < candidates.length - 1)
+      socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('silent')))
     try {
       await once(socket, 'connect', { signal })
       socket.setTimeout(0)
       return socket
     } catch (error) {
       socket.destroy()
-      if (signal.aborted || index === tries.length - 1) {
+      if (signal.aborted || index === candidates.length - 1) {
         throw new SendFailure('connection', describeError(error))
       }
     }
@@ -63,8 +63,8 @@ async function connectToOne({ addresses, port, timeout, signal }: Connecting): P
   throw new SendFailure('connection', 'no address to connect to')
 }
 
-async function secure(socket: Socket, { host, ca, signal }: Connecting): Promise<TLSSocket> {
-  const secured = silent(
+async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): Promise<TLSSocket> {
+  const tlsSocket = ignoringErrors(
     connectTls({
       socket,
       // An address is looked for in the certificate, and never sent as a server name (RFC 6066 §3).
@@ -76,24 +76,24 @@ async function secure(socket: Socket, { host, ca, signal }: Connecting): Promise
     }),
   )
   try {
-    await once(secured, 'secureConnect', { signal })
-    return secured
+    await once(tlsSocket, 'secureConnect', { signal })
+    return tlsSocket
   } catch (error) {
-    secured.destroy()
+    tlsSocket.destroy()
     throw new SendFailure('tls', describeError(error))
   }
 }
 
 /** What a socket says after we are done with it interests nobody, and must not end the process. */
-function silent<S extends Socket>(socket: S): S {
+function ignoringErrors<S extends Socket>(socket: S): S {
   return socket.on('error', () => {})
 }
 
 /** The families in turn (RFC 8305 §4), IPv4 first: where there is no IPv6, its absence is not always said at once. */
-function alternating(addresses: readonly string[]): string[] {
-  const six = addresses.filter(isIPv6)
-  const four = addresses.filter(address => !isIPv6(address))
-  return Array.from({ length: Math.max(six.length, four.length) }, (_, index) => [four[index], six[index]])
+function interleaveFamilies(addresses: readonly string[]): string[] {
+  const ipv6 = addresses.filter(isIPv6)
+  const ipv4 = addresses.filter(address => !isIPv6(address))
+  return Array.from({ length: Math.max(ipv6.length, ipv4.length) }, (_, index) => [ipv4[index], ipv6[index]])
     .flat()
     .filter(address => address !== undefined)
 }

@@ -30,8 +30,8 @@ function isPublicIPv4(address: ipaddr.IPv4): boolean {
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 function isPublicIPv6(address: ipaddr.IPv6): boolean {
-  const within = wrapped(address)
-  if (!within.every(isPublicIPv4)) return false
+  const embedded = embeddedIPv4(address)
+  if (!embedded.every(isPublicIPv4)) return false
   switch (address.range()) {
     case 'unicast':
       return address.match(globalUnicast)
@@ -39,14 +39,14 @@ function isPublicIPv6(address: ipaddr.IPv6): boolean {
     case 'rfc6052':
     case '6to4':
     case 'teredo':
-      return within.length > 0
+      return embedded.length > 0
     default:
       return false
   }
 }
 
 /** The IPv4 addresses that packets for this one would come to. */
-function wrapped(address: ipaddr.IPv6): ipaddr.IPv4[] {
+function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const { parts } = address
   const found: ipaddr.IPv4[] = []
   const range = address.range()

@@ -14,14 +14,14 @@ export interface ResolverOptions {
 }
 
 /** Milliseconds for one look-up in all, and for c-ares' first try of its two. */
-const longest = 2_000
-const firstTry = 700
+const lookupTimeoutMs = 2_000
+const firstTryTimeoutMs = 700
 
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers, hostsFile = '/etc/hosts' } = options
   // `dns.lookup` waits for a thread of the pool, and holds it while a name server is silent.
-  if (allowPrivate) return async name => outcome(await bounded(systemLookup(name)))
-  const resolver = new Resolver({ timeout: firstTry, tries: 2 })
+  if (allowPrivate) return async name => orUnresolved(await addressesOrNone(systemLookup(name)))
+  const resolver = new Resolver({ timeout: firstTryTimeoutMs, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   return async name => {
     // RFC 6761 §6.3: never asked of a name server.
@@ -29,8 +29,11 @@ export function createResolver(options: ResolverOptions): Resolve {
     const local = readHosts(hostsFile, name)
     if (local.length > 0) return local
     // One that fails takes nothing from the other: many names have but one kind, some servers know but one.
-    const answers = await Promise.all([bounded(resolver.resolve4(name)), bounded(resolver.resolve6(name))])
-    return outcome(answers.flat())
+    const answers = await Promise.all([
+      addressesOrNone(resolver.resolve4(name)),
+      addressesOrNone(resolver.resolve6(name)),
+    ])
+    return orUnresolved(answers.flat())
   }
 }
 
@@ -39,15 +42,15 @@ async function systemLookup(name: string): Promise<string[]> {
   return found.map(({ address }) => address)
 }
 
-function outcome(addresses: readonly string[]): readonly string[] | 'unresolved' {
+function orUnresolved(addresses: readonly string[]): readonly string[] | 'unresolved' {
   return addresses.length === 0 ? 'unresolved' : addresses
 }
 
 /** None, where it fails or takes too long. */
-function bounded(work: Promise<string[]>): Promise<string[]> {
+function addressesOrNone(lookup: Promise<string[]>): Promise<string[]> {
   return new Promise(resolve => {
-    const timer = setTimeout(() => resolve([]), longest)
-    work
+    const timer = setTimeout(() => resolve([]), lookupTimeoutMs)
+    lookup
       .catch(() => [])
       .then(addresses => {
         clearTimeout(timer)

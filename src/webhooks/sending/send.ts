@@ -5,19 +5,19 @@ import { connect } from './connect.ts'
 import { findDestination } from './destination.ts'
 import { describeError, type FailureReason, SendFailure } from './failure.ts'
 import type { Resolve } from './resolve.ts'
-import { hostOf, readWebhookUrl } from './webhook-url.ts'
+import { hostOf, parseWebhookUrl } from './webhook-url.ts'
 
 export interface SenderOptions {
   readonly resolve: Resolve
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
   /** `webhooks.timeout`, milliseconds: from looking the name up to the end of the answer. */
-  readonly timeout: number
+  readonly timeoutMs: number
   /** Trusted instead of the system's authorities, PEM. */
   readonly ca?: string | undefined
 }
 
-export interface Sending {
+export interface SendRequest {
   /** As it is stored. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -33,29 +33,33 @@ export type SendOutcome =
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
 
 /** Never rejects, and leaves nothing open behind it. */
-export type Send = (sending: Sending) => Promise<SendOutcome>
+export type Send = (request: SendRequest) => Promise<SendOutcome>
 
 /** Bytes of an answer. Its status is all that counts, but cut off at once some receivers would undo their work. */
-const mostHead = 16 * 1024
-const mostBody = 64 * 1024
+const maxResponseHeadBytes = 16 * 1024
+const maxResponseBodyBytes = 64 * 1024
 
 export function createSender(options: SenderOptions): Send {
-  return async sending => {
-    const deadline = startDeadline(options.timeout, sending.signal)
+  return async request => {
+    const deadline = startDeadline(options.timeoutMs, request.signal)
     try {
-      return await attempt(options, sending, deadline.signal)
+      return await attempt(options, request, deadline.signal)
     } catch (error) {
-      return failed(deadline.signal.aborted ? deadline.signal.reason : error)
+      return failureOutcome(deadline.signal.aborted ? deadline.signal.reason : error)
     } finally {
       deadline.end()
     }
   }
 }
 
-async function attempt(options: SenderOptions, sending: Sending, signal: AbortSignal): Promise<SendOutcome> {
-  const { allowPrivate, timeout, ca } = options
+async function attempt(
+  options: SenderOptions,
+  request: SendRequest,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const { allowPrivate, timeoutMs, ca } = options
   // Again: what was stored may come from a time of laxer settings.
-  const url = readWebhookUrl(sending.url, { allowPrivate })
+  const url = parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'not an address for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
   if (destination.kind === 'unresolved') {
@@ -66,9 +70,9 @@ async function attempt(options: SenderOptions, sending: Sending, signal: AbortSi
   }
   const { addresses } = destination
   const port = Number(url.port || 443)
-  const socket = await connect({ addresses, port, host: hostOf(url), allowPrivate, timeout, signal, ca })
+  const socket = await connect({ addresses, port, host: hostOf(url), allowPrivate, timeoutMs, signal, ca })
   try {
-    return await post(socket, url, sending, signal)
+    return await post(socket, url, request, signal)
   } finally {
     socket.destroy()
   }
@@ -77,7 +81,7 @@ async function attempt(options: SenderOptions, sending: Sending, signal: AbortSi
 async function post(
   socket: TLSSocket,
   url: URL,
-  sending: Sending,
+  request: SendRequest,
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const client = new Client(url.origin, {
@@ -86,24 +90,24 @@ async function post(
       process.nextTick(() =>
         socket.destroyed ? callback(new Error('the connection was closed'), null) : callback(null, socket),
       ),
-    maxHeaderSize: mostHead,
+    maxHeaderSize: maxResponseHeadBytes,
     headersTimeout: 0,
     bodyTimeout: 0,
   })
   try {
-    const answer = await client.request({
+    const response = await client.request({
       method: 'POST',
       path: url.pathname + url.search,
-      headers: sending.headers,
-      body: sending.body,
+      headers: request.headers,
+      body: request.body,
       reset: true,
       signal,
     })
-    await readSome(answer.body, signal)
-    const { 'retry-after': retryAfter } = answer.headers
+    await drainResponse(response.body, signal)
+    const { 'retry-after': retryAfter } = response.headers
     return {
       kind: 'answered',
-      status: answer.statusCode,
+      status: response.statusCode,
       retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
     }
   } finally {
@@ -112,44 +116,48 @@ async function post(
 }
 
 /** A body that breaks off changes nothing; one that is not over in time is a hanging receiver, which must show. */
-async function readSome(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
-  let read = 0
+async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
+  let readBytes = 0
   try {
     for await (const chunk of body) {
-      read += (chunk as Buffer).length
-      if (read >= mostBody) return
+      readBytes += (chunk as Buffer).length
+      if (readBytes >= maxResponseBodyBytes) return
     }
   } catch {
     signal.throwIfAborted()
   }
 }
 
-function failed(error: unknown): SendOutcome {
+function failureOutcome(error: unknown): SendOutcome {
   const reason =
-    error instanceof SendFailure ? error.reason : isBadAnswer(error) ? 'answer' : ('connection' as const)
+    error instanceof SendFailure
+      ? error.reason
+      : isInvalidResponse(error)
+        ? 'answer'
+        : ('connection' as const)
   const message = error instanceof SendFailure ? error.message : describeError(error)
   return { kind: 'failed', reason, message }
 }
 
-function isBadAnswer(error: unknown): boolean {
+function isInvalidResponse(error: unknown): boolean {
   const { HTTPParserError, HeadersOverflowError, ResponseContentLengthMismatchError } = errors
   const kinds = [HTTPParserError, HeadersOverflowError, ResponseContentLengthMismatchError]
   return kinds.some(kind => error instanceof kind)
 }
 
 /** Not `AbortSignal.any` and `.timeout`: Node 20 keeps the former's sources, and may collect the latter too soon. */
-function startDeadline(timeout: number, outer: AbortSignal | undefined) {
+function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'ended by its sender'))
-  const expire = () => controller.abort(new SendFailure('timeout', `not over within ${timeout} ms`))
-  const timer = setTimeout(expire, timeout)
-  if (outer?.aborted) abort()
-  else outer?.addEventListener('abort', abort)
+  const expire = () => controller.abort(new SendFailure('timeout', `not over within ${timeoutMs} ms`))
+  const timer = setTimeout(expire, timeoutMs)
+  if (callerSignal?.aborted) abort()
+  else callerSignal?.addEventListener('abort', abort)
   return {
     signal: controller.signal,
     end() {
       clearTimeout(timer)
-      outer?.removeEventListener('abort', abort)
+      callerSignal?.removeEventListener('abort', abort)
     },
   }
 }

@@ -4,25 +4,26 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { isPublic } from './public-address.ts'
 
 /** In characters, as Postgres counts them: code points. */
-const longest = 2_048
+const maxUrlCharacters = 2_048
 
 /** WHATWG parsing mends `https:x`, `https:\\x`, `https:///x` and `h%6fst`; what was written must need no mending. */
-const written = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
+const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 
 /** Stripped or percent-encoded by the parser, so what is stored would not be what is called. */
-const mended = /[\s\p{Cc}\\]/u
+const alteredByParser = /[\s\p{Cc}\\]/u
 
 /**
  * A webhook's address, which is stored and returned as written: the result is for looking and connecting alone.
  * Does not look names up: see `findDestination`.
  * @param options.allowPrivate `webhooks.allow_private_networks`: lifts the rules on addresses and `localhost`
  */
-export function readWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
-  if (typeof raw !== 'string' || !isShort(raw) || mended.test(raw) || !raw.isWellFormed()) return 'invalid'
-  const authority = written.exec(raw)?.[1]
+export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
+  if (typeof raw !== 'string' || !isWithinMaxLength(raw) || alteredByParser.test(raw) || !raw.isWellFormed())
+    return 'invalid'
+  const authority = authorityPattern.exec(raw)?.[1]
   if (authority === undefined || endsInDot(authority) || !URL.canParse(raw)) return 'invalid'
   const url = new URL(raw)
-  const isAllowed = isHost(url.hostname) && (options.allowPrivate || isOutside(url))
+  const isAllowed = isValidHost(url.hostname) && (options.allowPrivate || isPublicHost(url))
   return isAllowed && url.port !== '0' ? url : 'invalid'
 }
 
@@ -31,8 +32,11 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-function isShort(raw: string): boolean {
-  return raw.length <= longest || (raw.length <= 2 * longest && [...raw].length <= longest)
+function isWithinMaxLength(raw: string): boolean {
+  return (
+    raw.length <= maxUrlCharacters ||
+    (raw.length <= 2 * maxUrlCharacters && [...raw].length <= maxUrlCharacters)
+  )
 }
 
 /** Read before parsing: `8.8.8.8.` loses its dot there. IDNA has three more dots than ASCII. */
@@ -41,18 +45,18 @@ function endsInDot(authority: string): boolean {
 }
 
 /** The lengths of RFC 1035 §2.3.4, which the parser leaves to the resolver, and punycode that it lets pass. */
-function isHost(hostname: string): boolean {
+function isValidHost(hostname: string): boolean {
   if (hostname.startsWith('[')) return true
-  return hostname.length <= 253 && hostname.split('.').every(isLabel)
+  return hostname.length <= 253 && hostname.split('.').every(isValidLabel)
 }
 
-function isLabel(label: string): boolean {
+function isValidLabel(label: string): boolean {
   if (label.length < 1 || label.length > 63) return false
   return !label.startsWith('xn--') || domainToASCII(domainToUnicode(label)) === label
 }
 
 /** RFC 6761 §6.3 keeps `localhost` and every name under it for loopback. */
-function isOutside(url: URL): boolean {
+function isPublicHost(url: URL): boolean {
   const host = hostOf(url)
   return isIP(host) === 0 ? !/(?:^|\.)localhost$/.test(host) : isPublic(host)
 }

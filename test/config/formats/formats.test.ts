@@ -80,8 +80,8 @@ table(
   'a rate',
   parseRate,
   [
-    ['300/1m', { limit: 300, window: 60_000 }],
-    ['1/250ms', { limit: 1, window: 250 }],
+    ['300/1m', { limit: 300, windowMs: 60_000 }],
+    ['1/250ms', { limit: 1, windowMs: 250 }],
     ['0', null],
   ],
   ['', '300', '300/m', '0/1m', '300/0s', '/1m', '-1/1m', '300/1m/1m', '9999999999/1m'],

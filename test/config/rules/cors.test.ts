@@ -87,7 +87,7 @@ describe('cors', () => {
 
 describe('the rate limit of a route', () => {
   it.each([
-    ['100/1m', { limit: 100, window: 60_000 }],
+    ['100/1m', { limit: 100, windowMs: 60_000 }],
     ['0', null],
     ['"0"', null],
   ])('%s', (text, limit) =>

@@ -1,6 +1,6 @@
 // `server.tls`: what `check` says of the files, at the line and column that name them.
 import { describe, expect, it } from 'vitest'
-import { formatProblem } from '../../../src/config/diagnostics.ts'
+import { formatDiagnostic } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { first, second } from '../../support/certificates.ts'
 
@@ -20,7 +20,7 @@ function problemsWith(files: Record<string, string>, toServe = true): string[] {
     return text
   }
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile, toServe })
-  return 'problems' in loaded ? loaded.problems.map(formatProblem) : []
+  return 'problems' in loaded ? loaded.problems.map(formatDiagnostic) : []
 }
 
 const at = { cert: 'gateway.yaml:2:16  server.tls.cert  ', key: 'gateway.yaml:2:30  server.tls.key  ' }

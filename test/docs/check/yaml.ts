@@ -1,6 +1,6 @@
 // A block of YAML as `peage check` sees it: a whole gateway.yaml, or a part that is completed to one first.
 import { parse, stringify } from 'yaml'
-import { formatProblem } from '../../../src/config/diagnostics.ts'
+import { formatDiagnostic } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Block } from './blocks.ts'
 
@@ -19,7 +19,7 @@ export function problemsOf({ page, line, text }: Block): string[] {
     readFile: name => (name === 'block' ? whole() : valueFor(name)),
   })
   return 'problems' in loaded
-    ? loaded.problems.map(problem => `${page}:${line}: ${formatProblem(problem)}`)
+    ? loaded.problems.map(problem => `${page}:${line}: ${formatDiagnostic(problem)}`)
     : []
 
   function whole(): string {

@@ -1,6 +1,6 @@
 // Whether what happened is what was explained: status, code, route by its upstream and URL, fields in and out.
 import type { Explanation } from '../../../src/explain/explain.ts'
-import type { FieldChanges } from '../../../src/explain/header-diff.ts'
+import type { HeaderDiff } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
 
 export interface Happened {
@@ -19,7 +19,7 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   const same = (what: string, explained: unknown, came: unknown) => {
     if (explained !== came) faults.push(`${what}: explained ${explained}, came ${came}`)
   }
-  const { refusal, upstream, own, headers, question } = explanation
+  const { refusal, upstream, own, headers, request: question } = explanation
   const { sent, answer, answered } = happened
   const received = happened.upstreams.flatMap(({ name, url, received }) =>
     received.map(request => ({ ...request, name, at: url + request.url })),
@@ -61,7 +61,7 @@ const made = new Set(['x-request-id', 'x-peage-assertion', 'ratelimit'])
 
 function fieldFaults(
   where: string,
-  { set, remove }: FieldChanges,
+  { set, remove }: HeaderDiff,
   sent: readonly Pair[],
   received: readonly Pair[],
   besides: ReadonlySet<string>,
@@ -87,7 +87,7 @@ function fieldFaults(
 }
 
 /** The values of the real caller in place of those that stand in for them. */
-function withReal({ set, remove }: FieldChanges, { user }: Happened): FieldChanges {
+function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)
   if ('x-user-email' in set) real['x-user-email'] = String(user?.email)

@@ -1,11 +1,11 @@
 // Requests to the paths that a configuration declares, to those beside them, and to mutations of both.
 import fc from 'fast-check'
 import type { Config, RouteConfig } from '../../../src/config/schema/schema.ts'
-import type { Question } from '../../../src/explain/explain.ts'
+import type { ExplainRequest } from '../../../src/explain/explain.ts'
 import { operations } from '../../security/fuzz/operations.ts'
 import { mutateTarget } from '../../security/fuzz/path-mutations.ts'
 
-export function questions({ routes }: Config): fc.Arbitrary<Question> {
+export function questions({ routes }: Config): fc.Arbitrary<ExplainRequest> {
   return fc.constantFrom(...routes).chain(questionsTo)
 }
 
@@ -19,7 +19,7 @@ const hosts = [
 ]
 
 /** Mostly what the route is declared for. */
-function questionsTo(route: RouteConfig): fc.Arbitrary<Question> {
+function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
   const meant = route.methods ?? methods
   return fc
     .record({
@@ -42,7 +42,7 @@ function questionsTo(route: RouteConfig): fc.Arbitrary<Question> {
     .map(({ fill, steps, elsewhere, query, ...rest }) => {
       const plain = (elsewhere ?? filled(route.path, fill)) + query
       const mutated = mutateTarget(plain, steps)
-      return { ...rest, path: isSendable(mutated) ? mutated : plain } as Question
+      return { ...rest, path: isSendable(mutated) ? mutated : plain } as ExplainRequest
     })
 }
 

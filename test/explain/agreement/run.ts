@@ -1,7 +1,7 @@
 // Explains generated requests to generated configurations, and sends them to a gateway that runs on the same file.
 import fc from 'fast-check'
-import { guardsOf } from '../../../src/config/active-guards.ts'
-import { createExplain, type Explain, type Question } from '../../../src/explain/explain.ts'
+import { activeGuards } from '../../../src/config/active-guards.ts'
+import { createExplain, type Explain, type ExplainRequest } from '../../../src/explain/explain.ts'
 import { newUser, type TestUser } from '../../support/client.ts'
 import { embedded, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { configurations, type Generated } from './configurations.ts'
@@ -26,7 +26,7 @@ export interface Report {
 
 interface Disagreement {
   readonly faults: readonly string[]
-  readonly question: Question
+  readonly question: ExplainRequest
   readonly yaml: string
 }
 
@@ -73,7 +73,7 @@ export async function runAgreement(plan: Plan): Promise<Report> {
 
 async function compare(
   { yaml, server, limits, config }: Generated,
-  asked: readonly Question[],
+  asked: readonly ExplainRequest[],
   upstreams: readonly Echo[],
   report: Report,
 ): Promise<void> {
@@ -103,7 +103,7 @@ interface Parts {
   sender: Sender
   explain: Explain
   upstreams: readonly Echo[]
-  question: Question
+  question: ExplainRequest
   user: TestUser | undefined
   config: Generated['config']
   report: Report
@@ -133,7 +133,7 @@ async function pair(parts: Parts): Promise<string[]> {
   const faults = disagreements(explanation, { sent, answer, upstreams, answered, user })
   if (route !== undefined && refusal === null) {
     const passed = guards.filter(guard => guard.outcome === 'pass').map(({ guard }) => guard)
-    const declared = guardsOf(route)
+    const declared = activeGuards(route)
     if (passed.join() !== declared.join()) faults.push(`guards: passed ${passed}, the route has ${declared}`)
   }
   return faults

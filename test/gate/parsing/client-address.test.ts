@@ -1,6 +1,10 @@
 // Whose address a request is counted and logged by (CONTRACT §6; §2, `rate_limits`).
 import { describe, expect, it } from 'vitest'
-import { createTrustedProxies, limitedBy, plainAddress } from '../../../src/gate/parsing/client-address.ts'
+import {
+  createTrustedProxies,
+  normalizeAddress,
+  rateLimitKey,
+} from '../../../src/gate/parsing/client-address.ts'
 
 describe('client addresses', () => {
   const proxies = createTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.1'])
@@ -31,9 +35,9 @@ describe('client addresses', () => {
   })
 
   it('IPv6 is counted by its /64, IPv4 by itself however it is written', () => {
-    expect(limitedBy('2001:db8:1:2:3:4:5:6')).toBe(limitedBy('2001:db8:1:2::1'))
-    expect(limitedBy('2001:db8:1:2::1')).not.toBe(limitedBy('2001:db8:1:3::1'))
-    expect(limitedBy('203.0.113.1')).toBe('203.0.113.1')
-    expect(plainAddress('::ffff:203.0.113.1')).toBe('203.0.113.1')
+    expect(rateLimitKey('2001:db8:1:2:3:4:5:6')).toBe(rateLimitKey('2001:db8:1:2::1'))
+    expect(rateLimitKey('2001:db8:1:2::1')).not.toBe(rateLimitKey('2001:db8:1:3::1'))
+    expect(rateLimitKey('203.0.113.1')).toBe('203.0.113.1')
+    expect(normalizeAddress('::ffff:203.0.113.1')).toBe('203.0.113.1')
   })
 })

@@ -1,7 +1,11 @@
 // The path rules: what is accepted means the same to the laxest upstream as it does to the guards (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { comparableHost, isHost, readTarget as readAny } from '../../../src/gate/parsing/request-target.ts'
+import {
+  isHost,
+  normalizeHost,
+  parseRequestTarget as readAny,
+} from '../../../src/gate/parsing/request-target.ts'
 import { isUnder, worstCase } from '../../security/readings.ts'
 import { routeWith } from '../a-route.ts'
 
@@ -12,7 +16,7 @@ const guarded = '/api/v1/private'
 /** As on a route that allows nothing: `allow-in-path.test.ts` has the others. */
 const readTarget = (text: string) => {
   const read = readAny(text)
-  return read?.needs === 0 ? read : undefined
+  return read?.ambiguities === 0 ? read : undefined
 }
 
 /** Pieces of which confusing targets are made. */
@@ -186,7 +190,7 @@ describe('the path rules', () => {
         if (read === undefined) return
         const segments = worstCase(read.path).split('/').slice(1)
         expect(segments[0] === '' ? 0 : segments.length).toBe(read.segments.length)
-        expect(read.raw).toHaveLength(read.segments.length)
+        expect(read.rawSegments).toHaveLength(read.segments.length)
         expect(read.path.startsWith('/')).toBe(true)
         expect(read.path).not.toMatch(/\/\/|[^!-~]/)
       }),
@@ -256,10 +260,10 @@ describe('the path rules', () => {
   })
 
   it('hosts are compared without letter case, port and final dot', () => {
-    expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(comparableHost)).toEqual(
+    expect(['A.example:80', 'a.example.', 'a.example.:443', 'A.EXAMPLE:'].map(normalizeHost)).toEqual(
       Array(4).fill('a.example'),
     )
-    expect(comparableHost('[::1]:80')).toBe('[::1]')
+    expect(normalizeHost('[::1]:80')).toBe('[::1]')
     expect(
       ['a b', 'a/b', 'a@b', '', 'a:b', '[::1', 'a:1:2', 'é', 'a\\b', 'a#b', 'a?b'].filter(isHost),
     ).toEqual([])

@@ -1,20 +1,20 @@
 // Sub-protocols taken apart: what is a bearer token, what is anybody's, and what is a misspelt secret (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
-import { offeredProtocols } from '../../../src/gate/parsing/websocket-handshake.ts'
+import { parseOfferedProtocols } from '../../../src/gate/parsing/websocket-handshake.ts'
 
 describe('offered sub-protocols', () => {
   it('take the tokens out and leave the others, in order', () => {
-    expect(offeredProtocols('chat, peage.bearer.abc ,graphql-ws')).toEqual({
+    expect(parseOfferedProtocols('chat, peage.bearer.abc ,graphql-ws')).toEqual({
       bearers: ['abc'],
       others: ['chat', 'graphql-ws'],
     })
-    expect(offeredProtocols(undefined)).toEqual({ bearers: [], others: [] })
+    expect(parseOfferedProtocols(undefined)).toEqual({ bearers: [], others: [] })
   })
 
   it.each(['Peage.Bearer.abc', '\xff peage.bearer.abc', 'x-peage.bearer.abc', '"peage.bearer.abc"'])(
     'take %j for no credential, and tell nobody',
     entry => {
-      expect(offeredProtocols(`${entry}, chat`)).toEqual({ bearers: [], others: ['chat'] })
+      expect(parseOfferedProtocols(`${entry}, chat`)).toEqual({ bearers: [], others: ['chat'] })
     },
   )
 })

@@ -1,9 +1,14 @@
 // `allow_in_path`: a route gets what it asks for, and never a dot segment or a way around another route (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { bitsOf, laxReadings, needsOf, uncertain } from '../../../src/gate/parsing/path-ambiguity.ts'
-import { readTarget } from '../../../src/gate/parsing/request-target.ts'
-import { createAllowInPath } from '../../../src/gate/routing/allow-ambiguous-path.ts'
+import {
+  ambiguitiesOf,
+  ambiguity,
+  laxInterpretations,
+  toFlags,
+} from '../../../src/gate/parsing/path-ambiguity.ts'
+import { parseRequestTarget } from '../../../src/gate/parsing/request-target.ts'
+import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
 import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { isUnder, readings } from '../../security/readings.ts'
@@ -12,7 +17,7 @@ import { routeWith } from '../a-route.ts'
 fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
 
 type Allowance = Route['allow_in_path'][number]
-const each = Object.keys(uncertain) as (keyof typeof uncertain)[]
+const each = Object.keys(ambiguity) as (keyof typeof ambiguity)[]
 const every: Allowance[] = [...each, 'double_slash']
 
 const piece = fc.constantFrom(
@@ -51,8 +56,8 @@ const target = fc
 
 /** Which allowances a path needs, by name; nothing where it is refused on every route. */
 function needed(path: string): string[] | undefined {
-  const read = readTarget(path)
-  return read && each.filter(name => (read.needs & uncertain[name]) !== 0)
+  const read = parseRequestTarget(path)
+  return read && each.filter(name => (read.ambiguities & ambiguity[name]) !== 0)
 }
 
 describe('what a path needs', () => {
@@ -119,14 +124,14 @@ describe('what a path needs', () => {
   })
 
   it('a route allows just what it names', () => {
-    expect(each.map(name => bitsOf([name]))).toEqual(Object.values(uncertain))
-    expect([bitsOf([]), bitsOf(['double_slash']), bitsOf(every)]).toEqual([0, 0, 15])
+    expect(each.map(name => toFlags([name]))).toEqual(Object.values(ambiguity))
+    expect([toFlags([]), toFlags(['double_slash']), toFlags(every)]).toEqual([0, 0, 15])
   })
 
   it('whatever a route allows, no reading of what it is sent has a dot segment', () => {
     fc.assert(
       fc.property(target, path => {
-        const read = readTarget(path)
+        const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
         // A reading with a dot segment would be shorter by what it leads up.
@@ -145,8 +150,8 @@ describe('what a path needs', () => {
   it('a segment that needs nothing has one reading, itself', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'ab%2 .:é'), maxLength: 8 }), segment => {
-        if (segment.trim() !== segment || segment === '' || needsOf(segment) !== 0) return
-        expect(laxReadings([segment])).toEqual([[segment]])
+        if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
+        expect(laxInterpretations([segment])).toEqual([[segment]])
       }),
     )
   })
@@ -156,7 +161,7 @@ describe('a path that a route allows', () => {
   const open = routeWith({ name: 'open', path: '/*', allow_in_path: every })
   const shut = routeWith({ name: 'shut', path: '/private/*', auth: 'required' })
   const routes = createRouteTable([open, shut])
-  const allowInPath = createAllowInPath({
+  const allowInPath = createAllowAmbiguous({
     isOwn: segments => segments[0] === 'own',
     routes,
     isSameService: (one, other) => one === other,
@@ -164,7 +169,7 @@ describe('a path that a route allows', () => {
 
   /** The name of the route that a path goes by, or nothing where it is refused. */
   function wayOf(path: string, table = routes, allow = allowInPath): string | undefined {
-    const read = readTarget(path)
+    const read = parseRequestTarget(path)
     if (read === undefined) return undefined
     const { route } = table.match('GET', '', read.segments)
     return route && allow(route, 'GET', '', read) ? route.name : undefined
@@ -174,7 +179,9 @@ describe('a path that a route allows', () => {
     fc.assert(
       fc.property(target, path => {
         if (wayOf(path) !== 'open') return
-        const sent = open.upstreamPath(readTarget(path) as NonNullable<ReturnType<typeof readTarget>>)
+        const sent = open.upstreamPath(
+          parseRequestTarget(path) as NonNullable<ReturnType<typeof parseRequestTarget>>,
+        )
         expect([path, readings(sent).filter(reading => isUnder(reading, '/private'))]).toEqual([path, []])
       }),
     )
@@ -201,7 +208,7 @@ describe('a path that a route allows', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
     const table = createRouteTable([dots, reading])
-    const allow = createAllowInPath({ isOwn: () => false, routes: table, isSameService: () => true })
+    const allow = createAllowAmbiguous({ isOwn: () => false, routes: table, isSameService: () => true })
     expect([
       wayOf('/x.', table, allow),
       wayOf('/private.', table, allow),
@@ -214,7 +221,11 @@ describe('a path that a route allows', () => {
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
     const table = createRouteTable([files, rest, free])
-    const allow = createAllowInPath({ isOwn: () => false, routes: table, isSameService: (a, b) => a === b })
+    const allow = createAllowAmbiguous({
+      isOwn: () => false,
+      routes: table,
+      isSameService: (a, b) => a === b,
+    })
     expect([wayOf('/f/x%2fy', table, allow), wayOf('/f/a%2fb', table, allow)]).toEqual(['files', 'files'])
     expect(wayOf('/g%2fx', table, allow)).toBeUndefined()
   })
@@ -222,7 +233,7 @@ describe('a path that a route allows', () => {
 
 describe('duplicate slashes', () => {
   const sent = (path: string, declared: Parameters<typeof routeWith>[0]) => {
-    const read = readTarget(path)
+    const read = parseRequestTarget(path)
     return read && routeWith({ allow_in_path: ['double_slash'], ...declared }).upstreamPath(read)
   }
   it.each([
@@ -248,14 +259,14 @@ it('a long path made of what is looked at closely is read in no time', () => {
     `/${'%2525'.repeat(3_000)}`,
     `/a%20${'.%20'.repeat(3_500)}x;`,
   ]
-  const allow = createAllowInPath({
+  const allow = createAllowAmbiguous({
     isOwn: () => false,
     routes: createRouteTable([routeWith({ allow_in_path: every })]),
     isSameService: () => true,
   })
   const started = performance.now()
   for (const path of hostile) {
-    const read = readTarget(path)
+    const read = parseRequestTarget(path)
     if (read !== undefined) allow(routeWith({ allow_in_path: every }), 'GET', '', read)
   }
   expect(performance.now() - started).toBeLessThan(500)

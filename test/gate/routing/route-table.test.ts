@@ -86,9 +86,13 @@ function reference(
   const [best] = fitting
   if (best === undefined) return { kind: 'none' }
   const equals = fitting.filter(route => compare(route, best) === 0)
-  const route = equals.find(({ allowed }) => allowed === undefined || allowed.has(method))
+  const route = equals.find(
+    ({ allowedMethods }) => allowedMethods === undefined || allowedMethods.has(method),
+  )
   if (route !== undefined) return { kind: 'route', route }
-  const allow = [...new Set(equals.flatMap(({ allowed }) => [...(allowed ?? [])]))].sort().join(', ')
+  const allow = [...new Set(equals.flatMap(({ allowedMethods }) => [...(allowedMethods ?? [])]))]
+    .sort()
+    .join(', ')
   return { kind: 'method', allow, route: best }
 }
 
@@ -125,9 +129,9 @@ function withoutRivals(routes: readonly Route[]): Route[] {
         (other.hosts.length === 0 || route.hosts.length === 0
           ? other.hosts.length === route.hosts.length
           : other.hosts.some(host => route.hosts.includes(host))) &&
-        (other.allowed === undefined ||
-          route.allowed === undefined ||
-          [...other.allowed].some(method => route.allowed?.has(method))),
+        (other.allowedMethods === undefined ||
+          route.allowedMethods === undefined ||
+          [...other.allowedMethods].some(method => route.allowedMethods?.has(method))),
     )
     if (!isRival) kept.push(route)
   }

@@ -52,15 +52,15 @@ describeOverDatabases('a key that replaces another', open => {
 
   it('is live from then on, and the one before is not; both records stay', async () => {
     expect(await store.replace(id, hashOf('first'), now)).toEqual({ created_at: now })
-    const first = await store.findLive(hashOf('first'))
-    await store.touch(first?.keyId ?? 0, now)
+    const first = await store.findActive(hashOf('first'))
+    await store.recordUse(first?.apiTokenId ?? 0, now)
     const later = new Date(now.getTime() + 1)
     expect(await store.replace(id, hashOf('second'), later)).toEqual({ created_at: later })
-    expect(await store.findLive(hashOf('first'))).toBeUndefined()
-    expect((await store.findLive(hashOf('second')))?.userId).toBe(id)
+    expect(await store.findActive(hashOf('first'))).toBeUndefined()
+    expect((await store.findActive(hashOf('second')))?.userId).toBe(id)
     expect(await keysOf(database, id)).toEqual([
       {
-        id: first?.keyId,
+        id: first?.apiTokenId,
         token_hash: hashOf('first'),
         revoked: 1,
         created_at: now,
@@ -81,7 +81,7 @@ describeOverDatabases('a key that replaces another', open => {
     await store.replace(other, hashOf('theirs'), now)
     await store.replace(id, hashOf('mine'), now)
     await store.revoke(id)
-    expect((await store.findLive(hashOf('theirs')))?.userId).toBe(other)
+    expect((await store.findActive(hashOf('theirs')))?.userId).toBe(other)
   })
 
   it('of 50 at once each succeeds and exactly one is live', async () => {
@@ -130,15 +130,15 @@ describeOverDatabases('a key that replaces another', open => {
     const users = createUserStore(database)
     const sessions = createSessionStore(database)
     await store.replace(id, hashOf(`${id} start`), now)
-    const keyId = (await store.findLive(hashOf(`${id} start`)))?.keyId ?? 0
+    const keyId = (await store.findActive(hashOf(`${id} start`)))?.apiTokenId ?? 0
     await Promise.all(
       Array.from({ length: 10 }, (_, i) => [
         store.replace(id, hashOf(`${id} crowd ${i}`), now),
         store.revoke(id),
-        store.touch(keyId, new Date(now.getTime() + i)),
+        store.recordUse(keyId, new Date(now.getTime() + i)),
         users.update(id, { plan: 'pro' }),
         sessions.revokeAll(id),
-        sessions.open(id, 0, { tokenHash: hashOf(`${id} session ${i}`), expiresAt: now }),
+        sessions.create(id, 0, { tokenHash: hashOf(`${id} session ${i}`), expiresAt: now }),
       ]).flat(),
     )
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
@@ -148,7 +148,7 @@ describeOverDatabases('a key that replaces another', open => {
     await store.revoke(id)
     await store.replace(id, hashOf(`${id} to revoke`), now)
     await store.revoke(id)
-    expect(await store.findLive(hashOf(`${id} to revoke`))).toBeUndefined()
+    expect(await store.findActive(hashOf(`${id} to revoke`))).toBeUndefined()
     await store.revoke(id)
     expect(await keysOf(database, id)).toMatchObject([{ revoked: 1 }])
   })
@@ -171,7 +171,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
   })
 
   it('one user’s replacements hold one connection, however many wait', async () => {
-    const small = openPostgres({ url: database.url, pool: 2, onError: () => {} })
+    const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
     const store = createApiTokenStore(small)
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])
@@ -179,7 +179,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
       Array.from({ length: 20 }, (_, i) => store.replace(id, hashOf(`waiting ${i}`), now)),
     )
     try {
-      for (let i = 0; i < 3; i += 1) await store.findLive(hashOf('somebody else’s'))
+      for (let i = 0; i < 3; i += 1) await store.findActive(hashOf('somebody else’s'))
     } finally {
       await holder.query('commit')
       await waiting
@@ -192,7 +192,10 @@ describeWithPostgres('replacing under a lock that another holds', () => {
     await holder.query('begin')
     await holder.query('select id from users where id = $1 and is_active = 1 for no key update', [id])
     try {
-      const opened = createSessionStore(database).open(id, 0, { tokenHash: hashOf('login'), expiresAt: now })
+      const opened = createSessionStore(database).create(id, 0, {
+        tokenHash: hashOf('login'),
+        expiresAt: now,
+      })
       expect(await opened).toMatchObject({ plan: 'free' })
     } finally {
       await holder.query('rollback')

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
-import { hashKey, makeApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
+import { hashApiToken, makeApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
@@ -13,28 +13,28 @@ const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of a key', () => {
   it('is of the bytes received, whatever they are', () => {
-    expect(hashKey('peage_abc')).toBe(sha256('peage_abc'))
-    expect(hashKey(received('clé'))).toBe(sha256('clé'))
+    expect(hashApiToken('peage_abc')).toBe(sha256('peage_abc'))
+    expect(hashApiToken(received('clé'))).toBe(sha256('clé'))
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), key => {
         fc.pre(!/^[\t-\r ]|[\t-\r ]$/.test(key))
-        expect(hashKey(received(key))).toBe(sha256(Buffer.from(key)))
+        expect(hashApiToken(received(key))).toBe(sha256(Buffer.from(key)))
       }),
     )
   })
 
   it('leaves out white space around it, and none within', () => {
-    expect(hashKey(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
+    expect(hashApiToken(' \t\r\n\v\fa b \t')).toBe(sha256('a b'))
   })
 
   it('keeps a byte that would be a space in latin1: à ends in 0xA0', () => {
-    expect(hashKey(received('à'))).toBe(sha256('à'))
-    expect(hashKey(received(' \u00a0 '))).toBe(sha256('\u00a0'))
+    expect(hashApiToken(received('à'))).toBe(sha256('à'))
+    expect(hashApiToken(received(' \u00a0 '))).toBe(sha256('\u00a0'))
   })
 
   it('is found in moments for 16 KiB of white space', () => {
     const begun = performance.now()
-    for (let i = 0; i < 100; i += 1) hashKey(`a${' '.repeat(16_000)}b`)
+    for (let i = 0; i < 100; i += 1) hashApiToken(`a${' '.repeat(16_000)}b`)
     expect(performance.now() - begun).toBeLessThan(1000)
   })
 })
@@ -73,7 +73,7 @@ describe('a new key', () => {
 
   it('is found by the hash that it is stored under', () => {
     const key = makeApiToken(randomBytes)
-    expect(hashKey(` ${key}\t`)).toBe(sha256(key))
+    expect(hashApiToken(` ${key}\t`)).toBe(sha256(key))
   })
 })
 
@@ -96,29 +96,29 @@ describeOverDatabases('the records of keys', open => {
   afterAll(() => database.close())
 
   it('a live key is its user’s, active or not', async () => {
-    const live = { keyId: expect.any(Number), userId: id }
-    expect(await store.findLive(hashKey('live'))).toEqual(live)
+    const live = { apiTokenId: expect.any(Number), userId: id }
+    expect(await store.findActive(hashApiToken('live'))).toEqual(live)
     const users = createUserStore(database)
     await users.update(id, { is_active: 0 })
-    expect(await store.findLive(hashKey('live'))).toEqual(live)
+    expect(await store.findActive(hashApiToken('live'))).toEqual(live)
     await users.update(id, { is_active: 1 })
   })
 
   it('a revoked key and an unknown one are nobody’s', async () => {
-    expect(await store.findLive(hashKey('revoked'))).toBeUndefined()
-    expect(await store.findLive(hashKey('unknown'))).toBeUndefined()
+    expect(await store.findActive(hashApiToken('revoked'))).toBeUndefined()
+    expect(await store.findActive(hashApiToken('unknown'))).toBeUndefined()
   })
 
   it('the time of a use never goes back', async () => {
-    const keyId = (await store.findLive(hashKey('live')))?.keyId ?? 0
+    const keyId = (await store.findActive(hashApiToken('live')))?.apiTokenId ?? 0
     const lastUsed = async () =>
       (
         await database.query<{ at: Date }>('select last_used_at as at from api_tokens where id = $1', [keyId])
       )[0]?.at
     const [earlier, later] = [new Date('2026-01-02T03:04:05.678Z'), new Date('2026-01-02T03:04:05.679Z')]
-    await store.touch(keyId, later)
+    await store.recordUse(keyId, later)
     expect(await lastUsed()).toEqual(later)
-    await store.touch(keyId, earlier)
+    await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(later)
   })
 })

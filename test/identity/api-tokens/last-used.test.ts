@@ -20,14 +20,14 @@ async function pass(milliseconds: number): Promise<void> {
 }
 
 function recorder() {
-  const touch = vi.fn(async (_keyId: number, _at: Date) => {})
+  const recordUse = vi.fn(async (_keyId: number, _at: Date) => {})
   const onError = vi.fn()
-  const lastUsed = createLastUsed({ store: { touch }, clock, onError })
+  const lastUsed = createLastUsed({ store: { recordUse }, clock, onError })
   return {
-    touch,
+    touch: recordUse,
     onError,
     lastUsed,
-    writes: () => touch.mock.calls.map(([keyId, at]) => [keyId, at.getTime()]),
+    writes: () => recordUse.mock.calls.map(([keyId, at]) => [keyId, at.getTime()]),
   }
 }
 
@@ -35,10 +35,10 @@ describe('the last use of a key', () => {
   it('is written at once where there was none within the second', async () => {
     const { lastUsed, writes } = recorder()
     const first = start()
-    lastUsed.note(1)
+    lastUsed.record(1)
     expect(writes()).toEqual([[1, first]])
     await pass(1000)
-    lastUsed.note(1)
+    lastUsed.record(1)
     expect(writes()).toEqual([
       [1, first],
       [1, first + 1000],
@@ -49,7 +49,7 @@ describe('the last use of a key', () => {
     const { lastUsed, writes } = recorder()
     const first = start()
     for (let i = 0; i < 100; i += 1) {
-      lastUsed.note(1)
+      lastUsed.record(1)
       await pass(25)
     }
     await pass(5000)
@@ -63,8 +63,8 @@ describe('the last use of a key', () => {
 
   it('of one key does not delay that of another', () => {
     const { lastUsed, writes } = recorder()
-    lastUsed.note(1)
-    lastUsed.note(2)
+    lastUsed.record(1)
+    lastUsed.record(2)
     expect(writes().map(([keyId]) => keyId)).toEqual([1, 2])
   })
 
@@ -76,9 +76,9 @@ describe('the last use of a key', () => {
       await new Promise(resolve => setImmediate(resolve))
       ended += 1
     })
-    lastUsed.note(1)
+    lastUsed.record(1)
     await pass(10)
-    lastUsed.note(1)
+    lastUsed.record(1)
     await lastUsed.flush()
     expect(writes()).toEqual([
       [1, first],
@@ -91,11 +91,11 @@ describe('the last use of a key', () => {
     const { lastUsed, touch, onError, writes } = recorder()
     const failure = new StorageError('away', undefined, undefined)
     touch.mockRejectedValueOnce(failure)
-    lastUsed.note(1)
+    lastUsed.record(1)
     await lastUsed.flush()
     expect(onError).toHaveBeenCalledWith(failure)
     await pass(1000)
-    lastUsed.note(1)
+    lastUsed.record(1)
     expect(writes()).toHaveLength(2)
   })
 })

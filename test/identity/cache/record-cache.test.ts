@@ -1,7 +1,7 @@
 // What is remembered of records: read once, never older than what was heard of it, and bounded.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRemembered } from '../../../src/identity/cache/record-cache.ts'
+import { createRecordCache } from '../../../src/identity/cache/record-cache.ts'
 
 interface Read {
   key: number
@@ -9,14 +9,14 @@ interface Read {
   fail(error: Error): void
 }
 
-function stage({ most = 100, mostAbsent = 100 } = {}) {
+function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
   const reads: Read[] = []
   let trusted = true
   const results = { hit: 0, miss: 0, bypass: 0 }
-  const remembered = createRemembered<number, { version: number }>({
-    feed: { isTrusted: () => trusted },
-    most,
-    mostAbsent,
+  const remembered = createRecordCache<number, { version: number }>({
+    feed: { isFresh: () => trusted },
+    maxRecords,
+    maxAbsent,
     results,
     read: key =>
       new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 // Access tokens that were found good: not verified again, and good no longer than they would be anew.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createKnownTokens, type KnownTokens } from '../../../src/identity/cache/token-cache.ts'
+import { createTokenCache, type TokenCache } from '../../../src/identity/cache/token-cache.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
 import { openSigningKeys, type SigningKeys } from '../../../src/identity/keys/signing-keys.ts'
 import { createTokens, type Tokens } from '../../../src/identity/tokens/tokens.ts'
@@ -15,7 +15,7 @@ describe('known tokens', () => {
   let clock: MovableClock
   let keys: SigningKeys
   let tokens: Tokens
-  let known: KnownTokens
+  let known: TokenCache
   let verified: number
   /** What a verification waits for at its end. */
   let atEnd: () => Promise<void>
@@ -37,22 +37,22 @@ describe('known tokens', () => {
       clock,
       issuer: 'peage',
       audience: 'peage',
-      accessTokenTtl: 15 * minute,
-      refreshTokenTtl: 60 * minute,
+      accessTokenTtlMs: 15 * minute,
+      refreshTokenTtlMs: 60 * minute,
     })
     known = create(100)
     verified = 0
     atEnd = async () => {}
   })
 
-  function create(most: number): KnownTokens {
+  function create(maxTokens: number): TokenCache {
     const verifyAccess: Tokens['verifyAccess'] = async token => {
       verified += 1
       const result = await tokens.verifyAccess(token)
       await atEnd()
       return result
     }
-    return createKnownTokens({ tokens: { verifyAccess }, keys, clock, most })
+    return createTokenCache({ tokens: { verifyAccess }, keys, clock, maxTokens })
   }
 
   /** Keeps the next verification from ending; `reached` when it has nothing else to do. */
@@ -74,12 +74,12 @@ describe('known tokens', () => {
 
   it('are recalled once they are verified, and no longer than they are good', async () => {
     const token = await issue(7)
-    expect(known.recall(token)).toBeUndefined()
+    expect(known.get(token)).toBeUndefined()
     await known.verify(token)
-    expect(known.recall(token)).toMatchObject({ userId: 7 })
-    expect([`${token}x`, token.slice(1), ` ${token}`, ''].map(known.recall)).toEqual(Array(4).fill(undefined))
+    expect(known.get(token)).toMatchObject({ userId: 7 })
+    expect([`${token}x`, token.slice(1), ` ${token}`, ''].map(known.get)).toEqual(Array(4).fill(undefined))
     clock.advance(15 * minute)
-    expect(known.recall(token)).toBeUndefined()
+    expect(known.get(token)).toBeUndefined()
     expect(verified).toBe(1)
   })
 
@@ -144,7 +144,7 @@ describe('known tokens', () => {
       [JSON.stringify(stored)],
     )
     await keys.reload()
-    expect(keys.known(kid)).toBeDefined()
+    expect(keys.getLoaded(kid)).toBeDefined()
     expect(await known.verify(token)).toMatchObject({ userId: 7 })
     expect(verified).toBe(2)
   })
@@ -162,8 +162,8 @@ describe('known tokens', () => {
 
   it('are good until the moment at which they expire, and not in it', async () => {
     const token = await issue(7)
-    const { expiresAt } = (await known.verify(token)) as { expiresAt: number }
-    clock.advance(expiresAt - 1 - clock.now())
+    const { expiresAtMs } = (await known.verify(token)) as { expiresAtMs: number }
+    clock.advance(expiresAtMs - 1 - clock.now())
     expect(known.verify(token)).toMatchObject({ userId: 7 })
     clock.advance(1)
     expect(await known.verify(token)).toBe('invalid')

@@ -1,7 +1,7 @@
 // Users and owners of keys, remembered over real stores: what is read, and what a change makes of it.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
-import { createKnownUsers, type KnownUsers } from '../../../src/identity/cache/user-cache.ts'
+import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
@@ -10,7 +10,7 @@ import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 describeOverDatabases('known users', open => {
   let database: Database
   let feed: HandFeed
-  let known: KnownUsers
+  let known: UserCache
   let statements: number
   let made = 0
   let id: number
@@ -32,7 +32,7 @@ describeOverDatabases('known users', open => {
     await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, `hash${id}`])
   })
 
-  function create(most = 100): KnownUsers {
+  function create(maxUsers = 100): UserCache {
     const counting: Database = {
       ...database,
       query(sql, values) {
@@ -40,11 +40,11 @@ describeOverDatabases('known users', open => {
         return database.query(sql, values)
       },
     }
-    return createKnownUsers({
+    return createUserCache({
       users: createUserStore(counting),
       apiTokens: createApiTokenStore(counting),
       feed,
-      most,
+      maxUsers,
       results: { hit: 0, miss: 0, bypass: 0 },
     })
   }
@@ -63,7 +63,7 @@ describeOverDatabases('known users', open => {
     const found = await Promise.all(Array.from({ length: 100 }, () => known.findOwner(`hash${id}`)))
     expect(new Set(found.map(owner => owner?.user.id))).toEqual(new Set([id]))
     expect(statements).toBe(2)
-    expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, keyId: expect.any(Number) })
+    expect(known.findOwner(`hash${id}`)).toMatchObject({ user: { id }, apiTokenId: expect.any(Number) })
   })
 
   it('are what they were until a change is told, for token and key alike', async () => {

@@ -1,7 +1,7 @@
 // Whose turn it is to sign, and what may be deleted when, as operators see and change it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
-import { type Lifetimes, untilKnown } from '../../../src/identity/keys/key-schedule.ts'
+import { type Lifetimes, propagationDelayMs } from '../../../src/identity/keys/key-schedule.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
 import { createSealer } from '../../../src/identity/sealer.ts'
 import type { Database } from '../../../src/storage/database.ts'
@@ -19,7 +19,7 @@ describeOverDatabases('the administration of keys', open => {
 
   async function keysOf({
     secret = '',
-    delay = 0,
+    delay: signingDelayMs = 0,
     lifetimes = {},
   }: {
     secret?: string
@@ -29,8 +29,8 @@ describeOverDatabases('the administration of keys', open => {
     return createKeyAdministration({
       store: createKeyStore(database),
       sealer: secret === '' ? undefined : await createSealer(secret),
-      delay,
-      lifetimes: { tokens: 30 * day, areAssertionsUsed: false, ...lifetimes },
+      signingDelayMs,
+      lifetimes: { maxTokenTtlMs: 30 * day, usesAssertions: false, ...lifetimes },
     })
   }
 
@@ -57,11 +57,11 @@ describeOverDatabases('the administration of keys', open => {
   })
 
   it('the first key signs at once, every next one when replicas know it, and until then the one before', async () => {
-    const keys = await keysOf({ delay: untilKnown })
-    expect(await keys.rotate({ alg: 'ES256' })).toMatchObject({ wait: 0 })
+    const keys = await keysOf({ delay: propagationDelayMs })
+    expect(await keys.rotate({ alg: 'ES256' })).toMatchObject({ waitMs: 0 })
     const [first] = await keys.list()
     const rotation = await keys.rotate({ alg: 'EdDSA' })
-    expect(rotation).toMatchObject({ wait: expect.closeTo(untilKnown, -3) })
+    expect(rotation).toMatchObject({ waitMs: expect.closeTo(propagationDelayMs, -3) })
     expect((await keys.list()).map(({ state, alg }) => ({ state, alg }))).toEqual([
       { state: 'will_sign', alg: 'EdDSA' },
       { state: 'signs', alg: 'ES256' },
@@ -74,16 +74,16 @@ describeOverDatabases('the administration of keys', open => {
     const keys = await keysOf()
     const first = await rotate(keys)
     const second = await keys.generate('ES256')
-    expect(await keys.rotate({ kid: second })).toEqual({ kid: second, wait: 0 })
+    expect(await keys.rotate({ kid: second })).toEqual({ kid: second, waitMs: 0 })
     expect(await find(keys, second)).toMatchObject({ state: 'signs' })
     expect(await keys.rotate({ kid: first })).toMatchObject({ kid: first })
-    expect(await find(keys, first)).toMatchObject({ state: 'signs', spentFrom: null })
+    expect(await find(keys, first)).toMatchObject({ state: 'signs', retirableFrom: null })
     expect(await keys.rotate({ kid: first })).toBe('signs')
     expect(await keys.rotate({ kid: 'nobody' })).toBe('unknown')
   })
 
   it('a turn that is ahead is not put off by asking for it again', async () => {
-    const keys = await keysOf({ delay: untilKnown })
+    const keys = await keysOf({ delay: propagationDelayMs })
     await rotate(keys)
     const kid = await rotate(keys)
     const { signsFrom } = await find(keys, kid)
@@ -92,7 +92,7 @@ describeOverDatabases('the administration of keys', open => {
   })
 
   it('the one that signs, or is about to, is not retired, by force neither', async () => {
-    const keys = await keysOf({ delay: untilKnown })
+    const keys = await keysOf({ delay: propagationDelayMs })
     const signing = await rotate(keys)
     const next = await rotate(keys)
     for (const force of [false, true]) {
@@ -108,7 +108,7 @@ describeOverDatabases('the administration of keys', open => {
     const second = await rotate(keys)
     const { signsFrom } = await find(keys, second)
     const until = new Date(Number(signsFrom) + 30 * day + 5_000)
-    expect(await find(keys, first)).toMatchObject({ state: 'verifies', spentFrom: until })
+    expect(await find(keys, first)).toMatchObject({ state: 'verifies', retirableFrom: until })
     expect(await keys.retire(first, noForce)).toEqual({ outcome: 'unspent', until })
     await passed('29 days 23 hours')
     expect(await keys.retire(first, noForce)).toMatchObject({ outcome: 'unspent' })
@@ -141,15 +141,15 @@ describeOverDatabases('the administration of keys', open => {
         },
       },
       sealer: undefined,
-      delay: 0,
-      lifetimes: { tokens: 0, areAssertionsUsed: false },
+      signingDelayMs: 0,
+      lifetimes: { maxTokenTtlMs: 0, usesAssertions: false },
     })
     expect(await racing.retire(kid, { force: true })).toEqual({ outcome: 'changed' })
     expect(await find(keys, kid)).toMatchObject({ state: 'signs' })
   })
 
   it('where assertions are used, the key before signs them, and stays for as long', async () => {
-    const keys = await keysOf({ lifetimes: { tokens: 60_000, areAssertionsUsed: true } })
+    const keys = await keysOf({ lifetimes: { maxTokenTtlMs: 60_000, usesAssertions: true } })
     const first = await rotate(keys)
     await passed('1 hour')
     const second = await rotate(keys)
@@ -157,7 +157,7 @@ describeOverDatabases('the administration of keys', open => {
     expect(await find(keys, first)).toMatchObject({
       state: 'verifies',
       signsAssertions: true,
-      spentFrom: new Date(createdAt.getTime() + 310_000 + 65_000),
+      retirableFrom: new Date(createdAt.getTime() + 310_000 + 65_000),
     })
     await passed('2 minutes')
     expect(await keys.retire(first, noForce)).toMatchObject({ outcome: 'unspent' })

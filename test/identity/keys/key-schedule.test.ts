@@ -2,18 +2,18 @@
 import { expect, it } from 'vitest'
 import {
   assertionSignerAt,
-  type Scheduled,
+  type KeyTimes,
+  retirableFrom,
   signerAt,
-  spentFrom,
 } from '../../../src/identity/keys/key-schedule.ts'
 
 const second = 1_000
 const published = 310 * second
-const key = (createdAt: number, signsFrom: number | null): Scheduled => ({
+const key = (createdAt: number, signsFrom: number | null): KeyTimes => ({
   createdAt: createdAt * second,
   signsFrom: signsFrom === null ? null : signsFrom * second,
 })
-const lifetimes = { tokens: 900 * second, areAssertionsUsed: false }
+const lifetimes = { maxTokenTtlMs: 900 * second, usesAssertions: false }
 
 it('of the keys whose time has come the one whose time came last signs', () => {
   const [first, second_, third, waiting] = [key(0, 0), key(100, 105), key(110, 115), key(50, null)]
@@ -46,19 +46,19 @@ it('where no key is published long enough, the one that signs tokens signs asser
 
 it('a key that signs, or is the next to, is never spent; one that never signed always is', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
-  expect(spentFrom(next, [next, first], lifetimes)).toBeUndefined()
-  expect(spentFrom(first, [first, key(10, null)], lifetimes)).toBeUndefined()
-  expect(spentFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
+  expect(retirableFrom(next, [next, first], lifetimes)).toBeUndefined()
+  expect(retirableFrom(first, [first, key(10, null)], lifetimes)).toBeUndefined()
+  expect(retirableFrom(key(10, null), [first], lifetimes)).toBe(10 * second)
 })
 
 it('a key is spent when the longest-lived token that a late replica signed has expired', () => {
   const [first, next, after] = [key(0, 0), key(100, 105), key(200, 205)]
-  expect(spentFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
+  expect(retirableFrom(first, [after, next, first], lifetimes)).toBe((105 + 900 + 5) * second)
 })
 
 it('where assertions are used, a key is spent a minute after it signed the last of them', () => {
   const [first, next] = [key(0, 0), key(100, 105)]
-  const short = { tokens: second, areAssertionsUsed: true }
-  expect(spentFrom(first, [next, first], short)).toBe(100 * second + published + 65 * second)
-  expect(spentFrom(first, [next, first], { ...lifetimes, areAssertionsUsed: true })).toBe(1_010 * second)
+  const short = { maxTokenTtlMs: second, usesAssertions: true }
+  expect(retirableFrom(first, [next, first], short)).toBe(100 * second + published + 65 * second)
+  expect(retirableFrom(first, [next, first], { ...lifetimes, usesAssertions: true })).toBe(1_010 * second)
 })

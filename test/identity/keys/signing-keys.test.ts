@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { calculateJwkThumbprint } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { untilKnown } from '../../../src/identity/keys/key-schedule.ts'
+import { propagationDelayMs } from '../../../src/identity/keys/key-schedule.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
 import { openSigningKeys, readSigningKeys } from '../../../src/identity/keys/signing-keys.ts'
@@ -215,7 +215,7 @@ describeOverDatabases('keys in the database', open => {
     const keys = await openKeys()
     const old = keys.current().kid
     const kid = await rotate()
-    expect(keys.known(kid)).toBeUndefined()
+    expect(keys.getLoaded(kid)).toBeUndefined()
     expect((await keys.find(kid))?.kid).toBe(kid)
     expect(keys.current().kid).toBe(kid)
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
@@ -224,17 +224,17 @@ describeOverDatabases('keys in the database', open => {
   it('a key signs from its time on and not before, whatever the clock of the replica, and verifies before', async () => {
     const keys = await openKeys()
     const old = keys.current().kid
-    const kid = await rotate(untilKnown)
+    const kid = await rotate(propagationDelayMs)
     clock.advance(-60 * 60_000)
     await keys.reload()
-    expect(keys.known(kid)).toBeDefined()
+    expect(keys.getLoaded(kid)).toBeDefined()
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([old, kid])
-    clock.advance(untilKnown - 1_000)
+    clock.advance(propagationDelayMs - 1_000)
     expect(keys.current().kid).toBe(old)
     clock.advance(1_000)
     expect(keys.current().kid).toBe(kid)
     expect(keys.jwks().keys.map(key => key.kid)).toEqual([kid, old])
-    expect(keys.known(old)).toBeDefined()
+    expect(keys.getLoaded(old)).toBeDefined()
   })
 
   it('a replica that nobody tells does not stand by a reading of before when the first token of a new key comes', async () => {
@@ -248,13 +248,13 @@ describeOverDatabases('keys in the database', open => {
     const keys = await openSigningKeys({ store: { ...store, all }, sealer: undefined, clock, onError })
     let kid = ''
     meanwhile = async () => {
-      kid = await rotate(untilKnown)
+      kid = await rotate(propagationDelayMs)
       // The longest that the answer may take.
       clock.advance(1_500)
     }
     expect(await keys.find('made up')).toBeUndefined()
     meanwhile = async () => {}
-    clock.advance(untilKnown - 1_500)
+    clock.advance(propagationDelayMs - 1_500)
     expect((await keys.find(kid))?.kid).toBe(kid)
   })
 
@@ -263,7 +263,7 @@ describeOverDatabases('keys in the database', open => {
     await createKeyStore(database).add(kid, text)
     const keys = await openKeys()
     expect(keys.current().kid).not.toBe(kid)
-    expect(keys.known(kid)).toBeDefined()
+    expect(keys.getLoaded(kid)).toBeDefined()
     clock.advance(365 * 24 * 60 * 60_000)
     expect(keys.current().kid).not.toBe(kid)
   })
@@ -303,7 +303,7 @@ describeOverDatabases('keys in the database', open => {
     const gone = keys.current().kid
     await database.query('delete from signing_keys')
     await keys.find('another')
-    expect(keys.known(gone)).toBeUndefined()
+    expect(keys.getLoaded(gone)).toBeUndefined()
     expect(keys.current().kid).not.toBe(gone)
     expect(await stored()).toMatchObject([{ kid: keys.current().kid, signs_from: expect.any(Date) }])
   })

@@ -14,7 +14,7 @@ let current = first
 const keys = {
   current: (): never => expect.unreachable('another key may sign tokens already'),
   forAssertions: () => current,
-  known: () => current,
+  getLoaded: () => current,
   find: async () => current,
   jwks: () => ({ keys: [] }),
   reload: async () => {},
@@ -25,8 +25,8 @@ function tokensNow() {
     clock,
     issuer: 'peage',
     audience: 'app',
-    accessTokenTtl: 900_000,
-    refreshTokenTtl: 900_000,
+    accessTokenTtlMs: 900_000,
+    refreshTokenTtlMs: 900_000,
   })
 }
 const claimsOf = (token: string) =>
@@ -40,26 +40,26 @@ beforeEach(() => {
 describe('an assertion', () => {
   it('is the same for half a minute, and then good for half a minute more', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
-    const token = await assertions.for(user, 'app')
+    const token = await assertions.tokenFor(user, 'app')
     const start = clock.now()
     clock.advance(29_999)
-    expect(await assertions.for(user, 'app')).toBe(token)
+    expect(await assertions.tokenFor(user, 'app')).toBe(token)
     expect(Number(claimsOf(token).exp) * 1000 - clock.now()).toBeGreaterThanOrEqual(29_000)
     expect(Number(claimsOf(token).exp) * 1000 - start).toBeLessThanOrEqual(60_000)
     clock.advance(1)
-    expect(await assertions.for(user, 'app')).not.toBe(token)
+    expect(await assertions.tokenFor(user, 'app')).not.toBe(token)
   })
 
   it('is another for another user, plan, upstream and key', async () => {
     const assertions = createAssertions({ tokens: tokensNow(), keys, clock })
     const tokens = [
-      await assertions.for(user, 'app'),
-      await assertions.for({ ...user, id: 43 }, 'app'),
-      await assertions.for({ ...user, plan: 'free' }, 'app'),
-      await assertions.for(user, 'other'),
+      await assertions.tokenFor(user, 'app'),
+      await assertions.tokenFor({ ...user, id: 43 }, 'app'),
+      await assertions.tokenFor({ ...user, plan: 'free' }, 'app'),
+      await assertions.tokenFor(user, 'other'),
     ]
     current = second
-    tokens.push(await assertions.for(user, 'app'))
+    tokens.push(await assertions.tokenFor(user, 'app'))
     expect(new Set(tokens).size).toBe(5)
     expect(tokens.map(token => claimsOf(token)).map(({ sub, plan, aud }) => [sub, plan, aud])).toEqual([
       ['42', 'pro', 'app'],
@@ -84,9 +84,9 @@ describe('an assertion', () => {
         },
       },
     })
-    await expect(assertions.for(user, 'app')).rejects.toThrow('no entropy')
+    await expect(assertions.tokenFor(user, 'app')).rejects.toThrow('no entropy')
     fails = false
-    const all = await Promise.all(Array.from({ length: 50 }, () => assertions.for(user, 'app')))
+    const all = await Promise.all(Array.from({ length: 50 }, () => assertions.tokenFor(user, 'app')))
     expect([new Set(all).size, signed]).toEqual([1, 2])
   })
 
@@ -94,10 +94,10 @@ describe('an assertion', () => {
     let signed = 0
     const tokens = { issueAssertion: async () => `token ${++signed}` }
     const assertions = createAssertions({ keys, clock, tokens })
-    for (let id = 1; id <= 10_001; id++) await assertions.for({ id, plan: 'free' }, 'app')
-    await assertions.for({ id: 10_001, plan: 'free' }, 'app')
+    for (let id = 1; id <= 10_001; id++) await assertions.tokenFor({ id, plan: 'free' }, 'app')
+    await assertions.tokenFor({ id: 10_001, plan: 'free' }, 'app')
     expect(signed).toBe(10_001)
-    await assertions.for({ id: 1, plan: 'free' }, 'app')
+    await assertions.tokenFor({ id: 1, plan: 'free' }, 'app')
     expect(signed).toBe(10_002)
   })
 
@@ -106,6 +106,6 @@ describe('an assertion', () => {
     const token = await tokens.issueAssertion(user, 'app')
     expect(await tokens.verifyAccess(token)).toBe('invalid')
     expect(await tokens.verifyRefresh(token)).toBe('invalid')
-    expect(await tokens.recognizeRefresh(token)).toBe('invalid')
+    expect(await tokens.verifyRefreshOffline(token)).toBe('invalid')
   })
 })

@@ -10,7 +10,7 @@ import {
 import type { SigningKeys } from '../../../src/identity/keys/signing-keys.ts'
 import {
   createTokens,
-  isOwnTokenType,
+  isGatewayToken,
   parseSubject,
   type Tokens,
 } from '../../../src/identity/tokens/tokens.ts'
@@ -31,12 +31,12 @@ beforeEach(() => {
 })
 
 function tokensOf(...keys: SigningKey[]): Tokens {
-  const known = (kid: string) => keys.find(each => each.kid === kid)
+  const getLoaded = (kid: string) => keys.find(each => each.kid === kid)
   const ring: SigningKeys = {
     current: () => keys[0] as SigningKey,
     forAssertions: () => keys[0] as SigningKey,
-    known,
-    find: async kid => known(kid),
+    getLoaded,
+    find: async kid => getLoaded(kid),
     jwks: () => ({ keys: [] }),
     reload: async () => {},
   }
@@ -45,8 +45,8 @@ function tokensOf(...keys: SigningKey[]): Tokens {
     clock,
     issuer: 'peage',
     audience: 'peage',
-    accessTokenTtl: 15 * 60_000,
-    refreshTokenTtl: 30 * 24 * 60 * 60_000,
+    accessTokenTtlMs: 15 * 60_000,
+    refreshTokenTtlMs: 30 * 24 * 60 * 60_000,
   })
 }
 
@@ -94,7 +94,7 @@ describe('issued tokens', () => {
         jti: expect.stringMatching(/^[\w-]{22}$/),
       },
     ])
-    const good = { userId: 42, kid: key.kid, expiresAt: (seconds() + 900) * 1000 }
+    const good = { userId: 42, kid: key.kid, expiresAtMs: (seconds() + 900) * 1000 }
     expect(await tokens.verifyAccess(token)).toEqual(good)
     clock.advance(15 * 60_000 - (clock.now() % 1000) - 1)
     expect(await tokens.verifyAccess(token)).toEqual(good)
@@ -150,7 +150,7 @@ describe('issued tokens', () => {
     const ring: SigningKeys = {
       current: () => key,
       forAssertions: () => key,
-      known: () => undefined,
+      getLoaded: () => undefined,
       find: () => Promise.reject(away),
       jwks: () => ({ keys: [] }),
       reload: async () => {},
@@ -160,11 +160,11 @@ describe('issued tokens', () => {
       clock,
       issuer: 'peage',
       audience: 'peage',
-      accessTokenTtl: 1000,
-      refreshTokenTtl: 1000,
+      accessTokenTtlMs: 1000,
+      refreshTokenTtlMs: 1000,
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user))).rejects.toBe(away)
-    expect(await lost.recognizeRefresh((await lost.issueRefresh(42)).token)).toBe('undecided')
+    expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42)).token)).toBe('undecided')
     // What is no token needs no key to be called so.
     expect(await lost.verifyAccess('x')).toBe('invalid')
   })
@@ -300,7 +300,7 @@ describe('forged tokens', () => {
     await fc.assert(
       fc.asyncProperty(anything, async text => {
         expect(await tokens.verifyAccess(text)).toBe('invalid')
-        expect(isOwnTokenType(text)).toBeTypeOf('boolean')
+        expect(isGatewayToken(text)).toBeTypeOf('boolean')
       }),
       { numRuns: 1000 },
     )
@@ -362,10 +362,10 @@ describe('sub', () => {
 describe('a token of our types', () => {
   it('is known as one, good or not', async () => {
     const access = await tokens.issueAccess(user)
-    expect(isOwnTokenType(access)).toBe(true)
-    expect(isOwnTokenType((await tokens.issueRefresh(1)).token)).toBe(true)
-    expect(isOwnTokenType(`${access.split('.')[0]}.x.y`)).toBe(true)
-    expect(isOwnTokenType(`${part({ typ: 'Application/AT+jwt' })}.x.y`)).toBe(true)
+    expect(isGatewayToken(access)).toBe(true)
+    expect(isGatewayToken((await tokens.issueRefresh(1)).token)).toBe(true)
+    expect(isGatewayToken(`${access.split('.')[0]}.x.y`)).toBe(true)
+    expect(isGatewayToken(`${part({ typ: 'Application/AT+jwt' })}.x.y`)).toBe(true)
     for (const other of [
       '',
       'x',
@@ -374,7 +374,7 @@ describe('a token of our types', () => {
       `${part({ alg: 'ES256' })}.x.y`,
       part('null'),
     ]) {
-      expect(isOwnTokenType(other)).toBe(false)
+      expect(isGatewayToken(other)).toBe(false)
     }
   })
 })

@@ -1,6 +1,6 @@
 // The page that Prometheus reads, of what is counted without a gateway around it.
 import { describe, expect, it } from 'vitest'
-import { textOfAll } from '../../../src/observability/metrics/exposition.ts'
+import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../../../src/observability/metrics/metrics.ts'
 import { readPage } from '../../support/scrape.ts'
 
@@ -13,12 +13,12 @@ const read = async (metrics: Metrics) => readPage(await metrics.text())
 const bucket = (le: string) => ['http_request_duration_seconds_bucket', { route: 'a', le }] as const
 
 describe('requests', () => {
-  const request = { route: 'a', method: 'GET', status: 200, duration: 1 }
+  const request = { route: 'a', method: 'GET', status: 200, durationMs: 1 }
 
   it('stand in the bucket of their duration and in all that are longer', async () => {
     const metrics = create()
-    for (const duration of [0, 1, 1.001, 24.9, 29_999, 30_001]) {
-      metrics.requests.count({ ...request, duration })
+    for (const durationMs of [0, 1, 1.001, 24.9, 29_999, 30_001]) {
+      metrics.requests.count({ ...request, durationMs })
     }
     const page = await read(metrics)
     const counts = ['0.001', '0.0025', '0.025', '10', '30', '+Inf'].map(le => page.value(...bucket(le)))
@@ -58,7 +58,7 @@ describe('requests', () => {
 
   it('that became WebSockets are counted and not timed', async () => {
     const metrics = create()
-    metrics.requests.count({ ...request, status: 101, duration: 3_600_000 })
+    metrics.requests.count({ ...request, status: 101, durationMs: 3_600_000 })
     const page = await read(metrics)
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '101' })).toBe(1)
     expect(page.value('http_request_duration_seconds_count', { route: 'a' })).toBe(0)
@@ -72,13 +72,13 @@ describe('reloads', () => {
     expect(before.series.get('peage_config_reloads_total{result="success"}')).toBe(0)
     expect(before.series.get('peage_config_reloads_total{result="failure"}')).toBe(0)
     expect(before.value('peage_config_last_reload_successful')).toBe(1)
-    metrics.tallies.reloaded('success')
-    metrics.tallies.reloaded('failure')
+    metrics.counters.countReload('success')
+    metrics.counters.countReload('failure')
     const refused = await read(metrics)
     expect(refused.value('peage_config_reloads_total', { result: 'success' })).toBe(1)
     expect(refused.value('peage_config_reloads_total', { result: 'failure' })).toBe(1)
     expect(refused.value('peage_config_last_reload_successful')).toBe(0)
-    metrics.tallies.reloaded('success')
+    metrics.counters.countReload('success')
     expect((await read(metrics)).value('peage_config_last_reload_successful')).toBe(1)
   })
 
@@ -87,12 +87,12 @@ describe('reloads', () => {
     const gateway = (target: string, streams: number) => ({
       targets: () => [{ upstream: 'app', target, isHealthy: true }],
       openStreams: () => ({ web_socket: streams, event_stream: 0 }),
-      pendingLogouts: () => streams,
-      isFeedTrusted: () => true,
+      pendingRevocations: () => streams,
+      isChangeFeedFresh: () => true,
     })
-    const forget = metrics.watch(gateway('http://old', 2))
+    const forget = metrics.register(gateway('http://old', 2))
     metrics.upstream('app').counts[0] = 1
-    metrics.watch(gateway('http://new', 1))
+    metrics.register(gateway('http://new', 1))
     metrics.upstream('app')
     const both = await read(metrics)
     expect(both.value('peage_open_streams', { kind: 'web_socket' })).toBe(3)
@@ -112,11 +112,11 @@ describe('a target that an upstream names twice', () => {
     [false, true],
   ])('is one series, well where either is (%s, %s)', async (...well) => {
     const metrics = create()
-    metrics.watch({
+    metrics.register({
       targets: () => well.map(isHealthy => ({ upstream: 'app', target: 'http://one', isHealthy })),
       openStreams: () => ({ web_socket: 0, event_stream: 0 }),
-      pendingLogouts: () => 0,
-      isFeedTrusted: () => false,
+      pendingRevocations: () => 0,
+      isChangeFeedFresh: () => false,
     })
     const page = await read(metrics)
     expect(page.value('peage_upstream_healthy', { upstream: 'app', target: 'http://one' })).toBe(1)
@@ -130,21 +130,21 @@ describe('several processes', () => {
     const gateway = (isHealthy: boolean, pending: number) => ({
       targets: () => [{ upstream: 'app', target: 'http://one', isHealthy }],
       openStreams: () => ({ web_socket: 1, event_stream: 2 }),
-      pendingLogouts: () => pending,
-      isFeedTrusted: () => true,
+      pendingRevocations: () => pending,
+      isChangeFeedFresh: () => true,
     })
-    one.watch(gateway(true, 2))
-    two.watch(gateway(false, 3))
+    one.register(gateway(true, 2))
+    two.register(gateway(false, 3))
     for (const metrics of [one, one, two]) {
-      metrics.requests.count({ route: 'a', method: 'GET', status: 200, duration: 2 })
-      metrics.tallies.guards.plan.pass += 1
+      metrics.requests.count({ route: 'a', method: 'GET', status: 200, durationMs: 2 })
+      metrics.counters.guards.plan.pass += 1
     }
-    one.tallies.reloaded('success')
-    two.tallies.reloaded('failure')
+    one.counters.countReload('success')
+    two.counters.countReload('failure')
 
     // Between processes it goes as JSON.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
-    const page = readPage(await textOfAll(JSON.parse(JSON.stringify(gathered))))
+    const page = readPage(await mergedText(JSON.parse(JSON.stringify(gathered))))
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '200' })).toBe(3)
     expect(page.value(...bucket('0.001'))).toBe(0)
     expect(page.value(...bucket('0.0025'))).toBe(3)

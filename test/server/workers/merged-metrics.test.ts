@@ -1,8 +1,8 @@
 // What workers have counted never falls, whoever of them dies.
 import { expect, it } from 'vitest'
-import { textOfAll } from '../../../src/observability/metrics/exposition.ts'
+import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../../src/observability/metrics/families.ts'
-import { createCounts } from '../../../src/server/workers/merged-metrics.ts'
+import { createMergedMetrics } from '../../../src/server/workers/merged-metrics.ts'
 import { readPage } from '../../support/scrape.ts'
 
 const said = (requests: number, open: number): FamilyJson[] => [
@@ -17,14 +17,14 @@ const said = (requests: number, open: number): FamilyJson[] => [
 ]
 
 it('a hundred workers come and go: all that they counted stands, and nothing of how they stood', async () => {
-  const counts = createCounts()
+  const counts = createMergedMetrics()
   const pages: number[] = []
   for (let pid = 1; pid <= 100; pid++) {
     const all = await counts([
       { pid, families: said(10, 5) },
       { pid: 1000, families: said(pid, 1) },
     ])
-    const page = readPage(await textOfAll(all))
+    const page = readPage(await mergedText(all))
     pages.push(page.value('requests'))
     expect(page.value('open')).toBe(6)
     // However many have gone, what is kept of them is bounded.
@@ -34,10 +34,10 @@ it('a hundred workers come and go: all that they counted stands, and nothing of 
 })
 
 it('one that does not answer counts as it did before; the place of one that is gone counts nothing more', async () => {
-  const counts = createCounts()
+  const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
-  const stopped = readPage(await textOfAll(await counts([{ pid: 1, families: undefined }])))
+  const stopped = readPage(await mergedText(await counts([{ pid: 1, families: undefined }])))
   expect([stopped.value('requests'), stopped.value('open')]).toEqual([10, 5])
-  const gone = readPage(await textOfAll(await counts([{ pid: undefined, families: undefined }])))
+  const gone = readPage(await mergedText(await counts([{ pid: undefined, families: undefined }])))
   expect([gone.value('requests'), gone.value('open')]).toEqual([10, 0])
 })

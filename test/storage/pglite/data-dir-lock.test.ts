@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { FolderInUse, lockFolder } from '../../../src/storage/pglite/data-dir-lock.ts'
+import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
 import { type Compiled, compile } from '../../support/compiled.ts'
 
 interface Holder {
@@ -60,17 +60,17 @@ describe('the lock of a data folder', () => {
       pid,
       message: `the data folder ${dir} is in use by another Péage (process ${pid}): stop that one first, or give this one a data_dir of its own`,
     })
-    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+    await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })
 
   it('refuses a second opening by the same process, and is free again once released', async () => {
-    const lock = await lockFolder(dir)
-    await expect(lockFolder(dir)).rejects.toMatchObject({ name: 'FolderInUse', pid: process.pid })
+    const lock = await lockDataDir(dir)
+    await expect(lockDataDir(dir)).rejects.toMatchObject({ name: 'DataDirLocked', pid: process.pid })
     await lock.release()
-    const next = await lockFolder(dir)
+    const next = await lockDataDir(dir)
     // A second release of the first must not release what was taken since.
     await lock.release()
-    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+    await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
     await next.release()
     expect(readdirSync(dir)).toEqual([])
   })
@@ -89,12 +89,12 @@ describe('the lock of a data folder', () => {
     const owner = JSON.parse(readFileSync(lockFile(), 'utf8'))
     await holder.kill()
     writeFileSync(lockFile(), JSON.stringify({ ...owner, pid: process.pid }))
-    await (await lockFolder(dir)).release()
+    await (await lockDataDir(dir)).release()
   })
 
   it('holds where only the process id is known and it is alive', async () => {
     writeFileSync(lockFile(), JSON.stringify({ pid: process.pid }))
-    await expect(lockFolder(dir)).rejects.toBeInstanceOf(FolderInUse)
+    await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
   })
 
   it.each(['', '{', 'null', '{"pid":"1"}', '{"pid":0}'])(
@@ -102,7 +102,7 @@ describe('the lock of a data folder', () => {
     async content => {
       writeFileSync(lockFile(), content)
       utimesSync(lockFile(), new Date(0), new Date(0))
-      await (await lockFolder(dir)).release()
+      await (await lockDataDir(dir)).release()
     },
   )
 
@@ -139,7 +139,7 @@ describe('the lock of a data folder', () => {
     await holder.kill()
     for (let round = 0; round < 30; round += 1) {
       writeFileSync(lockFile(), dead)
-      const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => lockFolder(dir)))
+      const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => lockDataDir(dir)))
       const won = attempts.filter(attempt => attempt.status === 'fulfilled')
       expect(won).toHaveLength(1)
       await won[0]?.value.release()

@@ -1,6 +1,6 @@
 // A process that holds a data folder: says `held` or why not, and stays until its input ends or it is killed.
 import { once } from 'node:events'
-import { FolderInUse, lockFolder } from '../../../src/storage/pglite/data-dir-lock.ts'
+import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
 
 const [dir = '', when = ''] = process.argv.slice(2)
 
@@ -10,10 +10,10 @@ if (when === 'on-line') {
   await once(process.stdin, 'data')
 }
 try {
-  await lockFolder(dir)
+  await lockDataDir(dir)
   process.stdout.write('held\n')
 } catch (error) {
-  if (!(error instanceof FolderInUse)) throw error
+  if (!(error instanceof DataDirLocked)) throw error
   process.stdout.write(`${JSON.stringify({ pid: error.pid, message: error.message })}\n`)
 }
 process.stdin.resume()

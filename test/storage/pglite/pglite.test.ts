@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FolderInUse, lockFolder } from '../../../src/storage/pglite/data-dir-lock.ts'
+import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
 import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
 import { type Compiled, compile } from '../../support/compiled.ts'
 
@@ -33,7 +33,7 @@ describe('the embedded database', () => {
   it('keeps its folder from everybody else, users and processes', async () => {
     const database = await openEmbedded({ dir })
     for (const folder of [dir, join(dir, 'postgres')]) expect(statSync(folder).mode & 0o777).toBe(0o700)
-    await expect(openEmbedded({ dir })).rejects.toBeInstanceOf(FolderInUse)
+    await expect(openEmbedded({ dir })).rejects.toBeInstanceOf(DataDirLocked)
     expect(await database.query('select * from rows')).toEqual([])
     await database.close()
   })
@@ -52,7 +52,7 @@ describe('the embedded database', () => {
     mkdirSync(join(broken, 'postgres'), { recursive: true })
     writeFileSync(join(broken, 'postgres', 'PG_VERSION'), 'not a version')
     await expect(openEmbedded({ dir: broken })).rejects.toMatchObject({ name: 'StorageError' })
-    await (await lockFolder(broken)).release()
+    await (await lockDataDir(broken)).release()
   })
 
   it('finishes or refuses what is in flight when it is closed, and loses nothing that it answered', async () => {

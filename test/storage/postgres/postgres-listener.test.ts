@@ -46,7 +46,7 @@ describeWithPostgres('a feed from a Postgres server', () => {
   })
 
   const isTrusted = (timeout: number) =>
-    expect.poll(() => feed.isTrusted(), { timeout, interval: 5 }).toBe(true)
+    expect.poll(() => feed.isFresh(), { timeout, interval: 5 }).toBe(true)
   const backends = `from pg_stat_activity where application_name = 'peage listen' and datname = current_database()`
   const listening = async () => (await database.query(`select pid ${backends}`)).length
 
@@ -61,7 +61,7 @@ describeWithPostgres('a feed from a Postgres server', () => {
 
   it('whose backend is terminated is not believed, and is again within 2 s', async () => {
     await database.query(`select pg_terminate_backend(pid) ${backends}`)
-    await expect.poll(() => feed.isTrusted(), { timeout: 200, interval: 1 }).toBe(false)
+    await expect.poll(() => feed.isFresh(), { timeout: 200, interval: 1 }).toBe(false)
     expect([gaps, states]).toEqual([1, ['lost']])
     await isTrusted(2_000)
     expect(gaps).toBeGreaterThan(1)
@@ -73,7 +73,7 @@ describeWithPostgres('a feed from a Postgres server', () => {
     const { made } = relay
     relay.stall()
     const stalled = performance.now()
-    await expect.poll(() => feed.isTrusted(), { timeout: 3_500, interval: 5 }).toBe(false)
+    await expect.poll(() => feed.isFresh(), { timeout: 3_500, interval: 5 }).toBe(false)
     expect(performance.now() - stalled).toBeGreaterThan(2_000)
     await expect.poll(() => relay.made, { timeout: 3_000, interval: 20 }).toBeGreaterThan(made)
     expect(states).toEqual(['lost'])

@@ -9,9 +9,9 @@ import { describeWithPostgresBinary } from '../../support/services.ts'
 describeWithPostgresBinary('connections that are opened at once', () => {
   let server: Server
   const opened: PostgresDatabase[] = []
-  const open = (pool: number, user = 'postgres') => {
+  const open = (maxConnections: number, user = 'postgres') => {
     const url = server.url.replace('postgres@', `${user}@`)
-    const database = openPostgres({ url, pool, onError: () => {} })
+    const database = openPostgres({ url, maxConnections, onError: () => {} })
     opened.push(database)
     return database
   }
@@ -41,7 +41,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
 
   it('are all that the pool may have, and idle then', async () => {
     const database = open(5)
-    expect(await database.openConnections()).toEqual({ open: 5, reason: undefined })
+    expect(await database.warmUp()).toEqual({ open: 5, reason: undefined })
     expect(await countOnServer()).toBe(5)
     expect(database.poolState()).toEqual({ total: 5, idle: 5, waiting: 0, max: 5 })
   })
@@ -49,20 +49,20 @@ describeWithPostgresBinary('connections that are opened at once', () => {
   it('leave a quarter of what the server lets in to others', async () => {
     const database = open(20)
     const reason = 'three quarters of max_connections are taken'
-    const opening = await database.openConnections()
+    const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
     // A client of the operator's may still be on its way out.
     expect(opening.open).toBeLessThanOrEqual(12)
     expect(opening.open).toBeGreaterThanOrEqual(10)
     expect(await countOnServer()).toBe(opening.open)
     const other = open(5)
-    expect((await other.openConnections()).open).toBeLessThanOrEqual(3)
+    expect((await other.warmUp()).open).toBeLessThanOrEqual(3)
   })
 
   it('are as many as the server lets its role have: it is not asked again, and what is open serves', async () => {
     await asOperator('create role narrow login connection limit 3')
     const database = open(5, 'narrow')
-    const { open: count, reason } = await database.openConnections()
+    const { open: count, reason } = await database.warmUp()
     expect(count).toBe(3)
     expect(reason).toContain('too many connections for role')
     expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
@@ -71,7 +71,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
   it('are tried again where the server is late', async () => {
     const database = open(4)
     server.pause()
-    const opening = database.openConnections()
+    const opening = database.warmUp()
     try {
       await sleep(700)
     } finally {
@@ -85,7 +85,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     server.pause()
     const begun = performance.now()
     try {
-      const { open: count, reason } = await database.openConnections()
+      const { open: count, reason } = await database.warmUp()
       expect(count).toBe(0)
       expect(reason).toMatch(/^not done within 5 s: .*timeout/)
     } finally {
@@ -93,7 +93,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     }
     expect(performance.now() - begun).toBeLessThan(8_000)
     await server.kill()
-    const { open: count, reason } = await database.openConnections()
+    const { open: count, reason } = await database.warmUp()
     expect(count).toBe(0)
     expect(reason).toContain('ECONNREFUSED')
     await server.restart()

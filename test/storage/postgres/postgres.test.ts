@@ -12,8 +12,8 @@ import { describeWithPostgres, describeWithPostgresBinary } from '../../support/
 const opened: PostgresDatabase[] = []
 const lost: StorageError[] = []
 
-function open(url: string, pool = 2): PostgresDatabase {
-  const database = openPostgres({ url, pool, onError: error => lost.push(error) })
+function open(url: string, maxConnections = 2): PostgresDatabase {
+  const database = openPostgres({ url, maxConnections, onError: error => lost.push(error) })
   opened.push(database)
   return database
 }

@@ -4,14 +4,14 @@ import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { openRedis, type RedisAddress, type RedisHooks } from '../../../src/storage/redis/redis.ts'
-import { defineScript, type KeyValue, KeyValueError } from '../../../src/storage/redis/redis-scripts.ts'
+import { defineScript, ScriptError, type ScriptRunner } from '../../../src/storage/redis/redis-scripts.ts'
 import { type Server, startRedis } from '../../support/servers.ts'
 import { describeWithRedisBinary } from '../../support/services.ts'
 
 const COUNT = defineScript('count', "return redis.call('incrby', KEYS[1], ARGV[1])")
-const opened: KeyValue[] = []
+const opened: ScriptRunner[] = []
 
-function open(address: RedisAddress, hooks?: RedisHooks): KeyValue {
+function open(address: RedisAddress, hooks?: RedisHooks): ScriptRunner {
   const keyValue = openRedis(address, hooks)
   opened.push(keyValue)
   return keyValue
@@ -21,7 +21,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map(keyValue => keyValue.close()))
 })
 
-const isUp = (keyValue: KeyValue) => vi.waitFor(() => expect(keyValue.isUp).toBe(true), 15_000)
+const isUp = (keyValue: ScriptRunner) => vi.waitFor(() => expect(keyValue.isUp).toBe(true), 15_000)
 
 describeWithRedisBinary('Redis', () => {
   let server: Server
@@ -44,7 +44,7 @@ describeWithRedisBinary('Redis', () => {
   it('gives a KeyValueError where the script fails, and stays up', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
-    await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(KeyValueError)
+    await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(ScriptError)
     expect(keyValue.isUp).toBe(true)
   })
 
@@ -53,7 +53,7 @@ describeWithRedisBinary('Redis', () => {
     const heard: string[] = []
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
     const started = performance.now()
-    await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+    await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
     // A wait would be one of 150.
     expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
@@ -79,7 +79,7 @@ describeWithRedisBinary('Redis', () => {
     expect(waited).toBeGreaterThan(100)
     expect(waited).toBeLessThan(300)
     for (let turn = 0; turn < 20; turn += 1) {
-      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
     }
     expect(performance.now() - started - waited).toBeLessThan(100)
     server.resume()
@@ -122,7 +122,7 @@ describeWithRedisBinary('Redis', () => {
     expect(await keyValue.run(COUNT, 'peage:test:cluster', [5])).toBe(5)
     node.pause()
     const started = performance.now()
-    await expect(keyValue.run(COUNT, 'peage:test:cluster', [5])).rejects.toBeInstanceOf(KeyValueError)
+    await expect(keyValue.run(COUNT, 'peage:test:cluster', [5])).rejects.toBeInstanceOf(ScriptError)
     expect(performance.now() - started).toBeLessThan(300)
     expect(keyValue.isUp).toBe(false)
     node.resume()
@@ -142,7 +142,7 @@ describe('a Redis address', () => {
     ]) {
       const keyValue = open(address)
       await keyValue.whenUp(50)
-      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(KeyValueError)
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
     }
   })
 })

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Sent } from '../../../src/upstream/targets/connection.ts'
-import { openConnections } from '../../../src/upstream/targets/connection-pool.ts'
+import type { InFlight } from '../../../src/upstream/targets/connection.ts'
+import { openConnectionPool } from '../../../src/upstream/targets/connection-pool.ts'
 import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from '../scripted-upstream.ts'
@@ -121,10 +121,10 @@ routes:
   })
 
   it('is free again after what could not be sent at all', async () => {
-    const connections = openConnections({
+    const connections = openConnectionPool({
       origin: upstream.url,
-      most: 1,
-      wait: 1_000,
+      maxConnections: 1,
+      connectTimeoutMs: 1_000,
       tls: {},
       timeouts: { response: 1_000, idle: 1_000 },
     })
@@ -136,12 +136,12 @@ routes:
           resolve(error)
         },
       }
-      connections.tryTake()?.dispatch({ method: 'GET', path: 'no path' }, handler as Sent)
+      connections.tryAcquire()?.dispatch({ method: 'GET', path: 'no path' }, handler as InFlight)
     })
     expect((await refused).message).toContain('path')
-    expect(connections.isFree()).toBe(true)
-    expect(connections.tryTake()).toBeDefined()
-    expect(connections.isFree()).toBe(false)
+    expect(connections.hasFree()).toBe(true)
+    expect(connections.tryAcquire()).toBeDefined()
+    expect(connections.hasFree()).toBe(false)
     await connections.close()
   })
 })

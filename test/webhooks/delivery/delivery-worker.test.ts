@@ -4,10 +4,10 @@ import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Database, StorageError } from '../../../src/storage/database.ts'
 import { createDeliveryStore } from '../../../src/webhooks/delivery/delivery-store.ts'
-import { createDelivering, type Delivering } from '../../../src/webhooks/delivery/delivery-worker.ts'
+import { createDeliveryWorker, type DeliveryWorker } from '../../../src/webhooks/delivery/delivery-worker.ts'
 import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
-import { createSecrets } from '../../../src/webhooks/webhook-secret.ts'
+import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
@@ -39,7 +39,7 @@ describeOverDatabases('delivering', open => {
   const errors: unknown[] = []
   const outcomes = { delivered: 0, retried: 0, failed: 0 }
   const hooks: Hook[] = []
-  const running: Delivering[] = []
+  const running: DeliveryWorker[] = []
   beforeAll(async () => {
     database = await open()
     stored = storedIn(database, () => time)
@@ -76,20 +76,25 @@ describeOverDatabases('delivering', open => {
     return made
   }
 
-  const senderOf = (timeout: number) =>
+  const senderOf = (timeoutMs: number) =>
     createSender({
       resolve: createResolver({ allowPrivate: true }),
       allowPrivate: true,
-      timeout,
+      timeoutMs,
       ca: first.cert,
     })
 
-  function start({ timeout = 10 * seconds, random = 0.5, over = database, send = senderOf(timeout) } = {}) {
-    const made = createDelivering({
+  function start({
+    timeout: timeoutMs = 10 * seconds,
+    random = 0.5,
+    over = database,
+    send = senderOf(timeoutMs),
+  } = {}) {
+    const made = createDeliveryWorker({
       deliveries: createDeliveryStore(over),
       webhooks: stored.webhooks,
-      secrets: createSecrets(undefined),
-      sending: () => ({ send, timeout }),
+      secrets: createWebhookSecrets(undefined),
+      sendSettings: () => ({ send, timeoutMs }),
       clock: { now: () => time },
       random: () => random,
       outcomes,
@@ -410,7 +415,7 @@ describeOverDatabases('delivering', open => {
     await stored.receiving((await hook(200)).url)
     await stored.alert()
     const resolve = createResolver({ allowPrivate: true })
-    start({ send: createSender({ resolve, allowPrivate: true, timeout: 1_000 }) }).wake()
+    start({ send: createSender({ resolve, allowPrivate: true, timeoutMs: 1_000 }) }).wake()
     await becomes({ status: 'pending', error: expect.stringMatching(/^tls: /) })
   })
 

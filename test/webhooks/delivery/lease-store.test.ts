@@ -1,7 +1,7 @@
 // Who gets which due delivery where many wait: a long backlog of one receiver stands in nobody else's way.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
-import type { Claim } from '../../../src/webhooks/delivery/lease-store.ts'
+import type { LeaseRequest } from '../../../src/webhooks/delivery/lease-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
@@ -34,15 +34,15 @@ describeOverDatabases('claiming', open => {
     await stored.alert()
   }
 
-  async function claim(asked: Partial<Claim> = {}): Promise<string[]> {
-    const claimed = await stored.deliveries.claim({
+  async function claim(asked: Partial<LeaseRequest> = {}): Promise<string[]> {
+    const claimed = await stored.deliveries.lease({
       limit: 32,
       perReceiver: 4,
-      busy: new Map(),
-      slow: [],
-      lane: 'usual',
+      busyReceivers: new Map(),
+      slowReceivers: [],
+      slotClass: 'normal',
       now: new Date(now),
-      until: new Date(now + 25_000),
+      leaseUntil: new Date(now + 25_000),
       ...asked,
     })
     return claimed.map(({ receiver }) => receiver).sort()
@@ -57,14 +57,16 @@ describeOverDatabases('claiming', open => {
 
   it('passes a receiver over that has all it may have', async () => {
     await queue([...backlog(300), alone])
-    expect(await claim({ busy: new Map([[crowded, 0]]) })).toEqual([alone])
+    expect(await claim({ busyReceivers: new Map([[crowded, 0]]) })).toEqual([alone])
   })
 
   it('passes slow receivers over, and has nothing else in their own lane', async () => {
     await queue([...backlog(300), alone])
-    expect(await claim({ slow: [crowded] })).toEqual([alone])
-    expect(await claim({ slow: [crowded], lane: 'slow', limit: 128 })).toEqual(backlog(4))
-    expect(await claim({ slow: [crowded], lane: 'slow', busy: new Map([[crowded, 0]]) })).toEqual([])
+    expect(await claim({ slowReceivers: [crowded] })).toEqual([alone])
+    expect(await claim({ slowReceivers: [crowded], slotClass: 'slow', limit: 128 })).toEqual(backlog(4))
+    expect(
+      await claim({ slowReceivers: [crowded], slotClass: 'slow', busyReceivers: new Map([[crowded, 0]]) }),
+    ).toEqual([])
   })
 
   it('comes to every receiver in time, however many others wait for their next attempt', async () => {
@@ -73,7 +75,7 @@ describeOverDatabases('claiming', open => {
     await database.query(`update webhook_deliveries set due_at = due_at + interval '1 hour'`)
     await database.query(`delete from webhooks`)
     await queue([...backlog(300), alone])
-    const asked = { busy: new Map([[crowded, 0]]) }
+    const asked = { busyReceivers: new Map([[crowded, 0]]) }
     const taken = [await claim(asked), await claim(asked), await claim(asked)]
     expect(taken.flat()).toEqual([alone])
   })
@@ -82,8 +84,8 @@ describeOverDatabases('claiming', open => {
     const user = await stored.receiving('https://old.example/')
     await stored.alert(user)
     await stored.webhook(user, 'https://new.example/')
-    expect(await claim({ busy: new Map([['new.example:443', 0]]) })).toEqual([])
-    expect(await claim({ busy: new Map([['old.example:443', 0]]) })).toEqual(['new.example:443'])
+    expect(await claim({ busyReceivers: new Map([['new.example:443', 0]]) })).toEqual([])
+    expect(await claim({ busyReceivers: new Map([['old.example:443', 0]]) })).toEqual(['new.example:443'])
   })
 
   it('gives each of two that ask at once others', async () => {

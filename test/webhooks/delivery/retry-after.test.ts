@@ -1,7 +1,7 @@
 // Retry-After as receivers write it (RFC 9110 §10.2.3).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readRetryAfter } from '../../../src/webhooks/delivery/retry-after.ts'
+import { parseRetryAfterMs } from '../../../src/webhooks/delivery/retry-after.ts'
 
 const now = Date.parse('2026-02-03T04:05:06.789Z')
 const day = 24 * 60 * 60_000
@@ -10,12 +10,12 @@ describe('Retry-After', () => {
   it('is seconds from now on, a day at most', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 400n }), seconds => {
-        const delay = readRetryAfter(String(seconds), now)
+        const delay = parseRetryAfterMs(String(seconds), now)
         expect(delay).toBe(seconds > 86_400n ? day : Number(seconds) * 1000)
       }),
     )
-    expect(readRetryAfter('007', now)).toBe(7_000)
-    expect(readRetryAfter(' \t7 ', now)).toBe(7_000)
+    expect(parseRetryAfterMs('007', now)).toBe(7_000)
+    expect(parseRetryAfterMs(' \t7 ', now)).toBe(7_000)
   })
 
   it('is a date by our clock, a day ahead at most, and nothing where that is over', () => {
@@ -23,7 +23,7 @@ describe('Retry-After', () => {
       fc.property(fc.integer({ min: -3 * 86_400, max: 3 * 86_400 }), fromNow => {
         const at = Math.floor(now / 1000) * 1000 + fromNow * 1000
         const expected = Math.min(Math.max(at - now, 0), day)
-        expect(readRetryAfter(new Date(at).toUTCString(), now)).toBe(expected)
+        expect(parseRetryAfterMs(new Date(at).toUTCString(), now)).toBe(expected)
       }),
     )
   })
@@ -38,7 +38,7 @@ describe('Retry-After', () => {
       const before = process.env.TZ
       process.env.TZ = zone
       try {
-        expect(forms.map(form => readRetryAfter(form, now))).toEqual(Array(3).fill(3_600_000 - 789))
+        expect(forms.map(form => parseRetryAfterMs(form, now))).toEqual(Array(3).fill(3_600_000 - 789))
       } finally {
         if (before === undefined) delete process.env.TZ
         else process.env.TZ = before
@@ -73,13 +73,13 @@ describe('Retry-After', () => {
       'Tue, 03 Feb 2026 24:61:06 GMT',
       'Tue, 03 Feb 2026 05:05:06 GMT, Tue, 03 Feb 2026 05:05:06 GMT',
     ]
-    for (const each of [...others, ...dates]) expect([each, readRetryAfter(each, now)]).toEqual([each, 0])
+    for (const each of [...others, ...dates]) expect([each, parseRetryAfterMs(each, now)]).toEqual([each, 0])
   })
 
   it('is 0 to a day whatever is written', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), text => {
-        const delay = readRetryAfter(text, now)
+        const delay = parseRetryAfterMs(text, now)
         expect(delay >= 0 && delay <= day).toBe(true)
       }),
     )

@@ -1,23 +1,23 @@
 // When a delivery that failed is tried again.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { retryDelay } from '../../../src/webhooks/delivery/schedule.ts'
+import { retryDelayMs } from '../../../src/webhooks/delivery/schedule.ts'
 
 const hour = 60 * 60_000
 const steps = [5_000, 5 * 60_000, 30 * 60_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * hour)]
 
 describe('the delay after a failed attempt', () => {
   it('is that of Standard Webhooks’ schedule, and there is none after the tenth', () => {
-    expect(steps.map((_, index) => retryDelay(index + 1, 0.5, 0))).toEqual(steps)
-    expect(retryDelay(10, 0.5, 0)).toBeUndefined()
-    expect(retryDelay(10, 0.5, 24 * hour)).toBeUndefined()
-    expect(retryDelay(25, 0.5, 0)).toBeUndefined()
+    expect(steps.map((_, index) => retryDelayMs(index + 1, 0.5, 0))).toEqual(steps)
+    expect(retryDelayMs(10, 0.5, 0)).toBeUndefined()
+    expect(retryDelayMs(10, 0.5, 24 * hour)).toBeUndefined()
+    expect(retryDelayMs(25, 0.5, 0)).toBeUndefined()
   })
 
   it('is a tenth shorter at the least and a tenth longer at the most', () => {
     for (const [index, step] of steps.entries()) {
-      expect(retryDelay(index + 1, 0, 0)).toBe(step * 0.9)
-      expect(retryDelay(index + 1, 1, 0)).toBe(Math.round(step * 1.1))
+      expect(retryDelayMs(index + 1, 0, 0)).toBe(step * 0.9)
+      expect(retryDelayMs(index + 1, 1, 0)).toBe(Math.round(step * 1.1))
     }
     fc.assert(
       fc.property(
@@ -25,7 +25,7 @@ describe('the delay after a failed attempt', () => {
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (attempts, random) => {
           const step = steps[attempts - 1] ?? 0
-          const delay = retryDelay(attempts, random, 0) ?? 0
+          const delay = retryDelayMs(attempts, random, 0) ?? 0
           expect(Math.abs(delay - step)).toBeLessThanOrEqual(step / 10)
         },
       ),
@@ -33,9 +33,9 @@ describe('the delay after a failed attempt', () => {
   })
 
   it('is what the receiver asked for where that is more, and no more than that', () => {
-    expect(retryDelay(1, 0.5, 5_001)).toBe(5_001)
-    expect(retryDelay(1, 1, 5_001)).toBe(5_500)
-    expect(retryDelay(1, 0, 24 * hour)).toBe(24 * hour)
-    expect(retryDelay(9, 1, 24 * hour)).toBe(Math.round(26.4 * hour))
+    expect(retryDelayMs(1, 0.5, 5_001)).toBe(5_001)
+    expect(retryDelayMs(1, 1, 5_001)).toBe(5_500)
+    expect(retryDelayMs(1, 0, 24 * hour)).toBe(24 * hour)
+    expect(retryDelayMs(9, 1, 24 * hour)).toBe(Math.round(26.4 * hour))
   })
 })

@@ -19,7 +19,7 @@ it('a connection to what is not public is closed before a byte is written, whoev
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
   const { signal } = new AbortController()
-  const request = { addresses: ['127.0.0.1'], port, host: 'hooks.test', timeout: 1_000, signal }
+  const request = { addresses: ['127.0.0.1'], port, host: 'hooks.test', timeoutMs: 1_000, signal }
   await expect(connect({ ...request, allowPrivate: false })).rejects.toMatchObject({ reason: 'address' })
   await vi.waitFor(() => expect(closed).toBe(1))
   expect(bytes).toBe(0)

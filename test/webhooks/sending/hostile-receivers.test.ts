@@ -1,7 +1,7 @@
 // The corpus' webhooks at the time of delivery: names of a real name server, hostile receivers over real TLS.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
-import { readWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
 import { corpus } from '../../security/corpus.ts'
 import { courses, expired, first, receivers } from '../../support/certificates.ts'
 import type { DnsAnswer } from '../../support/dns-stub.ts'
@@ -29,13 +29,13 @@ describe('the corpus', () => {
 
   it.each(urls.filter(url => hostOf(url) in inside))('%s is registered, and not sent to', async url => {
     const send = await senderOver(inside, { allowPrivate: false })
-    expect(readWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+    expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
     expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'address' })
   })
 
   it.each(urls.filter(url => nowhere.includes(hostOf(url))))('%s is registered, and not found', async url => {
     const send = await senderOver({}, { allowPrivate: false })
-    expect(readWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
+    expect(parseWebhookUrl(url, { allowPrivate: false })).not.toBe('invalid')
     expect(await send(url)).toMatchObject({ kind: 'failed', reason: 'unresolved' })
   })
 
@@ -130,7 +130,7 @@ describe('the corpus', () => {
     ],
   ])('slow.test: what %s is cut in time', async (_, answer) => {
     const target = await receiver(answer)
-    const send = await senderOver(loopback('slow.test'), { timeout: 300 })
+    const send = await senderOver(loopback('slow.test'), { timeoutMs: 300 })
     const begun = performance.now()
     const outcome = await send(`https://slow.test:${target.port}/`)
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout' })

@@ -26,7 +26,7 @@ async function tries(
   const stub = await startDnsStub((name, type) => [answer(name, type)])
   open.push(target, stub)
   const resolve = createResolver({ allowPrivate: false, servers: [stub.address] })
-  const send = createSender({ resolve, allowPrivate, timeout: 250, ca: receivers.cert })
+  const send = createSender({ resolve, allowPrivate, timeoutMs: 250, ca: receivers.cert })
   const outcomes: SendOutcome[] = []
   let next = 0
   const lane = async () => {

@@ -99,7 +99,7 @@ describe('a receiver', () => {
 
   it('that takes the connection and says nothing is cut in time', async () => {
     const { port, server } = await raw(() => {})
-    const send = await senderOver(loopback('hooks.test'), { timeout: 200 })
+    const send = await senderOver(loopback('hooks.test'), { timeoutMs: 200 })
     expect(await send(`https://hooks.test:${port}/`)).toMatchObject({ reason: 'timeout' })
     await vi.waitFor(async () => {
       expect(await new Promise(resolve => server.getConnections((_, count) => resolve(count)))).toBe(0)
@@ -161,7 +161,7 @@ describe('a receiver', () => {
 
   it('whose name server is silent is unresolved, or late, whichever comes first', async () => {
     const names = { 'hooks.test': 'silent' as const }
-    expect(await (await senderOver(names, { timeout: 100 }))('https://hooks.test/')).toMatchObject({
+    expect(await (await senderOver(names, { timeoutMs: 100 }))('https://hooks.test/')).toMatchObject({
       reason: 'timeout',
     })
     expect(await (await senderOver(names))('https://hooks.test/')).toMatchObject({ reason: 'unresolved' })

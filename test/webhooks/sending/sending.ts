@@ -25,7 +25,7 @@ export async function senderOver(names: Record<string, DnsAnswer>, options: Part
   const stub = await startDnsStub(name => names[name] ?? 'nxdomain')
   open.push(stub)
   const resolve = createResolver({ allowPrivate: false, servers: [stub.address] })
-  const send = createSender({ resolve, allowPrivate: true, timeout: 5_000, ca: receivers.cert, ...options })
+  const send = createSender({ resolve, allowPrivate: true, timeoutMs: 5_000, ca: receivers.cert, ...options })
   return (url: string, signal?: AbortSignal) =>
     send({ url, headers: { 'webhook-id': 'msg_1' }, body: '{"a":"é"}', ...(signal && { signal }) })
 }

@@ -1,11 +1,11 @@
 // Which addresses can be registered as webhooks (CONTRACT §5): read as written, before any name is looked up.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
 import { corpus } from '../../security/corpus.ts'
 
 const strict = { allowPrivate: false }
-const isTaken = (raw: unknown, options = strict) => readWebhookUrl(raw, options) !== 'invalid'
+const isTaken = (raw: unknown, options = strict) => parseWebhookUrl(raw, options) !== 'invalid'
 
 /** `…(len 4122)` stands for more of the same, up to that length. */
 function inFull(url: unknown): unknown {
@@ -164,7 +164,7 @@ describe('the address of a webhook', () => {
     )
     fc.assert(
       fc.property(fc.array(piece), pieces => {
-        const url = readWebhookUrl(`https://${pieces.join('')}`, strict)
+        const url = parseWebhookUrl(`https://${pieces.join('')}`, strict)
         if (url === 'invalid') return
         expect([url.protocol, url.username, url.password]).toEqual(['https:', '', ''])
         expect(url.hostname).not.toMatch(/(^|\.)localhost$|\.$|^127\./)
