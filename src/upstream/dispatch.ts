@@ -2,8 +2,8 @@
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
-import type { ForwardOptions } from './forward-options.ts'
-import { ResponseRelay, type Retry } from './response-relay.ts'
+import type { ForwardOptions, Retry } from './forward-options.ts'
+import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 

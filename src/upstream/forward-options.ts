@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { ForwardObserver } from './outcome.ts'
 import type { ResponseHeaderRules } from './response-headers.ts'
+import type { Target } from './targets/target.ts'
 import type { Upstream } from './targets/upstreams.ts'
 import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
 
@@ -39,3 +40,6 @@ export interface ForwardOptions {
   readonly trace?: UpstreamTrace | undefined
   readonly observer: ForwardObserver
 }
+
+/** Sends the request once more, where nothing of an answer came and that may mend it. */
+export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void

@@ -9,7 +9,7 @@ import { ClientDisconnected } from '../refusals/client-gone.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { isEventStream } from './event-streams.ts'
 import { failureOf, refusalFor } from './failures.ts'
-import type { ForwardOptions } from './forward-options.ts'
+import type { ForwardOptions, Retry } from './forward-options.ts'
 import { reasonPhrase, writeInformational } from './informational.ts'
 import type { Outcome } from './outcome.ts'
 import { relayHeaders, relayTrailers } from './response-headers.ts'
@@ -18,9 +18,6 @@ import type { AttemptResult, EndAttempt } from './targets/attempt.ts'
 import type { InFlight } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
-
-/** Sends it once more, where nothing of an answer came and that may mend it. */
-export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void
 
 /**
  * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
