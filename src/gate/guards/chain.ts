@@ -36,32 +36,19 @@ interface Dependencies {
 /** Only the guards that the route asks for: what it does not ask for costs its requests nothing. */
 export function compileGuards(route: Route, upstream: Upstream, dependencies: Dependencies): GuardChain {
   const { authenticate, limitRate, countDailyUse, decisions } = dependencies
-  const asked = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
+  const ifActive = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
     isGuardActive[name](route) ? counted(name, decisions[name], compile()) : undefined
 
-  const authenticated = asked('authenticate', () => authenticate(route.auth)) ?? authenticate('none')
-  const limited = andThen(
-    authenticated,
-    asked('rate_limit', () => limitRate(route)),
-  )
-  const admitted = andThen(
-    limited,
-    asked('plan', () => requirePlan(route.plans)),
-  )
-  const sized = andThen(
-    admitted,
-    asked('max_body', () => limitBody(route.max_body)),
-  )
-  const targeted = andThen(
-    sized,
-    asked('target', () => availableTarget(upstream)),
-  )
-  return decided(
-    andThen(
-      targeted,
-      asked('free_daily', () => countDailyUse),
-    ),
-  )
+  const authentication = ifActive('authenticate', () => authenticate(route.auth)) ?? authenticate('none')
+  const rateLimit = ifActive('rate_limit', () => limitRate(route))
+  const plan = ifActive('plan', () => requirePlan(route.plans))
+  const maxBody = ifActive('max_body', () => limitBody(route.max_body))
+  const target = ifActive('target', () => availableTarget(upstream))
+  const dailyUse = ifActive('free_daily', () => countDailyUse)
+
+  const limited = andThen(authentication, rateLimit)
+  const allowed = andThen(andThen(limited, plan), maxBody)
+  return decided(andThen(andThen(allowed, target), dailyUse))
 }
 
 /** The guards of an endpoint of the gateway's own: who calls, and whether the plan fits. @param plans nothing for all */
