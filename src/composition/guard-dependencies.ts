@@ -66,7 +66,7 @@ export async function createGuardDependencies(
     }),
     lastUsed: services.lastUsed,
     badKeys: limiters.bad_keys,
-    onKeyFault: (error: unknown) => services.failureLog('a key could not be checked', error),
+    onKeyFault: (error: unknown) => services.failureLog('API token check failed', error),
   }
   const counter = getOrCreate(`counter ${limits.free_daily}`, () => {
     const value = createDailyCounter({

@@ -39,18 +39,20 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
     now: () => performance.now(),
     onState: state =>
       state === 'lost'
-        ? logger.warn({}, 'changes are not heard: users and keys are read for every request')
-        : logger.info({}, 'changes are heard again'),
+        ? logger.warn({}, 'change feed lost; identity cache bypassed until it returns')
+        : logger.info({}, 'change feed restored; identity cache in use again'),
   })
   const pendingLogouts: PendingRevocations = createPendingRevocations({
     store: sessionStore,
     onError: error =>
-      failureLog('logouts are still to be stored', error, () => ({ pending: pendingLogouts.count })),
+      failureLog('revocations of logged-out tokens are not stored yet', error, () => ({
+        pending: pendingLogouts.count,
+      })),
   })
   const openStreams = createOpenStreams({
     store: createUserStatusStore(database),
     clock,
-    onError: error => failureLog('who has an open stream could not be checked', error),
+    onError: error => failureLog('open-stream re-authorization failed', error),
   })
   return {
     ...dependencies,
@@ -63,7 +65,7 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
     lastUsed: createLastUsed({
       store: apiTokens,
       clock,
-      onError: error => failureLog('last use of a key not written', error),
+      onError: error => failureLog('last use of an API token not written', error),
     }),
     failedLogins: createFailedLoginLimiter(),
     newRequestId: createRequestIds(randomBytes),

@@ -120,7 +120,9 @@ async function build(
     if (!isRetired || activeRequests > 0) return
     resources
       .release()
-      .catch(error => logger.warn({ err: error }, 'what was configured before could not be closed'))
+      .catch(error =>
+        logger.warn({ err: error }, 'resources of the previous configuration could not be closed'),
+      )
   }
   return {
     config,

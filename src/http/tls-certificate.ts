@@ -62,7 +62,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
         if (seenKey === reportedKey || ('fault' in current && seenKey !== previousKey)) return
         reportedKey = seenKey
         if ('fault' in current) {
-          logger.warn({ fault: current.fault }, 'the new certificate is not taken, the one before stays')
+          logger.warn({ fault: current.fault }, 'new certificate rejected; the previous one stays in use')
           return
         }
         if (comparisonKey(current) === comparisonKey(active)) return

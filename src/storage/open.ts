@@ -85,7 +85,7 @@ export async function openStorage(
         database: openPostgres({
           url: storage.postgres,
           maxConnections: storage.pool,
-          onError: error => failureLog('a database connection was lost', error),
+          onError: error => failureLog('idle database connection lost', error),
         }),
         listen: postgresListener(storage.postgres_listen || storage.postgres),
       }
@@ -93,7 +93,11 @@ export async function openStorage(
   const redis = storage.redis
     ? openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
-        onDown: reason => logger.warn({ reason }, 'redis is down: counting without it'),
+        onDown: reason =>
+          logger.warn(
+            { reason },
+            'redis is down: rate limits are counted in memory, usage in the database alone',
+          ),
       })
     : undefined
   await redis?.whenUp(REDIS_START_TIMEOUT_MS)
@@ -118,10 +122,7 @@ export async function openStorage(
       const { open, reason } = await database.warmUp()
       if (reason === undefined) return
       const fields = { reason, open, pool: storage.pool }
-      logger.warn(
-        fields,
-        'not all connections to postgres are open: the others are opened when they are needed',
-      )
+      logger.warn(fields, 'postgres pool only partly warmed up: the remaining connections open on demand')
     },
     async close() {
       await scriptRunner?.close()

@@ -72,7 +72,7 @@ export function openAlerts(
     clock,
     random: Math.random,
     outcomes,
-    onError: error => failureLog('deliveries cannot be taken or noted', error),
+    onError: error => failureLog('webhook deliveries cannot be leased or recorded', error),
   })
   const pruner = createPruner({
     store: {
@@ -86,7 +86,7 @@ export function openAlerts(
       },
     },
     clock,
-    onError: error => failureLog('the log of deliveries not pruned', error),
+    onError: error => failureLog('webhook delivery log not pruned', error),
   })
   return {
     alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: deliveryWorker.wake }),

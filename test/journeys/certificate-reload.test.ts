@@ -39,7 +39,7 @@ async function shown(): Promise<string> {
 }
 
 const logged = (sentence: string) => gateway.log.filter(line => line.includes(sentence)).length
-const refusals = () => logged('the new certificate is not taken')
+const refusals = () => logged('new certificate rejected')
 
 describe('a certificate that is renewed', () => {
   beforeAll(async () => {
@@ -80,7 +80,7 @@ describe('a certificate that is renewed', () => {
   it('with a key of another certificate is warned of once, and the one before stays', async () => {
     await copyFile(second.files.cert, inFolder('..data/tls.crt'))
     await expect.poll(refusals, soon).toBe(1)
-    const said = gateway.log.find(line => line.includes('not taken')) ?? ''
+    const said = gateway.log.find(line => line.includes('new certificate rejected')) ?? ''
     expect(JSON.parse(said)).toMatchObject({
       level: 40,
       fault: `server.tls.key: ${inFolder('tls.key')} is not the key of the certificate in server.tls.cert`,
@@ -99,7 +99,7 @@ describe('a certificate that is renewed', () => {
     if (text === undefined) await rm(inFolder('..data/tls.crt'))
     else await writeFile(inFolder('..data/tls.crt'), text)
     await expect.poll(refusals, soon).toBe(before + 1)
-    expect(gateway.log.filter(line => line.includes('not taken')).at(-1)).toContain(why)
+    expect(gateway.log.filter(line => line.includes('new certificate rejected')).at(-1)).toContain(why)
     const now = await shown()
     const next = now === 'first' ? second : first
     await copyFile(next.files.cert, inFolder('..data/tls.crt'))

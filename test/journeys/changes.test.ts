@@ -313,7 +313,11 @@ describeWithServices('two replicas that do not hear', () => {
     const since = performance.now()
     for (const replica of replicas) await remembers(replica, user)
     expect(performance.now() - since).toBeLessThan(2_000)
-    expect(replicas.every(({ log }) => log.some(line => line.includes('changes are heard again')))).toBe(true)
+    expect(
+      replicas.every(({ log }) =>
+        log.some(line => line.includes('change feed restored; identity cache in use again')),
+      ),
+    ).toBe(true)
   })
 
   it('whose Postgres falls silent answer from memory for 3 s, then 503, and what changed then when it speaks again', async () => {

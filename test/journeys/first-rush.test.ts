@@ -47,7 +47,7 @@ describeWithPostgresBinary('a gateway that is ready', () => {
     const gateway = await startGateway(routes(upstream.url), { postgres: url, redis: '' })
     try {
       expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
-      const [said] = gateway.log.filter(line => line.includes('not all connections to postgres are open'))
+      const [said] = gateway.log.filter(line => line.includes('postgres pool only partly warmed up'))
       expect(JSON.parse(said ?? '{}')).toMatchObject({
         level: 40,
         pool: 10,

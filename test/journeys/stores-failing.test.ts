@@ -167,7 +167,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         const answer = await call(gateway.url, 'GET', '/any/x', { token: user.access })
         expect(answer.status).toBe(503)
       }
-      const pending = 'logouts are still to be stored'
+      const pending = 'revocations of logged-out tokens are not stored yet'
       // What the tests before had it tell of is a minute ago.
       gateway.clock.at += 60_000
       await postgres.kill()

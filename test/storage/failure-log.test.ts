@@ -21,11 +21,11 @@ it('a store that is away is told of at once, and then once a minute with how oft
   let pending = 0
   for (let second = 0; second <= 120; second += 1) {
     pending += 1
-    failureLog('logouts are still to be stored', away(), () => ({ pending }))
+    failureLog('revocations of logged-out tokens are not stored yet', away(), () => ({ pending }))
     clock.at += 1_000
   }
   const reason = 'database: connect ECONNREFUSED'
-  const msg = 'logouts are still to be stored'
+  const msg = 'revocations of logged-out tokens are not stored yet'
   expect(lines).toEqual([
     { level: 40, pending: 1, reason, failures: 1, msg },
     { level: 40, pending: 61, reason, failures: 60, msg },
@@ -36,12 +36,12 @@ it('a store that is away is told of at once, and then once a minute with how oft
 it('what fails in another way, or for another reason, is told of beside it', () => {
   const { failureLog, lines } = logged()
   failureLog('service_unavailable', away())
-  failureLog('last use of a key not written', away())
+  failureLog('last use of an API token not written', away())
   failureLog('service_unavailable', new StorageError('database: no such table (42P01)', '42P01', undefined))
   failureLog('service_unavailable', away())
   expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
     ['service_unavailable', 'database: connect ECONNREFUSED'],
-    ['last use of a key not written', 'database: connect ECONNREFUSED'],
+    ['last use of an API token not written', 'database: connect ECONNREFUSED'],
     ['service_unavailable', 'database: no such table (42P01)'],
   ])
 })

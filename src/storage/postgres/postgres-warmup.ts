@@ -35,7 +35,7 @@ export async function warmUp(pool: Pool, maxConnections: number): Promise<Warmup
     tries -= 1
     try {
       return await withClient(pool, async checkedOut =>
-        (await hasRoom(checkedOut)) ? openNext() : 'three quarters of max_connections are taken',
+        (await hasRoom(checkedOut)) ? openNext() : 'three quarters of max_connections are in use',
       )
     } catch (error) {
       const { message, code } = toStorageError(error)

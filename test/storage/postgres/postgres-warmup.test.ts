@@ -48,7 +48,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
 
   it('leave a quarter of what the server lets in to others', async () => {
     const database = open(20)
-    const reason = 'three quarters of max_connections are taken'
+    const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
     // A client of the operator's may still be on its way out.
