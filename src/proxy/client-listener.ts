@@ -1,5 +1,6 @@
 // The listener that clients reach: every request is parsed once, under the snapshot of the moment, and handled to its end.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -60,15 +61,19 @@ export function createClientListener(options: Options): FastifyInstance {
   })
   installErrorHandlers(app, onRefusal)
   installExpectHandlers(app.server)
-  routeUpgrades(app.server, request => asksForWebSocket(current(), request))
+  routeUpgrades(app.server, request => {
+    const parsed = parse(current(), request)
+    upgrading.set(request.socket, parsed)
+    const { routing } = parsed
+    return (routing.kind === 'route' || routing.kind === 'refused') && routing.isWebSocket
+  })
   registerEndpoints(app)
   return app
 
   function begin(request: IncomingMessage, response: ServerResponse, startedAt: number): void {
     const snapshot = current()
     snapshot.acquire()
-    const head = snapshot.gate.parse(request)
-    const routing = snapshot.gate.decide(request, head)
+    const { head, routing } = takeParsed(snapshot, request.socket) ?? parse(snapshot, request)
     if (head.untrustedForwarder !== undefined) options.onUntrustedForwarder(head.untrustedForwarder)
     const requestId = head.clientRequestId ?? options.newRequestId()
     const trace = options.tracing?.begin(request, receivedRequest(requestId, head, routing))
@@ -89,9 +94,26 @@ export function createClientListener(options: Options): FastifyInstance {
   }
 }
 
-function asksForWebSocket({ gate }: RequestSnapshot, request: IncomingMessage): boolean {
-  const routing = gate.decide(request, gate.parse(request))
-  return (routing.kind === 'route' || routing.kind === 'refused') && routing.isWebSocket
+interface ParsedRequest {
+  readonly snapshot: RequestSnapshot
+  readonly head: RequestHead
+  readonly routing: RoutingDecision
+}
+
+function parse(snapshot: RequestSnapshot, request: IncomingMessage): ParsedRequest {
+  const head = snapshot.gate.parse(request)
+  return { snapshot, head, routing: snapshot.gate.decide(request, head) }
+}
+
+/** A request with `Upgrade` is parsed when Node hands its connection over; it is the next that is handled there. */
+const upgrading = new WeakMap<Socket, ParsedRequest>()
+
+/** Nothing where it was parsed under a snapshot that has been replaced since. */
+function takeParsed(snapshot: RequestSnapshot, socket: Socket): ParsedRequest | undefined {
+  const parsed = upgrading.get(socket)
+  if (parsed === undefined) return undefined
+  upgrading.delete(socket)
+  return parsed.snapshot === snapshot ? parsed : undefined
 }
 
 /** As its span tells it. */

@@ -1,4 +1,6 @@
 // CONTRACT §3: a balancer that nobody declared as trusted is warned of once, and counted.
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -27,4 +29,18 @@ describe('a forwarder that is not trusted', () => {
     const { value } = await scrape(gateway.admin)
     expect(value('peage_untrusted_forwarder_requests_total')).toBe(2)
   })
+
+  it.each(['websocket', 'h2c'])(
+    'is counted once where a request asks for an upgrade to %s',
+    async protocol => {
+      const counted = async () =>
+        (await scrape(gateway.admin)).value('peage_untrusted_forwarder_requests_total') as number
+      const before = await counted()
+      const headers = { connection: 'Upgrade', upgrade: protocol, 'x-forwarded-for': '192.0.2.3' }
+      const [response] = await once(request(`${gateway.url}/x`, { headers, agent: false }).end(), 'response')
+      response.resume()
+      expect(response.statusCode).toBe(404)
+      expect(await counted()).toBe(before + 1)
+    },
+  )
 })
