@@ -2,7 +2,6 @@
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/schema/schema.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
-import { createLoadBalancer } from '../upstream/targets/load-balancer.ts'
 import type { Target } from '../upstream/targets/target.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 
@@ -60,6 +59,7 @@ function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dis
     timeouts: config.timeouts,
     durations: createHistogram(),
     isAvailable: () => true,
-    pickTarget: createLoadBalancer(targets),
+    // Explained is what the first would be sent, however often it is asked.
+    pickTarget: () => targets[0] as Target,
   }
 }

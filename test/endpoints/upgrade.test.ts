@@ -95,7 +95,7 @@ describe('POST', () => {
     await expect(ask('POST', plan, body)).rejects.toMatchObject({
       code: 'plan_invalid',
       status: 400,
-      answer: { body: bytesOf({ error: 'Plan invalide' }) },
+      response: { body: bytesOf({ error: 'Plan invalide' }) },
     })
   })
 
@@ -103,7 +103,7 @@ describe('POST', () => {
     await expect(ask('POST', 'free', {}, '')).rejects.toMatchObject({
       code: 'payment_not_configured',
       status: 501,
-      answer: { body: bytesOf({ error: 'Paiement non configuré' }) },
+      response: { body: bytesOf({ error: 'Paiement non configuré' }) },
     })
     await expect(ask('POST', 'pro', {}, '')).rejects.toMatchObject({ code: 'plan_invalid' })
     await expect(ask('POST', 'free', { plan: 'gold' }, '')).rejects.toMatchObject({ code: 'plan_invalid' })

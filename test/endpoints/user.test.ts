@@ -140,7 +140,7 @@ describe('the webhook', () => {
       await expect(ask('POST', webhook, body)).rejects.toMatchObject({
         code: 'webhook_url_invalid',
         status: 400,
-        answer: { body: bytesOf({ error: 'URL de webhook invalide (HTTPS requis)' }) },
+        response: { body: bytesOf({ error: 'URL de webhook invalide (HTTPS requis)' }) },
       })
     },
   )
