@@ -133,7 +133,7 @@ describe('a path that was read before', () => {
         const merged = `/Read/${at}/%7Eit/`
         const read = {
           path: merged,
-          written: path,
+          unmergedPath: path,
           raw: ['Read', String(at), '%7Eit'],
           segments: ['read', String(at), '~it'],
         }
@@ -203,7 +203,7 @@ describe('the path rules', () => {
         const read = readTarget(text)
         if (read === undefined) return
         const again = readTarget(read.path + read.query)
-        expect(again).toEqual({ ...read, authority: undefined, written: undefined })
+        expect(again).toEqual({ ...read, authority: undefined, unmergedPath: undefined })
       }),
     )
   })
