@@ -28,9 +28,9 @@ describe('credentials', () => {
   ])('Authorization: "%s" presents the token %s', (field, bearer) => {
     expect(readCredentials(field, undefined)).toEqual({
       bearer,
-      key: undefined,
-      presented: true,
-      tokenPresented: true,
+      apiKey: undefined,
+      isPresented: true,
+      isTokenPresented: true,
     })
   })
 
@@ -43,15 +43,15 @@ describe('credentials', () => {
     ['k\xc3\xa0', 'k\xc3\xa0'],
   ])('X-API-Key: "%s" presents the key %s', (field, key) => {
     expect(readCredentials(undefined, field)).toMatchObject({
-      key,
-      presented: key !== undefined,
-      tokenPresented: false,
+      apiKey: key,
+      isPresented: key !== undefined,
+      isTokenPresented: false,
     })
   })
 
   it('an empty Authorization presents nothing', () => {
     for (const field of ['', ' ', '\t']) {
-      expect(readCredentials(field, undefined)).toMatchObject({ presented: false, tokenPresented: false })
+      expect(readCredentials(field, undefined)).toMatchObject({ isPresented: false, isTokenPresented: false })
     }
   })
 
@@ -82,7 +82,7 @@ describe('credentials', () => {
       const spaces = `a${' '.repeat(length)}b`
       const commas = 'ey.,'.repeat(length / 4)
       const started = performance.now()
-      expect(readCredentials(`Bearer ${spaces}`, spaces)).toMatchObject({ bearer: undefined, key: spaces })
+      expect(readCredentials(`Bearer ${spaces}`, spaces)).toMatchObject({ bearer: undefined, apiKey: spaces })
       expect(isGatewayApiKey(spaces)).toBe(false)
       expect(carriesGatewayCredential(commas)).toBe(false)
       return performance.now() - started

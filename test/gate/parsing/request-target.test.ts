@@ -134,7 +134,7 @@ describe('a path that was read before', () => {
         const read = {
           path: merged,
           unmergedPath: path,
-          raw: ['Read', String(at), '%7Eit'],
+          rawSegments: ['Read', String(at), '%7Eit'],
           segments: ['read', String(at), '~it'],
         }
         expect(readAny(`${path}?turn=${turn}`)).toMatchObject({ ...read, query: `?turn=${turn}` })
