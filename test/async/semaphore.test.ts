@@ -41,7 +41,7 @@ describe('bounded work', () => {
     await expect(work.run(async () => {})).rejects.toMatchObject({
       code: 'service_unavailable',
       status: 503,
-      answer: { fields: expect.arrayContaining(['retry-after', '1']) },
+      response: { fields: expect.arrayContaining(['retry-after', '1']) },
     })
     first.end()
     second.end()
