@@ -110,6 +110,9 @@ describe('the program', () => {
     const told = () =>
       program.lines.filter(line => line.includes('and unchanged: the file has the same bytes as before'))
         .length
+    // The line of this request stands behind all that was written before, an earlier reload's too.
+    await call(program.url, 'GET', '/before-the-signal')
+    await expect.poll(() => program.lines.some(line => line.includes('/before-the-signal')), soon).toBe(true)
     const before = told()
     program.child.kill('SIGHUP')
     await expect.poll(told, soon).toBe(before + 1)

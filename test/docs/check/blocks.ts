@@ -5,7 +5,7 @@
 // ```yaml                 a gateway.yaml, or a part of one: `peage check` must find nothing
 // ```js file: NAME        written to NAME before the shell runs, in any language; yaml is checked too
 // ```LANGUAGE norun: WHY  not run: said, with the reason, and counted
-// ```text                 what is printed or drawn: nothing to run
+// ```text, ```mermaid     what is printed or drawn: nothing to run
 //
 // A comment `<!-- docs:check … -->` holds lines for the shell that a reader has done already, or need not do.
 import { readFileSync } from 'node:fs'
@@ -62,7 +62,7 @@ function meaningOf(
   if (key === 'norun') return { language, use: 'run', norun: value }
   if (key === 'file') return { language, use: 'run', file: value }
   if (key === 'if') return { language, use: 'run', condition: value }
-  if (language === 'text') return { language, use: 'text' }
+  if (language === 'text' || language === 'mermaid') return { language, use: 'text' }
   if (!run.has(language)) throw wrong('nothing runs it: name a `file:`, or a reason as `norun:`')
   return { language, use: 'run' }
 }
