@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// The command `peage`: hands the process to `run` and exits with what it says.
+// The command `peage`: calls `run` and exits with the code it returns.
 import process from 'node:process'
 
-// To load the rest takes most of a start, and a SIGHUP would end the process meanwhile: what it asks for is done anyway.
+// Loading the rest takes most of a start, and a SIGHUP would kill the process meanwhile. Ignoring it loses nothing,
+// because the start reads the configuration anyway.
 if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { env, stdin, stdout, stderr } = process

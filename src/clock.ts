@@ -1,4 +1,4 @@
-// Time comes in as an argument, so that a test can move it.
+// Time is passed as an argument, so that a test can move it.
 
 export interface Clock {
   /** Milliseconds since the epoch. */

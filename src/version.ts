@@ -1,4 +1,4 @@
-// What package.json says of the program.
+// The program's version and description, from package.json.
 import { readFileSync } from 'node:fs'
 
 export function packageFacts(): { version: string; description: string } {

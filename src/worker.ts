@@ -1,4 +1,4 @@
-// A worker: serves clients and does nothing else; its primary says what with, asks how it is, and tells it to end.
+// A worker process: only serves clients. The primary sends it configurations, queries its state and ends it.
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,17 +17,17 @@ import { createRpcChannel } from './server/workers/rpc.ts'
 import { packageFacts } from './version.ts'
 
 interface RunningWorker extends Omit<Dependencies, 'config'> {
-  /** In force. */
+  /** The active configuration. */
   config: Config
   dataPlane: DataPlane
 }
 
 let running: RunningWorker | undefined
-/** Another configuration, which waits for the other workers. */
+/** The next configuration, until every worker has prepared it. */
 let prepared: { config: Config; change: PreparedChange } | undefined
 let preparing: Promise<unknown> | undefined
 
-// A terminal and a supervisor send them to all processes; it is the primary that says what follows.
+// Terminals and supervisors signal every process; a worker acts only on calls from the primary.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const api: WorkerApi = {
@@ -58,7 +58,7 @@ const api: WorkerApi = {
 const primary = createRpcChannel<PrimaryApi>(process, api)
 void primary.call('hello', undefined)
 
-// Node would exit here, whatever is in flight.
+// By default Node would exit here and cut off requests in flight.
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   running?.logger.error('the primary process has ended: draining')
@@ -83,7 +83,7 @@ async function prepare(
   before: Promise<unknown> | undefined,
 ): Promise<{ fault?: string }> {
   await before
-  // The primary gave up on it.
+  // The primary has abandoned the change that is still prepared.
   await prepared?.change.rollback()
   prepared = undefined
   if (running === undefined) return { fault: 'a worker does not serve yet' }
@@ -109,13 +109,13 @@ async function finish(how: 'commit' | 'rollback'): Promise<true> {
   return true
 }
 
-/** Its clients may be the other workers' with their next connection. */
+/** All workers count: a client's next connection may reach another one. */
 async function changesVisibleEverywhere(here: () => Promise<void>): Promise<void> {
   const areVisible = await primary.call('changes_visible', 1.5 * replyTimeoutMs)
   if (!areVisible) await here()
 }
 
-/** The primary waits for the answer only so long, and has to hear which store it is that does not answer. */
+/** Ends before the primary's timeout, so that the reply arrives and names the store that does not respond. */
 function withReplyTimeout({ postgres, redis }: StoreChecks): StoreChecks {
   const late = async () => sleep(0.8 * replyTimeoutMs, false, { ref: false })
   return {

@@ -1,4 +1,4 @@
-// Signing up and in, by the rules of spec §4 and in their order.
+// Registration and login, applying the rules of spec §4 in its order.
 
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -8,7 +8,7 @@ import { isStorableEmail, normalizeEmail } from './email.ts'
 import { type Passwords, passwordRefusal } from './password.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
-/** As the client sent them; what was not a string is empty. */
+/** As the client sent them; a member that is not a string becomes the empty string. */
 export interface SubmittedCredentials {
   email: string
   password: string
@@ -17,13 +17,14 @@ export interface SubmittedCredentials {
 export interface Accounts {
   /**
    * Creates an account.
-   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `email_taken`; `internal` where
-   *   the store fails or an inactive account holds the email; `service_unavailable` when hashing is full
+   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `email_taken`; `internal` when the
+   * store fails or an inactive account owns the email; `service_unavailable` when the hashing queue is full
    */
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
   /**
    * Opens a session.
-   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when hashing is full
+   * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when the hashing queue is
+   * full
    * @throws StorageError
    */
   login(submitted: SubmittedCredentials): Promise<SignedIn>
@@ -36,14 +37,14 @@ interface Dependencies {
 }
 
 export function createAccounts({ users, passwords, sessions }: Dependencies): Accounts {
-  /** Registrations that are under way, by email. */
+  /** Registrations in progress, by email. */
   const pendingRegistrations = new Map<string, Promise<number>>()
 
   async function create(email: string, password: string): Promise<number> {
     if (await users.activeEmailExists(email)) throw new Refusal('email_taken')
     const created = await users.create(email, await passwords.hash(password))
     if (created.outcome === 'created') return created.id
-    // Lost to a registration elsewhere, or held by an inactive account: only the store can tell.
+    // Another replica registered the email first, or an inactive account owns it: only the store can tell.
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
@@ -54,7 +55,7 @@ export function createAccounts({ users, passwords, sessions }: Dependencies): Ac
       const refusalCode = passwordRefusal(password)
       if (refusalCode !== undefined) throw new Refusal(refusalCode)
 
-      // Of many registrations of one email only the first is worth a hash; the others share what becomes of it.
+      // Concurrent registrations of one email compute one hash: the others wait for the outcome of the first.
       const pendingRegistration = pendingRegistrations.get(email)
       if (pendingRegistration !== undefined) {
         await pendingRegistration
@@ -81,7 +82,7 @@ export function createAccounts({ users, passwords, sessions }: Dependencies): Ac
   }
 }
 
-// Register's own answer where the store fails is a 500, unlike every other endpoint's 503 (spec §4, CONTRACT §4).
+// Registration responds 500 when the store fails; every other endpoint responds 503 (spec §4, CONTRACT §4).
 function rethrowAsInternal(error: unknown): never {
   throw error instanceof StorageError ? new Refusal('internal', { cause: error }) : error
 }

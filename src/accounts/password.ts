@@ -1,4 +1,4 @@
-// Passwords: which are taken, how they are hashed, and a check that takes as long for "unknown" as for "wrong".
+// Passwords: the length rules, hashing, and a check that takes as long for an unknown email as for a wrong password.
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { createSemaphore, type SemaphoreOptions } from '../async/semaphore.ts'
@@ -7,24 +7,24 @@ import { serviceUnavailable } from '../refusals/refusal.ts'
 
 export interface Passwords {
   /**
-   * The PHC string of a password that `passwordRefusal` lets through, hashed as given.
-   * @throws Refusal `service_unavailable` when too much hashing is under way
+   * The PHC string of a password that `passwordRefusal` accepts, hashed as given.
+   * @throws Refusal `service_unavailable` when the hashing queue is full
    */
   hash(password: string): Promise<string>
   /**
-   * Whether the password is the one that was hashed. Without a hash, and for a password that no account can
-   * have, the answer is no after the same work as for a wrong one: the time must not tell who has an account.
-   * @throws Refusal `service_unavailable` when too much hashing is under way
+   * Whether the password matches the hash. Without a hash, or with a password that no account can have, returns false
+   * after the same work as for a wrong password: the response time must not reveal which emails have accounts.
+   * @throws Refusal `service_unavailable` when the hashing queue is full
    */
   verify(hash: string | undefined, password: string): Promise<boolean>
 }
 
-/** Argon2id at OWASP's floor: 19 MiB, two passes, one lane (CONTRACT §3). */
+/** Argon2id at OWASP's minimum: 19 MiB, two passes, one lane (CONTRACT §3). */
 const argon2Options = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 export async function createPasswords(options: SemaphoreOptions): Promise<Passwords> {
   const semaphore = createSemaphore(options, serviceUnavailable)
-  // Made now and not at its first use: the first unknown email would otherwise take twice as long.
+  // Hashed at start: hashed on first use, it would double the response time of the first unknown email.
   const dummyHash = await argon2.hash(randomBytes(32), argon2Options)
 
   async function compare(hash: string | undefined, password: string): Promise<boolean> {
@@ -41,8 +41,8 @@ export async function createPasswords(options: SemaphoreOptions): Promise<Passwo
 }
 
 /**
- * Why a password cannot be an account's, or nothing. Counted in code points, 8 to 1,024; one with a lone
- * surrogate is too short, as its bytes would be those of other passwords too (spec §4, CONTRACT §3).
+ * Why an account cannot have this password, or undefined. The length is 8 to 1,024 code points. A password with a
+ * lone surrogate counts as too short, because other passwords encode to the same bytes (spec §4, CONTRACT §3).
  */
 export function passwordRefusal(
   password: string,
@@ -52,7 +52,7 @@ export function passwordRefusal(
   return length > 1024 ? 'password_too_long' : undefined
 }
 
-// A hash that another program stored and that is not Argon2's is nobody's password, and no fault of the caller.
+// A hash of another algorithm, stored by another program, matches no password and is not the client's error.
 function isArgon2(hash: string): boolean {
   return /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.test(hash)
 }

@@ -1,25 +1,25 @@
-// Logouts that the store could not take: kept, and tried again until it has them.
+// Logouts that the store could not record: queued in memory and retried until the store accepts them.
 
 export interface PendingRevocations {
-  /** How many wait to be stored. */
+  /** The number of revocations not yet stored. */
   readonly count: number
   /**
-   * Keeps a token's hash until its revocation is stored. One that is not certain to be a token of ours is kept
-   * only while there is room: a flood of made-up ones must not fill the memory.
+   * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is queued only
+   * while there is room: a flood of made-up tokens must not exhaust memory.
    */
   add(tokenHash: string, isVerified: boolean): void
   /**
-   * Resolves when nothing is pending. A refresh waits for it, so that no token lives on that was logged out here.
-   * @throws StorageError when they cannot be stored now; they are kept
+   * Resolves when nothing is pending. A refresh waits for it, so that no token survives its logout on this replica.
+   * @throws StorageError when they cannot be stored now; they stay queued
    */
   flush(): Promise<void>
-  /** Stops trying. What is still pending is lost: flush first. */
+  /** Stops retrying. Pending revocations are lost: flush first. */
   close(): void
 }
 
 interface Dependencies {
   store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
-  /** Told of every try that failed. */
+  /** Called for every failed attempt. */
   onError: (error: unknown) => void
 }
 
@@ -30,7 +30,7 @@ export function createPendingRevocations({ store, onError }: Dependencies): Pend
   let retryDelayMs = minRetryDelayMs
   let isClosed = false
 
-  // One at a time: a store that comes back must not be met by every waiting refresh at once.
+  // One attempt at a time: a store that recovers must not receive one attempt from every waiting refresh.
   function attempt(): Promise<void> {
     runningAttempt ??= storeBatch().finally(() => {
       runningAttempt = undefined
@@ -48,7 +48,7 @@ export function createPendingRevocations({ store, onError }: Dependencies): Pend
     retryDelayMs = minRetryDelayMs
   }
 
-  // An attempt that was under way may have left before the latest logout: go on until none is left.
+  // A running attempt may have started before the latest logout: repeat until none is left.
   async function flush(): Promise<void> {
     while (hashes.size > 0) await attempt()
   }

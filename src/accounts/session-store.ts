@@ -1,9 +1,9 @@
-// The records of refresh tokens. Which are active, and who wins a race for one, is decided by these statements.
+// The records of refresh tokens. These statements decide which are active and which of two concurrent uses wins.
 import type { Database, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/session-epoch-store.ts'
 import type { Plan } from '../users/user.ts'
 
-/** Whom a token pair is for, as the record says now. */
+/** The user that a token pair is issued to, as the record is now. */
 export interface SessionOwner {
   email: string
   plan: Plan
@@ -18,7 +18,7 @@ export type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
   /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
   | { outcome: 'user_inactive' }
-  /** No active record (rule 3), or another use of the same token won. */
+  /** No active record (rule 3), or another use of the same token won the race. */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
 export interface Session {
@@ -29,8 +29,8 @@ export interface Session {
 
 export interface SessionStore {
   /**
-   * Stores a session with the epoch that was read beside the password's hash. One that is no longer the user's
-   * makes a record that is dead from the start: sessions were revoked, or the password changed, in between.
+   * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has changed
+   * since then (sessions revoked, or the password changed), the new record is inactive from the start.
    */
   create(userId: number, epoch: number, token: NewRefreshToken): Promise<SessionOwner | 'user_inactive'>
   rotate(
@@ -38,17 +38,20 @@ export interface SessionStore {
     successor: NewRefreshToken,
     now: Date,
   ): Promise<Rotation>
-  /** Whatever their state; unknown ones change nothing. The owners of those that were not revoked before. */
+  /**
+   * Revokes tokens whatever their state; unknown tokens change nothing.
+   * @returns the owners of the tokens that were not revoked before
+   */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
-  /** Whether there is such a user. @param alongside stored with it */
+  /** @param inTransaction stored with the revocation @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** The active ones, oldest first. */
+  /** The active sessions, oldest first. */
   list(userId: number, now: Date): Promise<Session[]>
-  /** Deletes up to `limit` records whose `expires_at` has passed, and says how many there were. */
+  /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
   prune(now: Date, limit: number): Promise<number>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createSessionStore(database: Database): SessionStore {
   return {
     async create(userId, epoch, { tokenHash, expiresAt }) {
@@ -124,10 +127,10 @@ interface RotationRow extends SessionOwner {
   rotated: boolean
 }
 
-// One statement, one snapshot. Of N uses of one token the first locks the record and the others wait for it in
-// `rotated`; when it has committed, each looks at the record anew, finds it revoked and updates nothing.
-// The user is locked before the record, as a deletion does: the insert's foreign key would lock it afterwards,
-// and the two could wait for each other. The lock is one that a raised epoch does not wait for.
+// One statement, one snapshot. Of N uses of one token, the first locks the record and the others wait for it in
+// `rotated`; once it has committed, each re-reads the record, finds it revoked and updates nothing. The user is
+// locked before the record, in the order that a deletion locks them: otherwise the insert's foreign key would lock
+// the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
 const rotationSql = `
   with presented as (
     select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,

@@ -1,4 +1,4 @@
-// Sessions: a token pair opened at login, rotated at refresh, ended at logout (spec §3, §4; CONTRACT §3).
+// Sessions: a token pair issued at login, rotated at refresh, revoked at logout (spec §3, §4; CONTRACT §3).
 import type { Clock } from '../clock.ts'
 import { sha256Hex } from '../identity/token-hash.ts'
 import type { Tokens } from '../identity/tokens/tokens.ts'
@@ -7,7 +7,7 @@ import type { Plan } from '../users/user.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
 import type { NewRefreshToken, Session, SessionStore } from './session-store.ts'
 
-/** The answer of login and refresh (spec §2). */
+/** The response of login and refresh (spec §2). */
 export interface TokenPair {
   access_token: string
   refresh_token: string
@@ -15,30 +15,31 @@ export interface TokenPair {
   plan: Plan
 }
 
-/** A pair, and whose it is: that is for the log, and no part of the answer. */
+/** A token pair and its owner; `userId` is for the access log and not part of the response. */
 export interface SignedIn extends TokenPair {
   userId: number
 }
 
 export interface Sessions {
   /**
-   * A first pair for a user whose password was right. `epoch` is the one read with the password's hash.
+   * The first token pair after a correct password. `epoch` was read together with the password's hash.
    * @throws StorageError
    */
   create(userId: number, epoch: number): Promise<SignedIn | 'user_inactive'>
   /**
-   * Exchanges a refresh token, once (spec §4, refresh).
-   * @throws Refusal by the spec's rules 1 to 4; `service_unavailable` while a logout cannot be stored
+   * Exchanges a refresh token for a new pair; each token works once (spec §4, refresh).
+   * @throws Refusal by rules 1 to 4 of the spec; `service_unavailable` while a logout cannot be stored
    * @throws StorageError
    */
   refresh(rawToken: string): Promise<SignedIn>
   /**
    * Revokes a refresh token whatever its state; never fails (spec §4, logout).
-   * @returns whose it was; nothing where it was none that could be used, or the store cannot tell
+   * @returns the owner; undefined when the token was not usable or the store cannot tell
    */
   logout(rawToken: string): Promise<number | undefined>
   /**
-   * Ends every session of a user, those being rotated included. Whether there is such a user.
+   * Ends every session of a user, including those being rotated.
+   * @returns whether the user exists
    * @throws StorageError
    */
   revokeAll(userId: number): Promise<boolean>
@@ -88,7 +89,7 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
     }
   }
 
-  // Two tabs, or a client that never saw its answer, use a token twice within moments; a thief comes later.
+  // Two browser tabs, or a client that lost the response, reuse a token within moments; a thief reuses it later.
   function isReuse(rotatedAt: Date | null): boolean {
     return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGraceMs
   }
@@ -126,7 +127,7 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
         const [owner] = await store.revoke([tokenHash])
         return owner
       } catch {
-        // By the keys in memory: the store that could tell more is away. Undecided is kept while there is room.
+        // The store is down, so only the keys in memory decide. Undecided tokens are queued while there is room.
         const verified = await tokens.verifyRefreshOffline(raw)
         if (verified !== 'invalid') pendingRevocations.add(tokenHash, verified !== 'undecided')
         return undefined
@@ -138,8 +139,8 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
   }
 }
 
-/** Milliseconds after its rotation in which a token's second use is not taken for a theft (CONTRACT §2). */
+/** A second use of a token this soon after its rotation is not taken for theft (CONTRACT §2). */
 const reuseGraceMs = 10_000
 
-/** Milliseconds that a refresh waits for logouts to be stored: all of it is answered within 2 s (CONTRACT §4). */
+/** How long a refresh waits for pending logouts: the whole response is due within 2 s (CONTRACT §4). */
 const flushTimeoutMs = 500

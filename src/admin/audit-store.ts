@@ -1,22 +1,22 @@
-// The record of what operators changed, or were refused (CONTRACT §7, our addition).
+// The audit log of what operators changed or were refused (CONTRACT §7, our addition).
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 
 export interface AuditRecord {
   at: Date
-  /** The name of the token. */
+  /** The name of the operator's token. */
   operator: string
   method: string
-  /** The pattern of the path. */
+  /** The path pattern. */
   route: string
   user_id: number | null
-  /** The fields that were to be changed, and what to; nothing where the request was refused. */
+  /** The fields to change with their new values; null when the request was refused. */
   changes: Readonly<Record<string, unknown>> | null
-  /** Of the answer. */
+  /** Status of the response. */
   status: number
   request_id: string
 }
 
-/** As operators see it. */
+/** As returned to operators. */
 export interface AuditEntry extends AuditRecord {
   id: number
 }
@@ -24,17 +24,17 @@ export interface AuditEntry extends AuditRecord {
 export interface AuditFilter {
   userId?: number | undefined
   operator?: string | undefined
-  /** Only what is older than the entry with this id. */
+  /** Only entries older than the one with this id. */
   before?: number | undefined
   limit: number
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
-  /** The same in the transaction of what was done. */
+  /** Writes the record in the transaction of the audited change. */
   inTransaction(record: AuditRecord): TransactionStep
-  /** The newest first. */
+  /** Newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>
 }
 

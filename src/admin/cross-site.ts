@@ -1,10 +1,10 @@
-// What a page in an operator's browser may not do: drive a listener that only that machine reaches.
+// Refuses cross-site and DNS-rebinding requests: a page in an operator's browser must not drive the admin listener.
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * No page of another site may ask for anything of the API, whatever token it has got hold of. Programs send neither
- * field, and browsers let no page change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * Refuses every cross-site request, even one with a stolen token. Programs send neither header, and browsers let no
+ * page change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectCrossSite({ origin, host, ...headers }: IncomingHttpHeaders): void {
@@ -14,12 +14,12 @@ export function rejectCrossSite({ origin, host, ...headers }: IncomingHttpHeader
 }
 
 /**
- * A page may have its own name resolve to 127.0.0.1 (DNS rebinding), and is then of the same site to the browser; but
- * the browser sends that name.
+ * A page can make its own host name resolve to 127.0.0.1 (DNS rebinding). The browser then calls the request
+ * same-site, but still sends that name as `Host`.
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {
-  // Browsers always send one; an HTTP/1.0 client need not.
+  // Browsers always send `Host`; an HTTP/1.0 client need not.
   if (host !== undefined && !isLoopback(hostName(host))) throw forbidden()
 }
 
@@ -29,7 +29,7 @@ export function isLoopback(name: string): boolean {
   return loopback.some(pattern => pattern.test(bare))
 }
 
-/** The last two: IPv4 wrapped in IPv6, as it is written and as URLs have it. */
+/** The last two are IPv4-mapped IPv6: as usually written, and as the URL parser writes it. */
 const loopback = [
   /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/,
   /^(.+\.)?localhost\.?$/,

@@ -1,4 +1,4 @@
-// The description of what the gateway answers: for programs, and as a page for people (our addition to CONTRACT §7).
+// Serves the OpenAPI document: JSON for programs, an HTML page for people (our addition to CONTRACT §7).
 import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
@@ -39,7 +39,7 @@ export const documentation = {
   },
 } as const satisfies Record<string, Operation>
 
-/** The same for every request: it tells of the program, not of the installation. */
+/** The same for every request: it describes the program, not the installation. */
 export interface Documentation {
   /** JSON. */
   readonly document: string
@@ -47,7 +47,10 @@ export interface Documentation {
   readonly page: string
 }
 
-/** @param app where every request is an operator's @param make called once, when somebody wants to read it */
+/**
+ * @param app whose every request carries an operator's token
+ * @param render called once, at the first request for it
+ */
 export function serveDocumentation(app: FastifyInstance, render: () => Documentation): void {
   let rendered: Documentation | undefined
   const get = () => {
@@ -64,5 +67,5 @@ export function serveDocumentation(app: FastifyInstance, render: () => Documenta
 
 const style = hash('sha256', pageStyle, 'base64')
 
-/** Nothing runs, nothing is loaded, and no other page frames it. */
+/** Forbids scripts, loading anything, and framing by other pages. */
 const policy = `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

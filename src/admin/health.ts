@@ -5,34 +5,34 @@ type Status = 'ok' | 'degraded' | 'down'
 export interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** What was saved last could not be taken: the gateway works, as it was configured before. */
+  /** The latest configuration file was rejected; the gateway works with the previous one. */
   readonly configuration?: 'refused'
-  /** What works, but not as it should in production. */
+  /** Things that work, but not as they should in production. */
   readonly warnings?: readonly string[]
 }
 
 export interface Health {
-  /** Whether a guard could decide. Redis lost is `degraded`: Postgres alone is the record. */
+  /** Whether a guard could decide. Losing Redis is `degraded`: Postgres alone holds the record. */
   readiness(): Promise<HealthReport>
-  /** Whether unguarded routes can be served: they need nothing but a process that serves. */
+  /** Whether unguarded routes can be served: they only need a process that serves requests. */
   publicReadiness(): Promise<HealthReport>
 }
 
-/** Which stores answer. */
+/** Which stores respond. */
 export interface StoreReachability {
   readonly postgres: boolean
   /** Absent where no Redis is configured. */
   readonly redis?: boolean
 }
 
-/** What a worker says of itself. */
+/** A worker's own report. */
 export interface WorkerHealth {
   readonly pid: number | undefined
-  /** Nothing where it does not answer in time, or is not there. */
+  /** Undefined when the worker does not respond in time, or is not running. */
   readonly stores: StoreReachability | undefined
 }
 
-/** Resolve to whether the store answers; a rejection is a no. */
+/** Each resolves to whether the store responds; a rejection counts as false. */
 export interface StoreChecks {
   postgres(): Promise<boolean>
   /** Absent where no Redis is configured. */
@@ -40,11 +40,11 @@ export interface StoreChecks {
 }
 
 interface Dependencies extends StoreChecks {
-  /** Where workers serve: every one of them, those that are not there too. */
+  /** With worker processes: one entry per worker, including those not running. */
   workers?: (() => Promise<WorkerHealth[]>) | undefined
-  /** Of the configuration in force. */
+  /** Warnings of the current configuration. */
   warnings(): readonly string[]
-  /** Whether the last reload was taken. */
+  /** Whether the last reload was accepted. */
   isLastReloadGood(): boolean
 }
 
@@ -83,7 +83,7 @@ function isAnswering(check: () => Promise<boolean>): Promise<boolean> {
   return check().catch(() => false)
 }
 
-/** A store that some of the workers do not reach is half there. */
+/** A store that only some of the workers reach is `degraded`. */
 function checksOf(own: StoreReachability, workers: readonly WorkerHealth[] = []): Record<string, Status> {
   const workerStores = workers.flatMap(({ stores }) => stores ?? [])
   const statusOfStore = (name: 'postgres' | 'redis'): Status => {

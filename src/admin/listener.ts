@@ -23,14 +23,14 @@ import type { Operators } from './operators.ts'
 import { probes } from './probes.ts'
 
 interface Dependencies extends AdminDependencies {
-  /** Those of the moment. */
+  /** The operators of the current configuration. */
   operators(): Operators
   health: Health
-  /** The page for Prometheus: of this process, or of all workers. */
+  /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
-  /** Asked when somebody wants to read it. */
+  /** Called at the first request for it. */
   documentation(): Documentation
-  /** Keeps what a client named its request, where that is safe, or makes an id. */
+  /** Keeps the client's request id if it is safe, or generates one. */
   requestIdFor(given: string | undefined): string
   logger: Logger
   failureLog: FailureLog
@@ -54,12 +54,12 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
     clientErrorHandler: onClientError,
     routerOptions: { ignoreTrailingSlash: true },
-    // Node would refuse a request without a host in words of its own.
+    // Node would refuse a request without a `Host` header with its own response body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
   installErrorHandlers(app, onRefusal)
-  // Bodies are read as the endpoints under /api/v1/auth read theirs, and every method has its answer.
+  // Bodies are read as those under /api/v1/auth are, and every method gets a response of ours.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
@@ -96,7 +96,7 @@ function serveOperators(api: FastifyInstance, dependencies: Dependencies): void 
   })
 }
 
-/** @param scheme `Basic` for what people open in a browser, which can send no other */
+/** @param scheme `Basic` for pages that people open in a browser, which can send no other scheme */
 function admitOperators(
   app: FastifyInstance,
   { operators: currentOperators, logger }: Dependencies,
@@ -124,7 +124,7 @@ function admitOperators(
   })
 }
 
-/** By what is listened on, not by where this request came in: a proxy beside the gateway may pass the client's Host on. */
+/** Decides by the listening address, not this connection's: a proxy on the host may forward the client's Host. */
 function isLoopbackListener({ server }: FastifyRequest): boolean {
   const address = server.server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)

@@ -1,17 +1,17 @@
-// Which operator a bearer token names; compared in constant time, so that no answer's delay tells how much of it was right.
+// Maps a bearer token to its operator in constant time: the delay must not reveal how much of a guess is right.
 import { hash, timingSafeEqual } from 'node:crypto'
 
 export interface Operators {
   /**
-   * The name under which the token of an `Authorization` value stands, or nothing.
-   * @param scheme `Basic` for what people open in a browser, which can send no other: any name, and the token
+   * The name of the token in an `Authorization` value, or undefined.
+   * @param scheme `Basic` for pages that people open in a browser, which can send no other: any user name, with the
+   * token as password
    */
   find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): string | undefined
-  /** Whether there are any. */
   readonly hasAny: boolean
 }
 
-/** @param tokens tokens by name; an empty one is none */
+/** @param tokens tokens by name; empty tokens are ignored */
 export function createOperators(tokens: Readonly<Record<string, string>>): Operators {
   const digests = Object.entries(tokens)
     .filter(([, token]) => token !== '')
@@ -23,7 +23,7 @@ export function createOperators(tokens: Readonly<Record<string, string>>): Opera
         bearerToken(authorization) ?? (scheme === 'Basic' ? basicPassword(authorization) : undefined)
       if (token === undefined) return undefined
       const presented = digest(token)
-      // All are compared, whichever fits.
+      // Compares all of them, whichever matches, to keep the time constant.
       return digests.filter(operator => timingSafeEqual(operator.digest, presented)).at(0)?.name
     },
   }
@@ -33,14 +33,14 @@ function bearerToken(authorization = ''): string | undefined {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
-/** RFC 7617: a name may hold no colon, a password may. */
+/** RFC 7617: a user name contains no colon, a password may. */
 function basicPassword(authorization = ''): string | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(authorization) ?? []
   if (encoded === undefined) return undefined
   return /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, 'base64').toString())?.[1]
 }
 
-/** Of one length whatever the token's. */
+/** Hashes to a fixed length, which `timingSafeEqual` needs. */
 function digest(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }

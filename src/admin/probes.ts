@@ -1,4 +1,4 @@
-// What needs no token: whether the process is up, whether it can do its work, and its metrics (CONTRACT §7).
+// Endpoints without authentication: liveness, readiness and metrics (CONTRACT §7).
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'

@@ -1,9 +1,9 @@
-// One piece of work at a time for each user: what would wait for a row's lock waits here, and holds no connection.
+// Runs one task at a time per user: work that would wait for a row lock waits here, and holds no connection.
 
 export interface KeyedMutex {
   /**
-   * Runs `work` when what came before it for this user has ended. Where that failed, it fails alike and is not run:
-   * those that wait would else try a store that is away one after the other, each until its own time-out.
+   * Runs `work` after the previous work for this key. If that failed, `work` fails with the same error and does not
+   * run: otherwise every waiter in turn would try an unavailable store, each until its own timeout.
    */
   run<T>(key: number, work: () => Promise<T>): Promise<T>
 }

@@ -1,9 +1,8 @@
-// A step that may have to wait, and mostly has not: promises cost a remembered request more than its guards do.
+// Steps that may wait but mostly need not: for a request with a cached identity, promises cost more than the guards.
 
-/** What is there now, or will be. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Goes on with a value at once where it is there. */
+/** Calls `next` synchronously if the value is already there. */
 export function chain<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
   return value instanceof Promise ? value.then(next) : next(value)
 }

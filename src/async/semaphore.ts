@@ -1,23 +1,23 @@
-// Lets so many tasks run at once and so many wait: costly work must not queue without end, nor slow the rest.
+// Bounds how many tasks run and how many wait: costly work must not queue without end, nor slow everything else.
 
 export interface SemaphoreOptions {
-  /** Tasks in flight. */
+  /** Tasks running at once. */
   concurrency: number
-  /** Tasks waiting for a place. */
+  /** Tasks waiting for a slot. */
   queue: number
-  /** The longest that one of them waits, in milliseconds. */
+  /** The longest a task waits, in milliseconds. */
   wait: number
 }
 
 export interface Semaphore {
   /**
-   * Runs `task` when it has a place, first come first served.
-   * @throws what `refuse` makes, when the queue is full or the wait is over
+   * Runs `task` when a slot is free, first come first served.
+   * @throws the error from `refuse`, when the queue is full or the wait is over
    */
   run<T>(task: () => Promise<T>): Promise<T>
 }
 
-/** @param refuse makes what a task is rejected with that finds no place in time */
+/** @param refuse creates the error for a task that gets no slot in time */
 export function createSemaphore(
   { concurrency, queue, wait }: SemaphoreOptions,
   refuse: () => Error,
@@ -50,7 +50,7 @@ export function createSemaphore(
     })
   }
 
-  // The place is handed on and not given back: a newcomer cannot overtake those who wait.
+  // The slot passes directly to the next waiter: a new task cannot overtake those waiting.
   function release(): void {
     const [next] = waiting
     if (next === undefined) {

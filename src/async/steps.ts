@@ -1,10 +1,10 @@
-// Long work in small steps: done at once, or in slices between which requests are served.
+// Runs long work in small steps: all at once, or in slices between which requests are served.
 import { setImmediate as afterOthers } from 'node:timers/promises'
 
-/** Yields where it may be interrupted. */
+/** Yields where the work may be interrupted. */
 export type Steps<T> = Generator<undefined, T>
 
-/** Milliseconds of work between two looks at what else there is to do. */
+/** How long the work runs before it yields to the event loop. */
 const sliceMs = 2
 
 export function atOnce<T>(steps: Steps<T>): T {

@@ -1,4 +1,4 @@
-// `peage check`: says whether a configuration would be started with, and if not, everything that stands against it.
+// `peage check`: validates a configuration as `start` would, and reports every problem at once.
 import { Command } from 'commander'
 import { warningLinesOf } from '../config/diagnostics.ts'
 import { type ConfigOption, openConfigFile, orExit, withConfigurationAlone } from './config-option.ts'

@@ -1,4 +1,4 @@
-// The `-c FILE` of every command, and what happens where that file is wrong.
+// The `-c FILE` option of every command, and the exit if that file is invalid.
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Command, CommanderError } from 'commander'
@@ -17,7 +17,7 @@ export function withConfigOption(command: Command): Command {
   return command.option('-c, --config <file>', 'the configuration', 'gateway.yaml')
 }
 
-/** For a command that takes no arguments: what it is given is a file that was to be the configuration. */
+/** For a command without arguments. One given anyway is probably the file, so the error suggests `-c`. */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)
     .argument('[none...]')
@@ -30,27 +30,27 @@ export function withConfigurationAlone(command: Command): Command {
 }
 
 /**
- * Loads the configuration for a command that serves nobody, or prints every problem on its own line.
- * @throws CommanderError with exit code 2 where there are problems
+ * Loads the configuration for a command that serves no requests, or prints each problem on a line.
+ * @throws CommanderError with exit code 2 if there are problems
  */
 export function readConfig(io: Io, file: string, problems: Writable): Config {
   return loadOrExit(io, file, problems).config
 }
 
-/** The same with its cases. @throws CommanderError as `readConfig` */
+/** As `readConfig`, with the test cases. @throws CommanderError as `readConfig` does */
 export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConfig {
   return orExit(loadConfig({ file, env: io.env, readFile: fileReader(io) }), problems)
 }
 
-/** The file to be served with, for as long as the gateway runs. */
+/** The file that a gateway serves from: loaded at the start, reloaded and watched while it runs. */
 export function openConfigFile(io: Io, file: string): ConfigFile {
-  // A copy: the environment of a process is no plain object, and a thread is sent it.
+  // A copy: `process.env` is not a plain object, and a worker thread receives it as data.
   return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 
 /**
- * @param besides what else stands against it, a line each, and is to be seen at the same time
- * @throws CommanderError with exit code 2 where there are problems, which are printed
+ * @param besides other problems, a line each, to be reported together with those of the file
+ * @throws CommanderError with exit code 2 if there are problems, after printing them
  */
 export function orExit<T extends object>(
   read: T | Problems,
@@ -62,7 +62,7 @@ export function orExit<T extends object>(
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
 }
 
-/** Reads files as they are named on the command line and in the configuration. */
+/** Reads files by their names on the command line and in the configuration, relative to `cwd`. */
 export function fileReader(io: Io): ReadFile {
   return (path, maxBytes) => readLimited(resolve(io.cwd, path), maxBytes)
 }

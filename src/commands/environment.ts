@@ -1,4 +1,4 @@
-// What a gateway takes from its environment besides what its file names: whether there are traces.
+// What the environment configures besides the variables that the file names: tracing.
 import {
   type TracingSettings,
   TracingSettingsError,
@@ -6,7 +6,7 @@ import {
 } from '../observability/tracing/settings.ts'
 import type { Io } from './io.ts'
 
-/** @returns the settings, where traces are on, or what stands against them, a line each */
+/** @returns the settings if tracing is on, or the problems with them, a line each */
 export function readTracing(env: Io['env']): {
   traces?: TracingSettings | undefined
   problems: readonly string[]

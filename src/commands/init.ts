@@ -1,11 +1,11 @@
-// `peage init`: writes the sample configuration, and never over a file.
+// `peage init`: writes the sample configuration, never over an existing file.
 import { closeSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Command } from 'commander'
 import type { Io } from './io.ts'
 
-/** Both stand beside `src/` and `dist/`, in a clone and in the installed package. */
+/** Both lie beside `src/` and `dist/`, in a clone and in the installed package. */
 const SAMPLE = new URL('../../gateway.yaml', import.meta.url)
 const SCHEMA = new URL('../../gateway.schema.json', import.meta.url)
 
@@ -23,16 +23,16 @@ export function initCommand(io: Io): Command {
     })
 }
 
-/** @throws Error with a plain sentence where it cannot be written, or something has that name already */
+/** @throws Error with a sentence for the operator if the name is taken or the file cannot be written */
 function writeNew(file: string, name: string): void {
   try {
     const text = sampleIn(realpathSync(dirname(file)))
-    // `wx` decides and creates in one step: of two that start at once, one is told that the file is there.
+    // `wx` checks and creates in one step: of two concurrent runs, one fails because the file exists.
     const handle = openSync(file, 'wx')
     try {
       writeFileSync(handle, text)
     } catch (error) {
-      // A disk may be full: half a file would stand in the way of the next try.
+      // On a full disk, half a file would block the next attempt.
       rmSync(file, { force: true })
       throw error
     } finally {
@@ -43,11 +43,11 @@ function writeNew(file: string, name: string): void {
   }
 }
 
-/** The sample, with the schema that editors read named so that it is found from the folder. */
+/** The sample, with its `$schema` line for editors adjusted so that the schema is found from the folder. */
 function sampleIn(folder: string): string {
   const schema = fileURLToPath(SCHEMA)
   const path = relative(folder, schema)
-  // Below the folder the name holds for each clone of the project; elsewhere, as in a global install, on this machine.
+  // Below the folder a relative path is valid in every clone; elsewhere (a global install), a URL on this machine.
   const isBelow = !path.startsWith('..') && !isAbsolute(path) && !/\s/.test(path)
   const named = isBelow ? `./${path.replaceAll('\\', '/')}` : pathToFileURL(schema).href
   return readFileSync(SAMPLE, 'utf8').replace('$schema=./gateway.schema.json', () => `$schema=${named}`)

@@ -1,9 +1,9 @@
-// What a command sees of the process it runs in.
+// The parts of the process that a command uses.
 import type { Readable, Writable } from 'node:stream'
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** File names on the command line and in the configuration are relative to it. */
+  /** Relative file names, on the command line and in the configuration, start here. */
   readonly cwd: string
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: Writable & { isTTY?: boolean }

@@ -1,4 +1,4 @@
-// `peage migrate`: brings the database up to date and stops; safe when many replicas run it at once.
+// `peage migrate`: brings the database up to date and exits; safe when many replicas run it at once.
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock.ts'
@@ -24,7 +24,7 @@ export function migrateCommand(io: Io): Command {
     })
 }
 
-/** @returns the names of what was applied */
+/** @returns the names of the applied migrations */
 async function migrateStores(stores: StorageConfig, logger: Logger): Promise<string[]> {
   const backing = await openStorage(stores, {
     logger,

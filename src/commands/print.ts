@@ -1,12 +1,12 @@
-// How commands write what they found: as it comes, and in aligned columns.
+// Output of the commands: streamed, and in aligned columns.
 import type { Writable } from 'node:stream'
 
-/** Writes what comes as it comes. A reader that has seen enough (`| head`) ends it, and is no error. */
+/** Writes each chunk as it arrives. A reader that closes the pipe early (`| head`) ends it without an error. */
 export async function print(
   output: Writable,
   chunks: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
-  // The stream reports a failure twice, and an `error` that nobody listens to would end the process.
+  // The stream also emits the failure as `error`, and without a listener that would end the process.
   output.on('error', () => {})
   for await (const chunk of chunks) {
     const failure = await new Promise<NodeJS.ErrnoException | null | undefined>(resolve =>
@@ -17,7 +17,7 @@ export async function print(
   }
 }
 
-/** Lays out page after page; columns may widen from one to the next, as what is printed cannot be moved. */
+/** Formats a table page by page. Columns may widen on a later page, because printed rows cannot be realigned. */
 export function createTable(heading?: readonly string[]): (rows: readonly (readonly string[])[]) => string {
   const widths: number[] = []
   let pendingHeading = heading === undefined ? [] : [heading]

@@ -1,9 +1,9 @@
-// The command line as a function: which commands there are, and what they exit with (CONTRACT §1).
+// The command line as a function: its commands and their exit codes (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
 import { packageFacts } from '../version.ts'
 import type { Io } from './io.ts'
 
-/** By name, in the order in which they are listed. Loaded when they are run: each needs a part of the packages only. */
+/** By name, in the order of the help text. Each is imported on use, as it needs only some of the packages. */
 const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
   start: async io => (await import('./start.ts')).startCommand(io),
@@ -18,8 +18,8 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
 
 /**
  * Runs one command line.
- * @param words without the names of node and the script
- * @returns the exit code: 0, 1 where a command failed, 2 for a bad command line or configuration
+ * @param words the arguments, without the paths of node and the script
+ * @returns the exit code: 0, 1 if a command failed, 2 for an invalid command line or configuration
  */
 export async function run(words: readonly string[], io: Io): Promise<number> {
   try {
@@ -33,7 +33,7 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** With the command that the words name; with all where they name none, to list them. */
+/** Adds only the command that the first word names; if it names none, all of them, for the help text. */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage')
@@ -52,13 +52,13 @@ async function createProgram([first = '']: readonly string[], io: Io): Promise<C
   return peage
 }
 
-/** commander hands its settings down to commands that it makes itself, not to those that are added. */
+/** commander passes its settings to commands that it creates itself, not to those that are added. */
 function inherit(parent: Command, command: Command): void {
   command.copyInheritedSettings(parent)
   for (const inner of command.commands) inherit(command, inner)
 }
 
-/** commander's own errors are all about the command line, and exit 1 where nobody says otherwise. */
+/** commander's own errors all concern the command line, and exit with 1 by default. */
 function exitCodeOf({ code, exitCode }: CommanderError): number {
   return exitCode !== 0 && code.startsWith('commander.') ? 2 : exitCode
 }

@@ -1,4 +1,4 @@
-// `peage schema`: prints the JSON Schema of gateway.yaml, as it is committed in gateway.schema.json.
+// `peage schema`: prints the JSON Schema of gateway.yaml, as committed in gateway.schema.json.
 import { Command } from 'commander'
 import { jsonSchema } from '../config/json-schema.ts'
 import type { Io } from './io.ts'

@@ -16,7 +16,7 @@ export function startCommand(io: Io): Command {
   return withConfigurationAlone(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
     .action(async (_, { config: name }: ConfigOption) => {
-      // Its default would end the process; what it asks for while the gateway starts is done when it has.
+      // By default SIGHUP would end the process. A reload requested during the start runs right after it.
       let reload = () => {
         isReloadRequested = true
       }
@@ -28,14 +28,14 @@ export function startCommand(io: Io): Command {
       const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
       logWarnings(warnings, logger)
       for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
-      // Workers have spans of their own.
+      // Each worker opens its own tracing.
       const ownTraces = config.server.workers > 1 ? undefined : traces
       const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
       if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
       const untilSignal = firstSignal()
-      // Whoever reads it may go away; the gateway does not.
+      // The reader of standard error may go away; the gateway keeps running.
       io.stderr.on('error', () => {})
-      // Where no person looks on, what collects the log reads JSON, and has it from there.
+      // Without a terminal, a log collector gets the same problems as JSON from the log.
       const onRefused = (lines: readonly string[]) => {
         if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
       }
@@ -49,19 +49,19 @@ export function startCommand(io: Io): Command {
       if (isReloadRequested) reload()
       const { address, adminAddress } = server
       const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
-      // Written whatever the level: whoever starts a gateway waits for this line.
+      // Logged at any level: operators and supervisors wait for this line.
       logger
         .child({}, { level: 'info' })
         .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
       logger.info({ signal: await untilSignal }, 'draining')
-      // Who asks twice does not want to wait.
+      // A second signal means: do not wait for the drain.
       const exitNow = () => {
         server.kill()
         process.exit(1)
       }
       process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
       await server.stop()
-      // Nothing should be left that keeps the process up; if something is, it does not.
+      // Nothing should keep the process alive now; if something does, exit anyway.
       setTimeout(() => process.exit(0), 100).unref()
     })
 }

@@ -1,16 +1,16 @@
-// Says in plain words where the database is that failed, why it did, and what to look at.
+// Explains a storage failure to the operator: which database failed, why, and what to check.
 
 import type { Config } from '../config/schema/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
 /**
- * @param storage what names the database @param file the configuration, as it was named
- * @returns an error for operators, without user and password; what is no failure of the store comes back as it is
+ * @param storage names the database @param file the configuration file, as named on the command line
+ * @returns an error for operators, without user and password; any other error is returned unchanged
  */
 export function inPlainWords(error: unknown, storage: Config['storage'], file: string): unknown {
   if (!(error instanceof StorageError)) return error
   const { code = '', message } = error
-  // A table or a column that is not there.
+  // SQLSTATE: undefined table, undefined column.
   if (code === '42P01' || code === '42703') {
     return new Error(`the database is not migrated to this version: run peage migrate -c ${file} first`)
   }
@@ -22,7 +22,7 @@ export function inPlainWords(error: unknown, storage: Config['storage'], file: s
   return new Error(`the database failed (${placeOf(storage.postgres)}: ${reason}): ${advice(file)}`)
 }
 
-/** By SQLSTATE where the server answered with one, else by what was said. */
+/** Matched against the error's code (an SQLSTATE if the server responded), else against its message. */
 const advices: readonly { when: RegExp; advice: (file: string) => string }[] = [
   {
     when: /^28...$/,
@@ -53,11 +53,11 @@ const otherwise = {
   advice: (file: string) => `check that it is up, and that storage.postgres in ${file} is right`,
 }
 
-/** `host:port/name`, as the driver takes it of the address, without user and password. */
+/** `host:port/name`, as the driver parses the address, without user and password. */
 function placeOf(address: string): string {
   const { hostname, port, pathname, searchParams } = new URL(address)
   const host = searchParams.get('host') ?? (hostname || 'localhost')
-  // A `/` in a password that is not encoded ends the host there, and the rest of the password is in the path.
+  // An unencoded `/` in a password ends the host there, and the rest of the password is in the path.
   const name = pathname.includes('@') ? '' : pathname
   return `${host}:${searchParams.get('port') ?? (port || 5432)}${name}`
 }

@@ -1,4 +1,4 @@
-// The database that a configuration names, for the time of one command; failures in plain words.
+// Opens the configured database for the duration of one command; explains its failures.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
@@ -10,8 +10,8 @@ import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
 /**
- * @param otherwise where another process has the folder: does the work, or returns what stands against it
- * @throws Error with a plain sentence where the store fails
+ * @param whenLocked if another process holds the data folder: does the work, or returns what prevents it
+ * @throws Error with a sentence for the operator if the store fails
  */
 export async function withDatabase(
   io: Io,
@@ -21,7 +21,7 @@ export async function withDatabase(
   whenLocked: () => Promise<string | undefined>,
 ): Promise<void> {
   const data_dir = resolve(io.cwd, storage.data_dir)
-  // Opening would make the folder, and a database without tables in it.
+  // Opening would create the folder, with a database without tables in it.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet: run peage migrate -c ${file} first`)
   }
@@ -46,10 +46,10 @@ export async function withDatabase(
   }
 }
 
-/** What the store has to say reaches the operator as an error. */
+/** The operator receives storage failures as an error, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
-/** What there is to say where the folder is in use, and the gateway that has it does not offer what is asked. */
+/** For work that a running gateway does not offer: completes "in use by process …, which". */
 export async function unsupportedWhileRunning(): Promise<string> {
   return 'cannot be asked to do this: stop it first'
 }

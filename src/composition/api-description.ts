@@ -1,4 +1,4 @@
-// Everything that the gateway answers itself, as it is described to clients and operators.
+// The OpenAPI description of all operations that the gateway serves itself, for clients and operators.
 
 import { emitAlert } from '../admin/api/emit-alert.ts'
 import { listAudit } from '../admin/api/list-audit.ts'

@@ -1,4 +1,4 @@
-// What every process of a gateway stands on: the configuration, its stores, a clock, a log, and what is counted.
+// What every gateway process is built on: configuration, stores, clock, log, metrics and tracing.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -10,18 +10,18 @@ import { openStorage, type Storage } from '../storage/open.ts'
 import { packageFacts } from '../version.ts'
 
 export interface Dependencies {
-  /** What is started with. */
+  /** The configuration at start; reloads do not change it here. */
   readonly config: Config
   readonly storage: Storage
-  /** Nothing where `auth.key_secret` is not set. */
+  /** Undefined if `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
   readonly clock: Clock
   readonly logger: Logger
-  /** Of this process: what the log says of stores that fail. */
+  /** Logs store failures of this process, throttled per message. */
   readonly failureLog: FailureLog
-  /** For as long as the process runs. */
+  /** Lives as long as the process. */
   readonly metrics: Metrics
-  /** For as long as the process runs; nothing where there are no traces. */
+  /** Lives as long as the process; undefined if tracing is off. */
   readonly tracing: Tracing | undefined
 }
 
@@ -30,7 +30,7 @@ interface Options {
   clock: Clock
   logger: Logger
   tracing?: Tracing | undefined
-  /** How the stores are opened; a test passes another that looks into them. */
+  /** Replaceable, so that a test can inspect the stores. */
   open?: typeof openStorage | undefined
 }
 

@@ -1,4 +1,4 @@
-// The composition root: what lasts, the configuration in force, and the listener are put together here.
+// The composition root: joins process services, the current snapshot and the client listener.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/schema/schema.ts'
 import { setCertificate, setTimeouts } from '../http/http-server.ts'
@@ -11,33 +11,33 @@ import { createResourcePool } from './resources.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 
 export interface Gateway {
-  /** The listener that clients reach, not yet listening. */
+  /** The client listener, not yet listening. */
   readonly app: FastifyInstance
   /**
-   * Makes all that another configuration needs, and has nobody served with it yet.
-   * @throws as `createGateway`; nothing is left open then
+   * Builds the snapshot of another configuration, without serving requests with it yet.
+   * @throws as `createGateway`, with nothing left open
    */
   prepare(config: Config): Promise<{ take(): void; drop(): void }>
-  /** How the targets of all upstreams stand. */
+  /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
-  /** Resolves when what was changed in the database by now is in force here. */
+  /** Resolves when every database change committed by now is visible in this process. */
   changesVisible(): Promise<void>
   /** Ends WebSockets and event streams, which would not end by themselves. */
   endStreams(): void
-  /** Writes what is still in memory: uses of keys, and logouts that the store has not taken yet. */
+  /** Writes what is still in memory: last uses of API tokens, and revocations that are not stored yet. */
   flush(): Promise<void>
-  /** Closes what it opened; the storage is the caller's. */
+  /** Closes everything it opened; the caller closes the storage. */
   close(): Promise<void>
 }
 
 interface Options extends Dependencies {
-  /** Resolves when changes are in force for all clients, of whichever process. @param here the same, of this one */
+  /** Resolves when changes are visible in every process. @param here the same for this process alone */
   changesVisibleEverywhere(here: () => Promise<void>): Promise<void>
 }
 
 /**
- * @throws KeyError where the signing keys cannot be read
- * @throws CertificateError where `server.tls` cannot be served with
+ * @throws KeyError if the signing keys cannot be read
+ * @throws CertificateError if the files of `server.tls` are unusable
  */
 export async function createGateway(parts: Options): Promise<Gateway> {
   const { metrics, tracing } = parts

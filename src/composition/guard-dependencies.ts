@@ -1,4 +1,4 @@
-// What the guards of one configuration ask: the keys, what is remembered, and the stores behind.
+// What the guards of one configuration query: signing keys, caches, rate limiters, and the stores behind them.
 
 import type { Config } from '../config/schema/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
@@ -26,7 +26,7 @@ export interface OpenGuardDependencies {
   readonly limiters: RateLimiters
 }
 
-/** @throws KeyError where the signing keys cannot be read */
+/** @throws KeyError if the signing keys cannot be read */
 export async function createGuardDependencies(
   config: Config,
   services: ProcessServices,
@@ -45,13 +45,13 @@ export async function createGuardDependencies(
     accessTokenTtlMs: auth.access_token_ttl,
     refreshTokenTtlMs: auth.refresh_token_ttl,
   })
-  // Places that are taken stay taken where the limit stays what it is.
+  // A limit that a reload does not change keeps its counts.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
     getOrCreate(`limit ${name} ${JSON.stringify(limit)}`, () => ({
       value: services.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
-  // What was verified for another audience, or by a key that is gone, counts no more.
+  // Another issuer, audience or key set means another cache: tokens verified under the previous one no longer count.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const most = auth.remember
   const identity = {
@@ -101,8 +101,8 @@ export async function createGuardDependencies(
 }
 
 /**
- * From files where `auth.keys` names some, else those that the replicas share in the database.
- * @returns them with a name that other keys have not
+ * Reads the files in `auth.keys`; without any, the keys that the replicas share in the database.
+ * @returns the keys, with a name that no other keys have
  */
 async function openKeys(
   files: readonly string[],

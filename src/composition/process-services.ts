@@ -1,4 +1,4 @@
-// What lasts for as long as the process serves, whatever configuration is in force.
+// Services that live as long as the process, across configuration reloads.
 import { randomBytes } from 'node:crypto'
 import { createPendingRevocations, type PendingRevocations } from '../accounts/pending-revocations.ts'
 import { createSessionStore, type SessionStore } from '../accounts/session-store.ts'
@@ -24,7 +24,7 @@ export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly failedLogins: FailedLoginLimiter
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
-  /** Closes what it opened; the storage is the caller's. */
+  /** Closes everything it opened; the caller closes the storage. */
   close(): Promise<void>
 }
 

@@ -1,42 +1,42 @@
-// Parts that one configuration hands on to the next: each stays for as long as somebody is served with it.
+// Reference-counted resources that snapshots share: each is closed when the last snapshot holding it releases it.
 
 export interface Resource<T> {
   readonly value: T
-  /** Called when no configuration that is in force has it; whoever was let in before is still served with it. */
+  /** Called when no active snapshot holds it; requests of retired snapshots still use it. */
   quiesce?(): void
-  /** Called when nobody is served with it any more. */
+  /** Called when no snapshot holds it any more. */
   close?(): void | Promise<void>
 }
 
-/** @param name of the part, with all that it is made by: of another name it would be another one */
+/** @param name identifies the resource and everything it is built from: another name is another resource */
 export type GetOrCreate = <T>(name: string, make: () => Resource<T>) => T
 
-/** The parts of one configuration. */
+/** The resources of one snapshot. */
 export interface ResourceScope {
-  /** The part that stands under the name, or a new one. */
+  /** The reusable resource of that name, or a new one. */
   readonly getOrCreate: GetOrCreate
-  /** The configuration is not in force any more. */
+  /** Call when the snapshot is no longer active. */
   quiesce(): void
-  /** Nobody is served with it any more. Resolves when what nobody else holds has closed. */
+  /** Call after the snapshot's last request. Resolves when the resources that no other scope holds are closed. */
   release(): Promise<void>
 }
 
 export interface ResourcePool {
   openScope(): ResourceScope
-  /** Closes all that is left, whoever holds it. */
+  /** Closes all open resources, even those still held. */
   close(): Promise<void>
 }
 
 interface Entry {
   readonly resource: Resource<unknown>
-  /** Configurations that have it, those that rest included. */
+  /** Scopes that hold it, quiesced ones included. */
   references: number
-  /** Those that do not. */
+  /** Scopes that hold it and are not quiesced. */
   activeReferences: number
 }
 
 export function createResourcePool(): ResourcePool {
-  /** Those that may be handed on: what rests is not, its successor begins anew. */
+  /** Reusable by the next snapshot. Quiesced resources are not; they are created afresh. */
   const reusable = new Map<string, Entry>()
   const open = new Set<Entry>()
 

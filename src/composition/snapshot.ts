@@ -1,4 +1,4 @@
-// All that one configuration makes of a gateway: who is read under it is served by it to the end.
+// Everything built from one configuration. A request is served to its end by the snapshot it was parsed under.
 import { randomBytes } from 'node:crypto'
 import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
@@ -23,25 +23,25 @@ import type { ResourceScope } from './resources.ts'
 
 export interface Snapshot extends RequestSnapshot {
   readonly config: Config
-  /** Nothing for plain HTTP. */
+  /** Undefined for plain HTTP. */
   readonly tlsCertificate: TlsCertificate | undefined
-  /** How the targets of all upstreams stand. */
+  /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
-  /** It is in force no more, or never will be: what nobody else needs is closed when its last request is over. */
+  /** Call when it is replaced or discarded: after its last request, resources that no other snapshot holds close. */
   retire(): void
 }
 
 interface Dependencies {
   services: ProcessServices
-  /** Released when it is retired, or cannot be made. */
+  /** Released after retirement, or if building the snapshot fails. */
   resources: ResourceScope
-  /** Resolves when changes are in force for all clients. */
+  /** Resolves when database changes are visible in every process. */
   changesVisible(): Promise<void>
 }
 
 /**
- * @throws KeyError where the signing keys cannot be read
- * @throws CertificateError, CertificateAuthorityError where TLS cannot be spoken with what its files hold
+ * @throws KeyError if the signing keys cannot be read
+ * @throws CertificateError, CertificateAuthorityError if a TLS file is unusable
  */
 export async function createSnapshot(config: Config, parts: Dependencies): Promise<Snapshot> {
   try {

@@ -1,9 +1,9 @@
-// Which guards have something to decide on a declared route; the others let everything through.
+// Which guards a declared route activates; the others allow every request.
 import type { RouteConfig } from './schema/schema.ts'
 
 export type GuardName = keyof typeof isGuardActive
 
-/** In the order in which they decide (CONTRACT §4). */
+/** In the order in which they run (CONTRACT §4). */
 export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
   rate_limit: ({ rate_limit }) => Boolean(rate_limit),
@@ -15,7 +15,7 @@ export const isGuardActive = {
 
 export const guardNames = Object.keys(isGuardActive) as GuardName[]
 
-/** In order. */
+/** In the same order. */
 export function activeGuards(route: Omit<RouteConfig, 'upstream'>): GuardName[] {
   return guardNames.filter(name => isGuardActive[name](route))
 }

@@ -1,10 +1,10 @@
-// What differs between two configurations, in a few words for the log: names and counts, never a value.
+// The difference between two configurations, summarized for the log: names and counts, never a value.
 import { mapSteps, type Steps } from '../async/steps.ts'
 import { isSame } from './same.ts'
 import type { Config } from './schema/schema.ts'
 
 export interface ConfigDiff {
-  /** Sections in which anything differs, those below aside. */
+  /** Changed sections, except the routes and upstreams, which are counted below. */
   readonly sections?: readonly string[]
   readonly routes?: Counts
   readonly upstreams?: Counts
@@ -16,7 +16,7 @@ interface Counts {
   readonly changed: number
 }
 
-/** Nothing is said of what is the same. */
+/** Leaves out what is unchanged. */
 export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after

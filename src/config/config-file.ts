@@ -1,4 +1,4 @@
-// The file that ops write: read when it is asked for, and watched for what they save.
+// The configuration file: read at the start and for each reload, and polled for changes.
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Problems } from './diagnostics.ts'
@@ -8,23 +8,22 @@ import { type FileSource, readAgain } from './reading/read-again.ts'
 import { createReadApart, type Reread } from './reading/read-apart.ts'
 
 export interface ConfigFile {
-  /** The file as it is now, with all that it names; the process does nothing else meanwhile. */
+  /** Reads the file and everything that it names, and blocks the process meanwhile. */
   load(): LoadedConfig | Problems
-  /** The same beside what the process serves. @throws Error where that fails, whatever is in the file */
+  /** The same without blocking. @throws Error if the read itself fails, never for the file's content */
   reload(): Promise<Reread>
-  /** Of the bytes that were read last. */
+  /** Digest of the bytes that were read last. */
   digest(): string | undefined
   /**
-   * Calls back when the file is another one than was read last; never for a pipe (`-c <(…)`), which says it once.
-   * @returns ends it
+   * Calls back when the file differs from what was read last; never for a pipe (`-c <(…)`), which is readable once.
+   * @returns a function that stops watching
    */
   watch(onChange: () => void): () => void
 }
 
-/** Milliseconds between two looks at the file. */
 const pollIntervalMs = 200
 
-/** @param readApart how a reload reads */
+/** @param readApart reads the file for a reload */
 export function createConfigFile(
   source: FileSource,
   readApart: () => Promise<Reread> = createReadApart(source),
@@ -51,13 +50,13 @@ export function createConfigFile(
       let previousText: string | undefined
       let asked: string | undefined
       let timer = setTimeout(turn, pollIntervalMs).unref()
-      // Looked at, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a
-      // network file system says nothing.
+      // Polled rather than watched for events: an editor renames the file, Kubernetes swaps a symlink two folders up,
+      // a network file system sends no events.
       async function turn(): Promise<void> {
         const text = await poll()
         if (isStopped) return
-        // Twice the same: what is half written may look whole, with half of the routes. Asked once: to read it again may
-        // take longer than the time to the next look.
+        // Only after two equal polls: a half-written file may look complete, with half of its routes. Only once per
+        // content: the reload may take longer than the poll interval.
         if (text !== undefined && text !== last && text === previousText && text !== asked) {
           asked = text
           onChange()
@@ -73,7 +72,7 @@ export function createConfigFile(
   }
 }
 
-/** Or whatever else cannot be read twice. What is away may come back. */
+/** Or anything else that cannot be read twice. A missing file may come back. */
 function isPipe(path: string): boolean {
   try {
     return !statSync(path).isFile()

@@ -1,11 +1,11 @@
-// Names for routes that were given none: logs and metrics need one.
+// Names the routes that were declared without a name: logs and metrics need one.
 
-/** `/api/v1/courses/:id` → `api-v1-courses-id`; numbered where the name is taken, `root` where nothing is left. */
+/** `/api/v1/courses/:id` → `api-v1-courses-id`; numbered if that is taken, `root` if nothing is left of the path. */
 export function nameRoutes<Route extends { name?: string; path: string }>(
   routes: readonly Route[],
 ): (Route & { name: string })[] {
   const usedNames = new Set(routes.map(route => route.name))
-  /** By the name that is taken: the number to go on with. */
+  /** The next suffix to try, by taken name. */
   const numbers = new Map<string, number>()
   return routes.map(route => {
     if (route.name !== undefined) return { ...route, name: route.name }

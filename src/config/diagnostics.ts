@@ -1,9 +1,9 @@
-// What is wrong with a file, where, and how it is said.
+// What is wrong with a file, where, and how it is reported.
 import { type Position, positionsIn } from './position.ts'
 
-/** One fault of the file, found anywhere on the way; becomes a Problem once all are known. */
+/** One error in the file, found at any stage of loading; it becomes a LocatedDiagnostic once all are known. */
 export interface Diagnostic {
-  /** Characters before it in the file's text. */
+  /** Characters from the start of the file. */
   readonly offset: number
   /** `routes[0].upstream`; empty for the file as a whole. */
   readonly path: string
@@ -11,25 +11,25 @@ export interface Diagnostic {
 }
 
 export interface LocatedDiagnostic extends Position {
-  /** As it was named on the command line. */
+  /** As named on the command line. */
   readonly file: string
   readonly path: string
   readonly message: string
 }
 
-/** What keeps a file from being used: the first of its problems, in file order. */
+/** The first diagnostics of a file, in file order. */
 export interface Problems {
   readonly problems: readonly LocatedDiagnostic[]
-  /** How many there are besides those. */
+  /** How many more there are. */
   readonly more: number
-  /** What would not keep it from being used. */
+  /** Diagnostics that would not keep the file from being used. */
   readonly warnings?: Problems
 }
 
-/** Of one file that are told: whoever mends them all sees the others then. */
+/** Reported per file. The rest are reported once these are fixed. */
 export const mostProblems = 100
 
-/** A line each, and one for those that are not told; warnings come last. */
+/** A line for each, one for those left out, and the warnings last. */
 export function linesOf({ problems, more, warnings }: Problems): string[] {
   const rest = more === 0 ? [] : [`… and ${more} more`]
   return [
@@ -47,7 +47,7 @@ export function warningLinesOf({ problems, more }: Problems): string[] {
   return more === 0 ? lines : [...lines, `… and ${more} more warnings`]
 }
 
-/** Writes them into the log, a line each. */
+/** Logs each warning as a line of its own. */
 export function logWarnings(
   { problems, more }: Problems,
   logger: { warn(fields: object, text: string): void },
@@ -61,7 +61,7 @@ export function formatDiagnostic({ file, line, column, path, message }: LocatedD
   return `${file}:${line}:${column}  ${path || '(file)'}  ${message}`
 }
 
-/** In file order. The same sentence at the same place is one fault, by however many aliases it was reached. */
+/** In file order. Equal messages at one place are one diagnostic, however many aliases lead there. */
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
   const placed = diagnostics

@@ -1,6 +1,6 @@
-// Which known word was probably meant.
+// Finds the known word that was probably meant.
 
-/** The known word that is fewest edits away, if few enough; letter case and punctuation do not count. */
+/** The known word with the fewest edits, if they are few enough; letter case and punctuation do not count. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const wanted = fold(word)
   if (wanted === '') return undefined
@@ -9,7 +9,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   for (const candidate of known) {
     const folded = fold(candidate)
     const most = Math.max(1, Math.floor(Math.max(wanted.length, folded.length) / 3))
-    // Each edit makes up for one letter at most: most candidates need not be compared.
+    // Each edit changes the length by one at most, so most candidates need no comparison.
     if (Math.abs(wanted.length - folded.length) > Math.min(most, least)) continue
     const distance = edits(wanted, folded)
     if (distance < least && distance <= most) {
@@ -26,7 +26,7 @@ const fold = (word: string) =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '')
 
-/** Insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+/** Number of insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
 function edits(a: string, b: string): number {
   let before: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -1,4 +1,4 @@
-// The bytes of the file in short, so that a look says whether they are others: read in parts, as the process serves meanwhile.
+// Digests of the configuration file, to detect changes; read in chunks, so that requests are served meanwhile.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -10,13 +10,13 @@ export function digestOf(chunks: Iterable<Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** Of no file the digest. */
+/** What stands for the digest of a file that cannot be read. */
 export function unreadable(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   return String((error as NodeJS.ErrnoException).code)
 }
 
-/** Looks of one file after each other; nothing of what cannot be read twice. Never rejects. */
+/** Polls one file; resolves to `undefined` for one that cannot be read twice (a pipe). Never rejects. */
 export function createLook(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
   let sameFor = 0
@@ -37,7 +37,7 @@ export function createLook(path: string): () => Promise<string | undefined> {
 
   return async () => {
     try {
-      // To open it has a network file system ask its server; without waiting, for a pipe may stand there by now.
+      // Opening makes a network file system ask its server. Without blocking: the path may have become a pipe.
       const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
       try {
         return await look(file)
@@ -50,9 +50,9 @@ export function createLook(path: string): () => Promise<string | undefined> {
   }
 }
 
-/** Looks for which a file is read although it seems to be the same: the clock of a file system may be coarse. */
+/** Polls for which an unchanged file is read anyway: file-system timestamps may be coarse. */
 const trusted = 25
-/** Of so many looks one reads in any case: some file systems tell no change. */
+/** Later, one poll in this many still reads: some file systems report no change at all. */
 const anyway = 50
 
 async function readDigest(file: FileHandle): Promise<string> {

@@ -1,10 +1,10 @@
-// The schema as editors and other programs read it: standard keywords only, and `${…}` allowed where a scalar stands.
+// The JSON Schema for editors and other programs: standard keywords only, and `${…}` allowed for every scalar.
 import { type FormatName, formats } from './formats/formats.ts'
 import { schema } from './schema/schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** JSON Schema 2020-12 of gateway.yaml before anything is replaced or filled in (`peage schema`). */
+/** JSON Schema 2020-12 of gateway.yaml before interpolation and defaults (`peage schema`). */
 export function jsonSchema(): object {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -37,12 +37,12 @@ function asWritten(part: Json): Json {
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
 }
 
-/** Names of keys are not keywords: `default` or `title` may be one. */
+/** The keys of `properties` are names, not keywords: one may be `default` or `title`. */
 function eachOf(properties: Json | undefined): Json {
   return Object.fromEntries(Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]))
 }
 
-/** What has a default is always there once defaults are filled in, and may be left out of the file. */
+/** A key with a default may be left out of the file, though it is present once defaults are filled in. */
 function hasDefault(properties: Json | undefined, key: string): boolean {
   const property = (properties as { [key: string]: Json } | undefined)?.[key]
   return typeof property === 'object' && property !== null && 'default' in property

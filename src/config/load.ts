@@ -1,4 +1,4 @@
-// From the file that ops wrote to the configuration that the gateway runs on, or to all that is wrong with it.
+// Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
 import { availableParallelism } from 'node:os'
 import { DecodeUnsafe } from 'typebox/value'
 import { nameRoutes } from './default-names.ts'
@@ -19,23 +19,23 @@ import { readSource, type SourceFile } from './yaml/read-source.ts'
 import { positionsOf } from './yaml/yaml-source.ts'
 
 export interface ConfigSource extends SourceFile {
-  /** What `server.workers: auto` is, and `auth.hashing.concurrency` where the file does not say. */
+  /** The number of workers for `auto`; also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
-  /** Also checks the files that a gateway would be started with; whoever only uses the stores need not see them. */
+  /** Also checks the files that a gateway starts with; a command that only uses the stores need not read them. */
   readonly toServe?: boolean
 }
 
 export interface LoadedConfig {
   readonly config: Config
-  /** What it can be used with, though it is hardly what was meant. */
+  /** What is valid, but hardly what was meant. */
   readonly warnings: Problems
-  /** `tests`, each with the place where it stands. */
+  /** `tests`, each with its position in the file. */
   readonly cases: readonly LocatedCase[]
-  /** Where the sections stand, and their keys, by JSON Pointer; line numbers. */
+  /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
 }
 
-/** Reads, fills in, checks and decodes gateway.yaml. Never throws for what is in it; problems come in file order. */
+/** Reads, completes, checks and decodes gateway.yaml. Never throws for its content; problems come in file order. */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
   const read = readSource(source, Object.keys(schema.properties))
@@ -59,10 +59,10 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
 
 const validateConfig = createValidator(schema)
 
-/** All that a gateway reads before it listens. */
+/** Checks the files that a gateway reads before it listens. */
 const filesToServeWith = [checkCertificate, checkAuthorities, checkKeyFiles, checkDatabaseFiles]
 
-/** Of what a reload may not take; routes, upstreams and cases are many, and are all taken. */
+/** For messages about what a reload cannot change. Routes, upstreams and cases are many, and all can be reloaded. */
 function linesOf(
   { routes: _, upstreams: __, tests: ___, ...sections }: Config,
   positionOf: (pointer: string) => Position,
@@ -74,10 +74,10 @@ function linesOf(
   return Object.fromEntries(['', ...pointers].map(pointer => [pointer, positionOf(pointer).line]))
 }
 
-/** Unless UV_THREADPOOL_SIZE says otherwise; whoever sets that sets `hashing.concurrency` too. */
+/** libuv's default. An operator who sets UV_THREADPOOL_SIZE sets `hashing.concurrency` too. */
 const LIBUV_THREADS = 4
 
-/** What no default in the schema can say. */
+/** Defaults that the schema cannot express. */
 function applyComputedDefaults({ server, auth, routes, ...rest }: DecodedConfig, cores: number): Config {
   const workers = server.workers === 'auto' ? cores : server.workers
   return {
@@ -92,8 +92,8 @@ function applyComputedDefaults({ server, auth, routes, ...rest }: DecodedConfig,
 }
 
 /**
- * As many as the process has cores; but hashes share libuv's threads with signature checks and look-ups of names, and
- * must leave it two, or every request would wait behind a login.
+ * One per core of the process. But hashes share libuv's threads with signature checks and name look-ups, and must
+ * leave two of them, or every request would wait behind a login.
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))

@@ -1,15 +1,15 @@
-// What of a configuration stays as it was at the start, whatever a reload brings: where it listens and what it keeps things in.
+// What a reload cannot change: where the gateway listens, its workers, its stores, and the secrets of its keys.
 import { isSame } from './same.ts'
 import type { Config } from './schema/schema.ts'
 
 export interface ReloadPlan {
-  /** What a reload brings, with all that cannot be reloaded as it was. */
+  /** The next configuration, with the current values of all that cannot be reloaded. */
   readonly config: Config
-  /** JSON Pointers of what would have changed. */
+  /** JSON Pointers of the changes that need a restart. */
   readonly restartRequired: readonly string[]
 }
 
-/** @param now what the gateway runs on @param next what the file says */
+/** @param now the active configuration @param next the one in the file */
 export function keepImmutable(now: Config, next: Config): ReloadPlan {
   const { server, storage, auth, admin } = now
   const hasTls = (config: Config) => config.server.tls !== undefined

@@ -1,7 +1,7 @@
-// Whether two parts of configurations say the same.
+// Compares parts of configurations by value.
 import { isDeepStrictEqual } from 'node:util'
 
-/** Whatever they were made by: what was read has no prototypes, what was put together has. */
+/** Regardless of prototypes: parsed objects have none, assembled ones do. */
 export function isSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(one, other) || isDeepStrictEqual(structuredClone(one), structuredClone(other))
 }

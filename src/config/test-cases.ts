@@ -1,4 +1,4 @@
-// The cases of `peage test`: from a file of their own or from gateway.yaml, each with the place where it stands.
+// The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
 import type { StaticDecode } from 'typebox'
 import { DecodeUnsafe } from 'typebox/value'
 import { locateDiagnostics, type Problems } from './diagnostics.ts'
@@ -12,11 +12,11 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 export type TestCase = StaticDecode<typeof caseFile>['tests'][number]
 
 export interface LocatedCase extends TestCase, Position {
-  /** As it was named on the command line. */
+  /** As named on the command line. */
   readonly file: string
 }
 
-/** Refuses what is wrong with the file in the same way as `loadConfig`. */
+/** Reports what is wrong with the file as `loadConfig` does. */
 export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Problems {
   const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
@@ -29,7 +29,7 @@ export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Proble
 
 const validateCases = createValidator(caseFile)
 
-/** @param sheet @param text of the file that the cases were read from */
+/** @param yaml @param text of the file that the cases were read from */
 export function locateCases(
   tests: readonly TestCase[],
   file: string,

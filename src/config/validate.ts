@@ -1,4 +1,4 @@
-// Holds a sheet against the schema: fills in the defaults and finds what has the wrong shape.
+// Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
 import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Diagnostic } from './diagnostics.ts'
 import { type FormatName, formatError, formats } from './formats/formats.ts'
@@ -8,7 +8,7 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 
 export interface Validation {
   readonly diagnostics: readonly Diagnostic[]
-  /** Nothing is wrong at this JSON Pointer or below it. */
+  /** Whether nothing is wrong at this JSON Pointer or below it. */
   isValid(pointer: string): boolean
 }
 
@@ -16,7 +16,7 @@ const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true })
 for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => formatError(name, text) === undefined)
 }
-/** Changes the sheet's value: defaults are filled in, and what was interpolated becomes the number it stands for. */
+/** Changes the source's value: fills in defaults, and turns interpolated text into the number or boolean it means. */
 export type Validator = (sheet: YamlSource) => Validation
 
 export function createValidator(schema: AnySchemaObject): Validator {
@@ -29,7 +29,7 @@ export function createValidator(schema: AnySchemaObject): Validator {
   }
 }
 
-/** With what is wrong below a name that may not be one: an upstream under a bad name is an upstream all the same. */
+/** Adds the errors below an invalid name: an upstream under a bad name is validated all the same. */
 function withMisnamed(errors: readonly ErrorObject[]): ErrorObject[] {
   return errors.flatMap(error => {
     const { keyword, params, data, parentSchema, instancePath } = error
@@ -47,7 +47,7 @@ function withMisnamed(errors: readonly ErrorObject[]): ErrorObject[] {
 }
 
 function toValidation(yaml: YamlSource, errors: readonly ErrorObject[]): Validation {
-  // What stands under its right name too is not what was misspelt.
+  // A key that also stands under its right name is not what the unknown key was meant to be.
   const isMeant = (pointer: string | undefined) => pointer !== undefined && !yaml.locations.has(pointer)
   const suggested = new Set(errors.map(suggestedKey).filter(isMeant) as string[])
   const invalid = new Set<string>()
@@ -55,7 +55,7 @@ function toValidation(yaml: YamlSource, errors: readonly ErrorObject[]): Validat
   const diagnostics: Diagnostic[] = []
   for (const error of errors) {
     const pointer = pointerOf(error)
-    // What could not be made out was reported already; a required key under a misspelt name is one fault, not two.
+    // A value that could not be read is already reported; a required key under a misspelt name is one error, not two.
     if (yaml.unknown.has(pointer) || (error.keyword === 'required' && suggested.has(pointer))) continue
     markWithAncestors(invalid, pointer)
     diagnostics.push(toDiagnostic(yaml, error, pointer))

@@ -1,4 +1,4 @@
-// Turns what ajv reports into one sentence a fault, at the place where it can be mended.
+// Turns ajv's errors into one sentence each, at the place where it can be fixed.
 import type { AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js'
 import { type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
@@ -6,7 +6,7 @@ import { type FormatName, formatError } from './formats/formats.ts'
 import { appendToPointer } from './pointer.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
-/** The JSON Pointer of what is wrong: the unknown or missing key itself, else the value. */
+/** The JSON Pointer of the error: the unknown or missing key itself, else the value. */
 export function pointerOf({ keyword, params, instancePath }: ErrorObject): string {
   if (keyword === 'additionalProperties') return appendToPointer(instancePath, params.additionalProperty)
   if (keyword === 'required') return appendToPointer(instancePath, params.missingProperty)
@@ -19,7 +19,7 @@ export function suggestedKey(error: ErrorObject): string | undefined {
   return near === undefined ? undefined : appendToPointer(error.instancePath, near)
 }
 
-/** Of a union only the errors of the branch that was probably meant; the union's own where none comes near. */
+/** Keeps of each union only the errors of the branch that was probably meant; if none is near, the union's own. */
 export function bestBranches(errors: readonly ErrorObject[]): ErrorObject[] {
   const dropped = new Set<ErrorObject>()
   for (const [index, union] of errors.entries()) {
@@ -74,7 +74,7 @@ function unknownKey(error: ErrorObject): string {
   return near === undefined ? unknownAmong(properties) : `unknown key; did you mean ${near}?`
 }
 
-/** One text for all the unknown keys of a section: there may be a hundred thousand. */
+/** Built once per section: it may have a hundred thousand unknown keys. */
 function unknownAmong(properties: object): string {
   const said = unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
   unknownKeys.set(properties, said)
@@ -92,7 +92,7 @@ function didYouMean(text: string, known: readonly string[]): string {
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** "must be …" and "is required: …" end with this. */
+/** Completes "must be …" and "is required: …". */
 function nounOf(schema: AnySchemaObject | undefined): string {
   if (schema?.title !== undefined) return schema.title
   const nouns: Record<string, string> = {
@@ -104,7 +104,7 @@ function nounOf(schema: AnySchemaObject | undefined): string {
   return nouns[schema?.type ?? ''] ?? 'text'
 }
 
-/** The errors under one union, a list for each of its branches: they stand right before its own, at the same value. */
+/** A union's errors by branch. ajv lists them right before the union's own error, at the same value or below. */
 function branchesOf(union: ErrorObject, errors: readonly ErrorObject[], index: number): ErrorObject[][] {
   const { instancePath: at, schemaPath } = union
   const isWithin = (error: ErrorObject | undefined): error is ErrorObject =>
@@ -122,10 +122,10 @@ function branchesOf(union: ErrorObject, errors: readonly ErrorObject[], index: n
   return [...branches.values()]
 }
 
-/** The value is of another kind than the branch is about. */
+/** The branch expects a value of another kind. */
 const isTypeError = ({ keyword }: ErrorObject) => keyword === 'type' || keyword === 'const'
 
-/** What was filled in by default stands nowhere: its nearest ancestor's place then. */
+/** A value filled in by default is not in the file: its nearest ancestor's location stands for it. */
 function locationOf(yaml: YamlSource, pointer: string): SourceLocation {
   const location = yaml.locations.get(pointer)
   if (location !== undefined) return location

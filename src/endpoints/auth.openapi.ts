@@ -1,4 +1,4 @@
-// What the four endpoints under /api/v1/auth take and answer (spec §4).
+// Requests and responses of the four endpoints under /api/v1/auth (spec §4).
 import Type from 'typebox'
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
@@ -7,7 +7,7 @@ const { record, text } = terms
 
 export const authPrefix = '/api/v1/auth'
 
-/** Members that are not named are not looked at. */
+/** Ignores unknown members. */
 const open = { additionalProperties: true }
 
 const credentials = record({ email: text('An email.'), password: text('A password.') }, open)
@@ -22,7 +22,7 @@ const tokenPair = record(
   { title: 'TokenPair', description: 'What a session is held with.' },
 )
 
-/** All of them read their body first, and none looks at who calls; but two credentials are refused on every path. */
+/** Each reads its body first and authenticates no caller; but two credentials are refused on every path. */
 const always: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
 const limited: Refusals = { 429: ['rate_limited'], 503: ['service_unavailable'] }
 

@@ -1,31 +1,31 @@
-// The paths that the gateway answers itself, before every route (CONTRACT §2).
+// The paths that the gateway serves itself, matched before every route (CONTRACT §2).
 import { covers, ownedPatterns } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { Endpoint } from './endpoint.ts'
 
 export const jwksPath = '/.well-known/jwks.json'
 
-/** An endpoint's path. */
+/** The path of an endpoint. */
 export interface LocalPath {
   readonly path: string
-  /** As `Allow` lists them. */
+  /** As listed in `Allow`. */
   readonly methods: readonly string[]
-  /** It gives way to a route that is declared at the very path. */
+  /** A route declared at exactly this path replaces it. */
   readonly isReplaceable: boolean
 }
 
-/** What the gateway answers itself under one configuration, the JWKS aside. */
+/** The gateway's own endpoints under one configuration, without the JWKS. */
 export interface LocalEndpoints {
   /**
-   * The endpoint at a path, `unknown` where nothing is there but the path is ours, or nothing of ours.
-   * @param segments decoded once and folded, as requests are matched
+   * The endpoint at a path; `unknown` when the path is reserved but has no endpoint; undefined for all other paths.
+   * @param segments decoded once and case-folded, as for matching requests
    */
   find(segments: readonly string[]): LocalPath | 'unknown' | undefined
-  /** The endpoint that does what is described. */
+  /** The endpoint of an operation. */
   get(operation: Operation): Endpoint
 }
 
-/** @param replaceable those that a declared route may replace */
+/** @param replaceable endpoints that a declared route may replace */
 export function createEndpointTable(
   endpoints: readonly Endpoint[],
   replaceable: readonly Endpoint[],
@@ -39,7 +39,7 @@ export function createEndpointTable(
   const byOperation = new Map([...endpoints, ...replaceable].map(endpoint => [endpoint.operation, endpoint]))
   return {
     find(segments) {
-      // Everything of ours lies below one of two first segments, and most requests below neither.
+      // All reserved paths start with one of two segments, and most requests start with neither.
       if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
       const found = byPath.get(`/${segments.join('/')}`)
       if (found !== undefined) return found

@@ -1,49 +1,49 @@
-// The gateway's own endpoints: what one is, what it is given, and how it answers.
+// The gateway's own endpoints, with their requests and responses.
 import type { JsonObject } from '../http/json-body.ts'
 import type { Operation, Refusals } from '../openapi/operation.ts'
 import type { Plan, User } from '../users/user.ts'
 
 export type Endpoint = OpenEndpoint | GuardedEndpoint
 
-/** Anybody may call it; it reads no credential. */
+/** Open to all clients; it reads no credential. */
 export interface OpenEndpoint {
   readonly kind: 'open'
   readonly operation: Operation
   answer(request: EndpointRequest): Promise<EndpointResponse>
 }
 
-/** Behind the authentication guard, and the plan guard. */
+/** Runs after the authentication and plan guards. */
 export interface GuardedEndpoint {
   readonly kind: 'guarded'
-  /** A GET answers HEAD too. */
+  /** A GET operation also serves HEAD. */
   readonly operation: Operation
-  /** Whom the plan guard lets through; undefined: every plan. */
+  /** The plans that the plan guard allows; undefined: all plans. */
   readonly plans: readonly Plan[] | undefined
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
 
 export interface EndpointRequest {
   readonly body: JsonObject
-  /** What rate limits count the client by: its address, of IPv6 its /64. */
+  /** The client's rate-limit key: its address; of IPv6, the /64. */
   readonly client: string
 }
 
 export interface AuthenticatedRequest extends EndpointRequest {
-  /** As the record says now. */
+  /** As the record is now. */
   readonly user: User
 }
 
 export interface EndpointResponse {
   readonly status: number
-  /** Lower-case names, beside those that every answer carries. */
+  /** Lower-case names, added to the headers of every response. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; absent: an answer without content. */
+  /** Sent as JSON; absent: a response without content. */
   readonly body?: object
-  /** Who was signed up, in or out, for the log; absent where that is not known. */
+  /** The user that registered, logged in or logged out, for the access log; absent when not known. */
   readonly userId?: number | undefined
 }
 
-/** What the guards of every guarded endpoint, and the reading of its body, may refuse. */
+/** Refusals that every guarded endpoint shares: those of its guards and of reading its body. */
 export const guardRefusals: Refusals = {
   400: ['credentials_ambiguous'],
   401: ['token_invalid', 'key_check_failed', 'user_not_found'],

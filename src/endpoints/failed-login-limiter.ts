@@ -1,28 +1,28 @@
-// Limits that count failed logins only (CONTRACT §2, `login_failures`), and let not one guess more in at once.
+// Limits that count failed logins only (CONTRACT §2, `login_failures`), and admit no extra guess under concurrency.
 
 import { rateLimited } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RateLimiter } from '../storage/rate-limiter.ts'
 
 export interface FailedLoginLimit {
-  /** The limit's name, as clients are told it. */
+  /** The limit's name in the response. */
   readonly policy: string
   readonly limiter: RateLimiter
-  /** What is counted by. */
+  /** What the limiter counts by. */
   readonly key: string
 }
 
 export interface FailedLoginLimiter {
   /**
-   * Makes an attempt that counts against every limit, unless it does not end in `credentials_invalid`.
+   * Runs an attempt and counts it against every limit if it ends in `credentials_invalid`.
    * @throws Refusal 429 `rate_limited`, or whatever the attempt throws
    */
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
 /**
- * Every attempt takes its places before it is made and gives them back unless it failed: counting afterwards would
- * let as many guesses through at once as fit between the look and the count.
+ * Each attempt consumes its slots before it runs, and refunds them unless it failed: counting afterwards would admit
+ * as many concurrent guesses as fit between the check and the count.
  */
 export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
@@ -52,27 +52,27 @@ function limitKey({ policy, key }: FailedLoginLimit): string {
   return `${policy} ${key}`
 }
 
-/** Places that are only held by attempts under way may come back: those are waited for before it is a no. */
+/** Slots of running attempts may be refunded: waits for those attempts to end before refusing. */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<void> {
   const key = limitKey(limit)
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
     if (result.allowed) return
-    // More of them than there are places would only be woken to be refused: a flood of guesses does not wait.
+    // At most `limit` attempts wait: more would be woken only to be refused, and a flood of guesses must not queue.
     const mayWait = attempts.count(key) > 0 && attempts.waiting(key) < result.limit
     if (mayWait) await attempts.nextEnd(key)
-    // The last of them may have given its place back while we were told that there is none.
+    // Consume again: the last attempt may have refunded its slot after the limiter refused this one.
     else if (!hadAttempts || attempts.count(key) > 0) throw rateLimited(limit.policy, result)
   }
 }
 
-/** The attempts that hold a place, by the name of what is counted. */
+/** Running attempts by the key they are counted under. */
 interface ActiveAttempts {
-  /** Notes one; call the result when it has ended. */
+  /** Registers an attempt; call the returned function when it ends. */
   begin(key: string): () => void
   count(key: string): number
-  /** How many wait for one to end. */
+  /** How many wait for an attempt to end. */
   waiting(key: string): number
   /** Resolves when one ends. */
   nextEnd(key: string): Promise<void>

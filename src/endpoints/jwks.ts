@@ -1,4 +1,4 @@
-// What the public keys are answered as (CONTRACT §3).
+// The OpenAPI description of the JWKS (CONTRACT §3).
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
 import { record, text } from '../openapi/schema-builders.ts'

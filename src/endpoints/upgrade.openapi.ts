@@ -1,4 +1,4 @@
-// What the upgrade path takes and answers (CONTRACT §5).
+// Requests and responses of the upgrade path (CONTRACT §5).
 import Type from 'typebox'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'

@@ -1,4 +1,4 @@
-// The upgrade path, where plan and daily-limit errors point: which plan comes next, and where it is paid (CONTRACT §5).
+// The upgrade path that plan and daily-limit refusals point to: the next plan, and where to pay for it (CONTRACT §5).
 
 import { Refusal } from '../refusals/refusal.ts'
 import { isPlan, type Plan, plans, type User } from '../users/user.ts'
@@ -7,7 +7,7 @@ import { upgradeOperations } from './upgrade.openapi.ts'
 
 /**
  * GET, and POST, which throws Refusal `plan_invalid` or `payment_not_configured`.
- * @param upgradeUrl `subscription.upgrade_url`: with `{user_id}` and `{plan}` to be filled in; empty is none
+ * @param upgradeUrl `subscription.upgrade_url`, with the placeholders `{user_id}` and `{plan}`; empty: none
  */
 export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
@@ -30,7 +30,7 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
       operation: upgradeOperations.go,
       plans: undefined,
       async handle({ user, body }) {
-        // What the client got wrong comes first: it is the same wherever the gateway runs.
+        // Client errors come first: they do not depend on where the gateway runs.
         const plan = wantedPlan(body.value('plan'), user.plan)
         if (upgradeUrl === '') throw new Refusal('payment_not_configured')
         return { status: 303, headers: { location: checkout(user, plan) } }
@@ -40,8 +40,8 @@ export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
 }
 
 /**
- * The plan that was named, or the next one up where none was: nothing, `null` or the empty text of an unfilled form.
- * Anything else that is no plan is refused, not taken for silence: nobody is led to pay for what they did not ask.
+ * The plan that the client named, or the next one up when the member is absent, `null` or the empty string of an
+ * unfilled form. Any other value that is no plan is refused: no user is sent to pay for another plan.
  */
 function wantedPlan(named: unknown, current: Plan): Plan {
   const wanted = named === undefined || named === null || named === '' ? planAbove(current) : named
@@ -53,7 +53,7 @@ function planAbove(plan: Plan): Plan | undefined {
   return plans[plans.indexOf(plan) + 1]
 }
 
-/** In one pass, so that what is filled in is not looked at again. */
+/** In one pass, so that inserted values are not expanded again. */
 function fillIn(address: string, values: { user_id: string; plan: string }): string {
   return address.replace(/\{(user_id|plan)\}/g, (_, name: 'user_id' | 'plan') =>
     encodeURIComponent(values[name]),

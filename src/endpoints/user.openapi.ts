@@ -1,4 +1,4 @@
-// What the endpoints under /api/v1/user take and answer (spec §4, CONTRACT §5).
+// Requests and responses of the endpoints under /api/v1/user (spec §4, CONTRACT §5).
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { guardRefusals } from './endpoint.ts'

@@ -15,13 +15,13 @@ interface Dependencies {
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
-  /** Resolves when what was changed is in force here: the key before is good no more when the answer comes. */
+  /** Resolves when the change is visible in this process: the previous token is invalid once the response is sent. */
   changesVisible(): Promise<void>
 }
 
 /**
- * Each throws StorageError where the store fails; the POSTs Refusal `user_not_found` where the user was deleted or
- * deactivated after the guards, and that of the webhook `webhook_url_invalid`.
+ * Each throws StorageError when the store fails. The POST endpoints throw Refusal `user_not_found` when the user was
+ * deleted or deactivated after the guards ran, and the webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,

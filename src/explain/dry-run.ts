@@ -1,4 +1,4 @@
-// Handles one request as a running gateway does, but for the network: the same gate, the same order, the same refusals.
+// Handles one request as a running gateway does, without the network: the same gate, order and refusals.
 import type { IncomingMessage } from 'node:http'
 import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -21,19 +21,19 @@ interface Options {
   request: IncomingMessage
   head: RequestHead
   routing: RoutingDecision
-  /** The same with more fields, to see what becomes of them on the way to the upstream. */
+  /** The same request with probe headers added, to see which of them reach the upstream. */
   probe: IncomingMessage
-  /** What the upstream answers. */
+  /** Headers of the upstream's response. */
   upstreamHeaders: HeaderList
-  /** Calls back with what is dispatched to an upstream. */
+  /** Calls the listener with each request that is dispatched to an upstream. */
   onDispatch(listener: (dispatched: Dispatched) => void): void
 }
 
-/** What came of it; neither refusal nor dispatch where an endpoint of the gateway's own would answer. */
+/** Neither `refusal` nor `dispatched` is set if a local endpoint would serve the request. */
 export interface DryRun {
   readonly refusal?: Refusal
   readonly dispatched?: { readonly request: Dispatched; readonly probe: Dispatched }
-  /** What the client would be answered, as far as the gateway has a say in it. */
+  /** The response head for the client, as far as the gateway determines it. */
   readonly head?: ResponseHead
 }
 
@@ -65,7 +65,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         forward(context, to, identity)
       },
       onRefusal(_, refusal) {
-        // A fault is ours, and no explanation.
+        // An internal error is a bug of the gateway's own and explains nothing.
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },
@@ -85,7 +85,7 @@ export function dryRun(options: Options): Promise<DryRun> {
   })
 }
 
-/** A GET answers HEAD too. */
+/** A GET operation also serves HEAD. */
 async function passGuards(context: RequestContext, operations: readonly Operation[]): Promise<void> {
   const { request, routing, snapshot } = context
   const answers = (declared: string) =>

@@ -1,4 +1,4 @@
-// What the gateway would do with a request: asked of the gate that serves, over stand-ins for stores and network.
+// Explains what the gateway would do with a request: the real gate, over stubs for stores and network.
 
 import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
@@ -25,17 +25,17 @@ export interface ExplainRequest {
   readonly method: string
   /** The request target, as in a request line. */
   readonly path: string
-  /** As the `Host` field has it. */
+  /** The value of the `Host` header. */
   readonly host: string
-  /** Who calls, with a good access token; nobody in particular without one. */
+  /** The caller's plan, presented by a valid access token; `anonymous` presents none. */
   readonly as: Plan | 'anonymous'
-  /** Uses of the day that are spent already. */
+  /** Uses counted earlier today. */
   readonly usedToday: number
 }
 
 export interface GuardOutcome {
   readonly guard: GuardName
-  /** `skip`: it has nothing to decide here, or one before it refused. */
+  /** `skip`: the guard has nothing to decide here, or an earlier one refused. */
   readonly outcome: 'pass' | 'refuse' | 'skip'
   readonly status?: number
   /** The refusal's code. */
@@ -44,38 +44,37 @@ export interface GuardOutcome {
 
 export interface Explanation {
   readonly request: ExplainRequest
-  /** The name of the route that serves it. */
+  /** The name of the route that the request matches. */
   readonly route: string | null
-  /** The path of the gateway's own endpoint that it goes to. */
+  /** The path of the local endpoint that serves the request. */
   readonly own: string | null
-  /** In the order in which they are asked; none where it comes to no guard. */
+  /** In the order in which they run; empty if the request reaches no guard. */
   readonly guards: readonly GuardOutcome[]
-  /** What the gateway refuses it with; `null` where it goes to an upstream, or to an endpoint of its own. */
+  /** `null` if the request goes to an upstream or to a local endpoint. */
   readonly refusal: RefusedWith | null
-  /** Where it is forwarded to. */
   readonly upstream: ForwardedTo | null
   readonly headers: { readonly request: HeaderDiff; readonly response: HeaderDiff }
 }
 
 export interface RefusedWith {
   readonly status: number
-  /** As `X-Peage-Error` has it. */
+  /** As in `X-Peage-Error`. */
   readonly code: string
-  /** `error` of the body. */
+  /** The body's `error`. */
   readonly sentence: string
 }
 
 export interface ForwardedTo {
   readonly name: string
-  /** Of the first target. */
+  /** At the first target. */
   readonly url: string
-  /** Of every target. */
+  /** At every target. */
   readonly urls: readonly string[]
 }
 
 export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
-/** One question at a time: they share what stands in for the stores. */
+/** Explain one request at a time, because all share the stubs. */
 export function createExplain(config: Config, clock: Clock): Explain {
   const dayUsage = { used: 0 }
   const { endpoints, operations } = stubEndpoints()
@@ -152,7 +151,7 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
   return as === 'anonymous' ? fields : [...fields, ['Authorization', `Bearer ${stubToken(as)}`]]
 }
 
-/** As they were counted; the one that refused is the last that decided. */
+/** From the guards' counts; the guard that refused is the last that decided. */
 function outcomesOf(decisions: GuardDecisions, refusal: Refusal | undefined): GuardOutcome[] {
   const all = Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]
   if (all.every(([, { pass, refuse }]) => pass + refuse === 0)) return []

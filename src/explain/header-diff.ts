@@ -1,24 +1,24 @@
-// What becomes of header fields on the way through the gateway: found by sending some that it may not let pass.
+// How the gateway changes headers: found by sending probe headers that it may drop.
 import { identityNames } from '../config/formats/header-names.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { HeaderList } from './stub-request.ts'
 
 export interface HeaderDiff {
-  /** What is there and was not sent, or not with that value, by name in lower case. */
+  /** Headers received that were not sent, or not with that value, by lower-case name. */
   readonly set: Readonly<Record<string, string>>
-  /** What was sent and is not there any more, in lower case. */
+  /** Lower-case names of headers that were sent and not received. */
   readonly remove: readonly string[]
 }
 
 export const emptyDiff: HeaderDiff = { set: {}, remove: [] }
 
-/** Fields of a client's to try a route with, beside those that it was asked with; hop-by-hop ones are no news. */
+/** The client's headers plus probes for a route. Hop-by-hop headers are not probed: every proxy drops them. */
 export function probeRequestHeaders({ requestRules }: Route, headers: HeaderList): HeaderList {
   return withoutDuplicates([...headers, ...probeClientHeaders, ...withProbeValue(requestRules?.remove)])
 }
 
-/** Fields of an upstream's answer to try a route with. */
+/** Probe headers for the upstream's response. */
 export function probeResponseHeaders({ responseRules }: Route): HeaderList {
   return withoutDuplicates([
     ...withProbeValue([...replacedHeaders, 'x-peage-error']),

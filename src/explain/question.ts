@@ -1,8 +1,8 @@
-// A question about a request, from what was written in a case or on the command line.
+// Builds an ExplainRequest from a test case or from the command line.
 import type { TestCase } from '../config/test-cases.ts'
 import type { ExplainRequest } from './explain.ts'
 
-/** @param written its host is made out where none is named */
+/** Without a `host`, it is derived from the path. */
 export function toExplainRequest({
   request: { method, path },
   host,
@@ -12,7 +12,7 @@ export function toExplainRequest({
   return { method, path, host: host ?? authorityHost(path), as: plan, usedToday: used_today }
 }
 
-/** A client names the same authority twice where the target is a whole URL (RFC 9112 §3.2.2). */
+/** With an absolute-form target, a client repeats its authority in `Host` (RFC 9112 §3.2.2). */
 function authorityHost(path: string): string {
   return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }

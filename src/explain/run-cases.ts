@@ -1,4 +1,4 @@
-// Holds a configuration to the cases that were written for it, and finds what none of them reached (CONTRACT §1).
+// Runs a configuration's test cases, and finds the routes and guards that none of them reached (CONTRACT §1).
 
 import { activeGuards, type GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -6,7 +6,7 @@ import type { LocatedCase } from '../config/test-cases.ts'
 import type { Explain, Explanation } from './explain.ts'
 import { toExplainRequest } from './question.ts'
 
-/** What was expected of a case and did not come. */
+/** An expectation that a case did not meet. */
 export interface Miss {
   readonly what: 'status' | 'route' | 'upstream' | 'error'
   readonly expected: string | number
@@ -19,9 +19,9 @@ export interface CaseResult {
 }
 
 export interface Unreached {
-  /** Routes that no case came to, by name. */
+  /** Names of routes that no case reached. */
   readonly routes: readonly string[]
-  /** Guards of the other routes that no case was decided by. */
+  /** Guards of the other routes that decided no case. */
   readonly guards: readonly { readonly route: string; readonly guard: GuardName }[]
 }
 
@@ -57,7 +57,7 @@ function missesOf({ expect }: LocatedCase, { refusal, route, upstream }: Explana
   compare('error', expect.error, refusal?.code ?? null)
   compare('route', expect.route, route)
   const isUrl = expect.upstream?.includes('://')
-  // Any target may be the one whose turn it is.
+  // The balancer may pick any target.
   const fits = isUrl ? upstream?.urls.includes(expect.upstream ?? '') : upstream?.name === expect.upstream
   if (!fits) compare('upstream', expect.upstream, (isUrl ? upstream?.url : upstream?.name) ?? null)
   return misses

@@ -1,4 +1,4 @@
-// A request that came over no network, and the answer that nobody is sent: what the gate reads, and writes to.
+// A request that no network delivered, and a response that is never sent: the gate reads one and writes the other.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
@@ -10,11 +10,11 @@ interface StubRequestOptions {
   /** The request target, as in a request line. */
   path: string
   fields: HeaderList
-  /** Whether it would have come over TLS. */
+  /** Whether it counts as received over TLS. */
   isEncrypted: boolean
 }
 
-/** Of nobody: RFC 5737 keeps it for documentation. */
+/** No real client's: RFC 5737 reserves it for documentation. */
 const clientAddress = '192.0.2.1'
 
 export function createStubRequest({
@@ -44,7 +44,7 @@ export interface ResponseHead {
   readonly fields: HeaderList
 }
 
-/** @param onHead told of the head that would be sent */
+/** @param onHead receives the head that would be sent */
 export function createStubResponse(
   request: IncomingMessage,
   onHead: (head: ResponseHead) => void,
@@ -57,7 +57,7 @@ export function createStubResponse(
   return Object.assign(response, { writeHead, end: () => response })
 }
 
-/** @param raw names and values in turn */
+/** @param rawHeaders names and values alternating */
 export function toHeaderList(rawHeaders: readonly string[]): HeaderList {
   return rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, rawHeaders[index + 1] as string] as const] : [],

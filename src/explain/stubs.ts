@@ -1,4 +1,4 @@
-// What stands in for stores and keys where requests are explained: one user of each plan, and a day's use as it is told.
+// Stubs for stores and keys in explained requests: one user per plan, and the daily usage that the request states.
 
 import type { Clock } from '../clock.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
@@ -13,13 +13,13 @@ import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
 import { type Plan, plans, type User } from '../users/user.ts'
 
-/** An access token of the user who is on that plan here. In form it is one of ours: it must not reach an upstream. */
+/** Access token of the plan's stub user. It has a real token's form, so the gateway must keep it from upstreams. */
 export function stubToken(plan: Plan): string {
   const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url')
   return `${header}.${plan}.explained`
 }
 
-/** How much of the day is spent, of whoever calls; to be set before a request is explained. */
+/** The caller's usage today; set it before a request is explained. */
 export interface DayUsage {
   used: number
 }
@@ -69,10 +69,10 @@ export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: 
   }
 }
 
-/** Of assertions that nobody receives. */
+/** Placeholder for assertions, which are shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
-/** The gateway's own endpoints, of which only where they are and whom they let in is looked at. */
+/** The gateway's own endpoints: only their paths and plans are read, and calling one throws. */
 export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readonly Operation[] } {
   const auth = createAuthEndpoints({
     accounts: { register: unreachable, login: unreachable },

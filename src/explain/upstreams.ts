@@ -1,21 +1,21 @@
-// Upstreams that nothing is sent to: what would go to one of their targets is shown to whoever asks.
+// Stub upstreams: a callback receives what would be sent to a target.
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/schema/schema.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
 import type { Target } from '../upstream/targets/target.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 
-/** What a target would be sent, and who waits for its answer. */
+/** The request that a target would receive, and the handler that waits for its response. */
 export interface Dispatched {
   readonly origin: string
   /** Path and query. */
   readonly path: string
-  /** Names and values in turn. */
+  /** Names and values alternating. */
   readonly fields: readonly string[]
   readonly handler: Dispatcher.DispatchHandler
 }
 
-/** All are well. @param onDispatch told instead of a network */
+/** All targets are available. @param onDispatch called instead of the network */
 export function createStubUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   onDispatch: (dispatched: Dispatched) => void,
@@ -59,7 +59,7 @@ function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dis
     timeouts: config.timeouts,
     durations: createHistogram(),
     isAvailable: () => true,
-    // Explained is what the first would be sent, however often it is asked.
+    // Always the first target, so that an explanation does not change from one call to the next.
     pickTarget: () => targets[0] as Target,
   }
 }

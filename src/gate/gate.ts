@@ -1,4 +1,4 @@
-// The gate of one configuration: parses a request, finds its route, and has the guards compiled into each route.
+// The gate of one configuration: parses requests, finds their route, and compiles the guards into each route.
 import type { IncomingMessage } from 'node:http'
 import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
@@ -27,14 +27,14 @@ import { routeTableSteps } from './routing/route-table.ts'
 export interface Gate {
   parse(request: IncomingMessage): RequestHead
   readonly decide: Decide
-  /** For an endpoint of the gateway's own. @param plans nothing for every plan */
+  /** The guards of a local endpoint. @param plans `undefined` for every plan */
   endpointGuards(plans: readonly Plan[] | undefined): GuardChain<AuthenticatedUser>
 }
 
-/** What the configuration alone cannot answer. */
+/** What the guards need beyond the configuration. */
 export interface GuardDependencies {
   readonly identity: AuthenticationDependencies
-  /** Of one name, the same for all replicas. */
+  /** Limiters of one name share their counts across all replicas. */
   readonly createRateLimiter: CreateRateLimiter
   readonly counter: Pick<DailyCounter, 'use'>
   readonly exhausted: ExhaustedUsers
@@ -42,11 +42,11 @@ export interface GuardDependencies {
 
 interface Options {
   config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
-  /** The gateway's own endpoints: they come before every route. */
+  /** Finds the gateway's own endpoints, which precede the routes. */
   findLocalEndpoint: FindLocalEndpoint
   dependencies: GuardDependencies
   upstreams: Pick<Upstreams, 'get'>
-  /** Where the guards' decisions are counted. */
+  /** Counts the guards' decisions. */
   decisions: GuardDecisions
   clock: Clock
 }
@@ -55,7 +55,7 @@ export function createGate(parts: Options): Gate {
   return atOnce(gateSteps(parts))
 }
 
-/** Nothing is in force before the last step. */
+/** In steps, so that a reload can build it while requests are served; it has no effect before the last one. */
 export function* gateSteps(options: Options): Steps<Gate> {
   const { config, findLocalEndpoint, dependencies, upstreams, decisions, clock } = options
   const { counter, exhausted } = dependencies

@@ -1,4 +1,4 @@
-// A route made ready to serve: what is known of it when the configuration is loaded is not looked up for each request.
+// A compiled route: its guards and its upstream are resolved when the configuration is loaded, not per request.
 import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { GuardChain } from './guards/chain.ts'
 import type { Route } from './routing/route.ts'

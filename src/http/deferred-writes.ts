@@ -1,27 +1,26 @@
-// What is said to clients goes out once all that has arrived by now is read. Each write may have to wake its reader, who
-// sleeps again by the next; many in a row wake everybody once: up to a third of what a short answer costs.
+// Defers response writes until this event-loop poll has read every ready socket. A write may have to wake its reader,
+// which sleeps again before the next; writes in a row wake readers once: up to a third of a short response's cost.
 import { AsyncResource } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
 
-/** What waits to be sent. */
 export interface DeferredWrite {
   send(): void
 }
 
 let queue: DeferredWrite[] = []
 
-/** In nobody's context: what is sent is of many requests, and the next request may begin with it. */
+/** Bound to the module's async context: one flush serves many requests, and the next request may start inside it. */
 const flushAfterPoll = AsyncResource.bind(flushDeferred)
 
-/** Calls `send` behind the poll in which the event loop is; before, where somebody cannot wait (`sendHeld`). */
+/** Calls `send` after the current event-loop poll, or earlier if `flushDeferred` is called. */
 export function defer(write: DeferredWrite): void {
   if (queue.length === 0) setImmediate(flushAfterPoll)
   queue.push(write)
 }
 
 /**
- * At once: to be called before a connection is ended for what came behind a request, so that the answer to that is
- * still heard.
+ * Sends everything now. Call it before ending a connection because of bytes that follow a request, so that the
+ * request's response is still delivered.
  */
 export function flushDeferred(): void {
   const writes = queue
@@ -29,7 +28,7 @@ export function flushDeferred(): void {
   for (const write of writes) write.send()
 }
 
-/** Ends the response behind the poll. @param body latin1 */
+/** Ends the response after the current event-loop poll. @param body latin1 */
 export function endDeferred(response: ServerResponse, body: string): void {
   defer(new DeferredEnd(response, body))
 }

@@ -1,4 +1,4 @@
-// Every door through which Fastify and node:http would say no in English says it our way.
+// Error handlers: wherever Fastify or node:http would refuse in English, the gateway sends its own refusal.
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,8 +12,8 @@ import { endGracefully, isEnding, lingeringClose, markEnding } from './lingering
 import { afterPendingResponses, isInBody, pendingResponse } from './pipelined-upgrade.ts'
 
 /**
- * Told of every refusal and fault, for the log.
- * @returns what its answer carries beside its own fields, names and values in turn
+ * Receives every refusal and fault, for the log.
+ * @returns additional headers for the response, names and values in turn
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
@@ -22,7 +22,7 @@ export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal)
   app.setNotFoundHandler((_request, reply) =>
     sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal),
   )
-  // Node ends a connection whose client has said all that it will say.
+  // Node ends the connection once its client has half-closed it, so deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
     socket.prependListener('end', flushDeferred)
   })
@@ -32,13 +32,13 @@ export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal)
   })
 }
 
-/** For Fastify's `frameworkErrors`: a URL that its router cannot read. */
+/** For Fastify's `frameworkErrors`: a URL that its router cannot parse. */
 export function sendFastifyRefusal(reply: FastifyReply, thrown: unknown, onRefusal: OnRefusal): void {
   reply.hijack()
   sendRefusal(reply.raw, thrown, onRefusal)
 }
 
-/** Answers a response that nobody has begun to answer. */
+/** Sends a refusal on a response of which nothing has been sent. */
 export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal: OnRefusal): void {
   if (thrown instanceof ClientDisconnected) return
   const { req: request } = response
@@ -52,10 +52,10 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
-/** For Fastify's `clientErrorHandler`: what the HTTP parser refused. */
+/** For Fastify's `clientErrorHandler`: what the HTTP parser rejected. */
 export function onClientError(error: Error & { code?: string }, socket: Duplex): void {
   if (isEnding(socket)) return
-  // What is not about HTTP is about the connection, a failed TLS handshake included: nobody reads an answer there.
+  // Other errors concern the connection itself, such as a failed TLS handshake: no client would read a response.
   if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
     socket.destroy()
     return
@@ -66,15 +66,15 @@ export function onClientError(error: Error & { code?: string }, socket: Duplex):
   endAfterPendingResponses(socket, new Refusal(code))
 }
 
-/** The refusal is of what came last: the requests before it are answered first, or it would pass for their answer. */
+/** The refusal is for what came last: earlier requests are answered first, or it would pass for their response. */
 function endAfterPendingResponses(socket: Duplex, refusal: Refusal): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
   if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal))
-  // What the parser failed in was answered before its end: a second answer would pass for that of another request.
+  // The request that failed to parse already has its response: a second one would be taken for another request's.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
-  // Half a response with another behind it would be read as one.
+  // A refusal appended to half a response would be read as part of that response.
   else if (pending?.headersSent) socket.destroy()
   else endWithRefusal(socket, refusal)
 }
@@ -84,7 +84,7 @@ function endWithRefusal(socket: Duplex, refusal: Refusal): void {
   endGracefully(socket as Socket)
 }
 
-/** `Expect` reaches the guards as any request does: they answer before any `100 Continue` (RFC 9110 §10.1.1). */
+/** Requests with `Expect` go to the guards, which decide before any `100 Continue` is sent (RFC 9110 §10.1.1). */
 export function installExpectHandlers(server: Server): void {
   for (const event of ['checkContinue', 'checkExpectation']) {
     server.on(event, (request: IncomingMessage, response: ServerResponse) => {

@@ -1,11 +1,11 @@
-// How the listener that clients reach speaks HTTP/1.1: plainly, or over TLS under the very same limits.
+// The client listener's HTTP/1.1 server, plain or over TLS, with the same limits for both.
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { type SecureContextOptions, Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
-/** 16 KiB (CONTRACT §4). The gate holds a request to it too: Node counts no separators, so a thousand small fields slip under it. */
+/** 16 KiB (CONTRACT §4). The gate checks it too: Node counts no separators, so a thousand headers slip past it. */
 export const maxHeaderBytes = 16_384
 
 interface HttpServerOptions {
@@ -13,23 +13,23 @@ interface HttpServerOptions {
   timeouts: { headers: number; body_idle: number; keep_alive: number }
   /** Undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
-  /** Whether the connection's requests have all been answered. */
+  /** Whether every request of the connection has been answered. */
   isIdle(socket: Socket): boolean
 }
 
-/** Typed as the plain one: everything that is done with either is the same. */
+/** Typed as the plain server, since callers use both alike. */
 export function createHttpServer(
   { timeouts, tls, isIdle }: HttpServerOptions,
   listener: RequestListener,
 ): Server {
   const options: ServerOptions = {
     maxHeaderSize: maxHeaderBytes,
-    // A missing Host is refused by the gate, in our words.
+    // The gate refuses a missing Host, with the gateway's own response.
     requireHostHeader: false,
-    // Bodies have an idle limit instead; without it Node refuses a `headers` of more than five minutes.
+    // Bodies have an idle limit instead; unless this is 0, Node rejects a `headers` timeout above five minutes.
     requestTimeout: 0,
     headersTimeout: timeouts.headers,
-    // How often Node looks for those that took longer: half a minute unless told.
+    // How often Node checks for connections past these timeouts; its default is 30 seconds.
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: timeouts.keep_alive,
   }
@@ -40,17 +40,17 @@ export function createHttpServer(
           {
             ...options,
             ...tls,
-            // Clients that speak HTTP/2 alone are told so in the handshake.
+            // A client that speaks only HTTP/2 learns in the handshake that it is not offered.
             ALPNProtocols: ['http/1.1'],
-            // It comes before the header fields, and would be a place to stand still.
+            // The handshake precedes the headers: without a limit a client could stall in it.
             handshakeTimeout: timeouts.headers,
           },
           listener,
         ) as Server)
-  // Node would drop what stands behind the thousandth field unseen: the body's length, or a second credential.
+  // By default Node silently drops headers past the thousandth: the body's length, say, or a second credential.
   server.maxHeadersCount = 0
-  // Nothing came or went for that long: a client that does not read its answer must not hold it in memory, nor the
-  // upstream's connection behind it. One that waits for its answer is let be.
+  // No byte in either direction for that long. A client that does not read its response must not keep it in memory,
+  // nor occupy the upstream's connection. A client that is waiting for its response is left alone.
   server.setTimeout(timeouts.body_idle, socket => {
     if (socket.writableLength > 0 || isIdle(socket)) socket.destroy()
   })
@@ -58,8 +58,8 @@ export function createHttpServer(
 }
 
 /**
- * From the next request of each connection on; `body_idle` for connections that are opened from now on, and the limit
- * on TLS handshakes stays what it was.
+ * Applies from each connection's next request on; `body_idle` applies to new connections only. The TLS handshake
+ * timeout does not change.
  */
 export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOptions['timeouts']): void {
   server.headersTimeout = timeouts.headers
@@ -67,7 +67,7 @@ export function setTimeouts({ server }: FastifyInstance, timeouts: HttpServerOpt
   server.timeout = timeouts.body_idle
 }
 
-/** Connections that are opened from now on are shown the new certificate; those that are open stay. */
+/** New connections get the new certificate; open connections stay. */
 export function setCertificate(app: FastifyInstance, context: SecureContextOptions): void {
   if (app.server instanceof TlsServer) app.server.setSecureContext(context)
 }

@@ -1,15 +1,14 @@
-// A JSON body as the endpoints take it: an object, whatever the Content-Type.
+// Reads the request body of an endpoint: a JSON object, whatever the Content-Type.
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 import { RequestBody } from './request-body.ts'
 
 interface JsonBodyOptions {
-  /** Milliseconds for all of it: it is small, and a byte now and then must not hold a connection. */
+  /** For the whole body: it is small, and a byte now and then must not hold the connection. */
   timeoutMs: number
   hasBody: boolean
-  /** Declared length, where there is one. */
   contentLength: number | undefined
-  /** Tells a client that waits for it to send its body. */
+  /** Sends `100 Continue` to a client that waits for it. */
   sendContinue: (() => void) | undefined
 }
 
@@ -17,8 +16,8 @@ interface JsonBodyOptions {
 const maxBytes = 65_536
 
 /**
- * @returns nothing where the body is missing, or is no JSON object
- * @throws Refusal 413 `body_too_large`, at once where the declared length tells
+ * @returns undefined if the body is missing or is not a JSON object
+ * @throws Refusal 413 `body_too_large`, before reading if the declared length exceeds the limit
  */
 export async function readJsonObject(
   request: IncomingMessage,
@@ -34,7 +33,7 @@ export async function readJsonObject(
   return members && new JsonObject(members)
 }
 
-/** Reads own members only: `__proto__` and `constructor` in a body are names like any other. */
+/** Reads own properties only: `__proto__` and `constructor` in a body are ordinary member names. */
 export class JsonObject {
   readonly #members: object
 
@@ -42,7 +41,7 @@ export class JsonObject {
     this.#members = members
   }
 
-  /** The member's value where it is a string, else the empty string (CONTRACT §3). */
+  /** The member's value if it is a string, otherwise the empty string (CONTRACT §3). */
   string(name: string): string {
     const value = this.value(name)
     return typeof value === 'string' ? value : ''
@@ -57,7 +56,7 @@ export class JsonObject {
   }
 }
 
-// Broken UTF-8 is not JSON (RFC 8259 §8.1), and neither is a text that begins with a byte order mark.
+// Invalid UTF-8 is not JSON (RFC 8259 §8.1), and neither is text that begins with a byte order mark.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function parse(bytes: Buffer): object | undefined {

@@ -1,18 +1,18 @@
-// What happens to a body that nobody read: drained for a while, so that the client hears its answer (RFC 9112 §9.6).
+// Drains an unread request body for a limited time, so that the client receives its response (RFC 9112 §9.6).
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-/** Milliseconds after its answer, and bytes, for which a client may go on sending what nobody reads. */
+/** How long after its response, and how much, a client may go on sending a body that is discarded. */
 const maxLingerMs = 5_000
 const maxLingerBytes = 16 * 1024 * 1024
 
 /**
- * Closing a socket with unread bytes resets it, and the reset may overtake the answer. So the rest is read and
- * thrown away, up to a limit; past that the client has heard enough. Call it before the answer is sent: Node would
- * read the rest without a limit of ours, and after `Connection: close` not at all.
- * @param isLast the connection ends behind the answer, and with it whatever stands behind the request
+ * Closing a socket with unread bytes resets it, and the reset may overtake the response. So the rest of the body is
+ * read and discarded, up to a limit; past it the client has had time enough to read the response. Call this before
+ * the response is sent: Node would read the rest without a limit, and after `Connection: close` not at all.
+ * @param isLastResponse the connection ends after the response; whatever follows the request is dropped
  */
 export function lingeringClose(
   request: IncomingMessage,
@@ -24,11 +24,11 @@ export function lingeringClose(
   let receivedBytes = 0
   let deadline: NodeJS.Timeout | undefined
   let isSaid = false
-  // From the answer's end on: a slow reader must not be cut off before it.
+  // Starts when the response has been sent: a slow reader must not be cut off before that.
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
-  // What Node calls behind the last answer of a connection, to end both directions at once.
+  // Node calls this after the last response of a connection, to end both directions at once.
   socket.destroySoon = () => {
     isSaid = true
     halfClose(socket, () => {
@@ -41,7 +41,7 @@ export function lingeringClose(
   })
   request.on('end', () => {
     clearTimeout(deadline)
-    // Where it ends for what came behind the request, that is still to be answered.
+    // If the connection is ending because of what follows the request, the response to that is still to come.
     if (!isSaid) return
     if (socket.writableFinished) socket.destroy()
     else socket.end(() => socket.destroy())
@@ -51,17 +51,17 @@ export function lingeringClose(
   request.resume()
 }
 
-/** One without is not complete either before its answer, where that is given at once. */
+/** Needed beside `complete`, which is false for a request without a body too, if its response is immediate. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
-/** Milliseconds without a byte after which a TLS client has paused. */
+/** A TLS client that sends nothing for this long has paused. */
 const tlsQuietMs = 50
 
 /**
- * Ends what we say while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
- * that is ended with bytes of the client still unread, and what we had said is lost with it.
+ * Ends our direction while the client may still be sending. Over TLS it waits for a pause: OpenSSL fails a connection
+ * that is ended while bytes of the client are unread, and the response is lost with it.
  */
 function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
   markEnding(socket)
@@ -69,7 +69,7 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
     socket.end(onEnded)
     return
   }
-  // As after an end: an answer that was still under way is not said behind the last word.
+  // As after `end`: a response still in progress must not be written after the last one.
   Object.assign(socket, { writable: false })
   let bytesSeen = socket.bytesRead
   let waited = 0
@@ -84,8 +84,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
 }
 
 /**
- * Ends a connection whose last answer was said: it reads on for a moment, and while its client still sends, up to a limit,
- * so that a reset does not overtake that.
+ * Ends a connection after its last response. It keeps reading for a moment, and longer while the client still sends,
+ * up to a limit, so that a reset does not overtake the response.
  */
 export function endGracefully(socket: Socket): void {
   halfClose(socket)
@@ -102,10 +102,9 @@ export function endGracefully(socket: Socket): void {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** Milliseconds. */
 const gracefulEndMs = 500
 
-/** Connections that are being ended: every byte that still comes in is refused anew, and nobody is to hear of it. */
+/** Connections being ended: the parser rejects every further byte, and none of these errors is to be answered. */
 const endingSockets = new WeakSet<Duplex>()
 
 export function markEnding(socket: Duplex): void {

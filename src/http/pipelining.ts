@@ -1,4 +1,4 @@
-// Pipelined requests of one connection: each waits until those before it have been answered (RFC 9112 §9.3.2).
+// Pipelining: each request of a connection waits until the earlier ones have been answered (RFC 9112 §9.3.2).
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { flushDeferred } from './deferred-writes.ts'
@@ -7,12 +7,12 @@ import { isEnding } from './lingering-close.ts'
 const unanswered = Symbol('unanswered')
 type Connection = Socket & { [unanswered]?: number }
 
-/** Requests that may wait: no client needs as many, and a connection is read no faster than it is answered. */
+/** No client needs as many, and a connection must not be read faster than it is answered. */
 const maxWaitingRequests = 100
 
 /**
- * Until its turn nobody would hear that its client has left, so nothing is done for it before. Node holds the reading
- * of a connection back by the answers that pile up; where the requests pile up instead it reads on for ever.
+ * A queued pipelined response emits no `close`, so no work starts until it owns the socket. Node stops reading a
+ * connection when responses pile up; when requests pile up instead, it would read on without end.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
   const connection = request.socket as Connection
@@ -24,19 +24,19 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     connection.destroy()
   } else {
     response.once('socket', () => {
-      // The parser has failed in its body: it is refused as the last of its connection, and spends nothing before.
+      // If its body failed to parse, the request is refused as the last of its connection, and must use up no limit.
       if (request.complete || !isEnding(connection)) start()
     })
   }
 }
 
-/** To be called as the response closes. */
+/** Call this when the response closes. */
 export function responseClosed(response: ServerResponse): void {
   const connection = response.req.socket as Connection
   connection[unanswered] = (connection[unanswered] ?? 1) - 1
 }
 
-/** Whether all requests of the connection have been answered, and there was one. */
+/** Whether the connection has had a request, and all of its requests have been answered. */
 export function isIdle(connection: Socket): boolean {
   return (connection as Connection)[unanswered] === 0
 }

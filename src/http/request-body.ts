@@ -1,21 +1,21 @@
-// A client's body as it is read here, by an endpoint or an upstream: back-pressure, a size limit, an idle limit.
+// The request body as an endpoint or an upstream reads it: with back-pressure, a size limit and an idle limit.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { ClientDisconnected } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
 interface BodyLimits {
-  /** Bytes; past it the stream fails with `body_too_large`. */
+  /** Past it the stream fails with `body_too_large`. */
   maxBytes: number | undefined
-  /** Milliseconds in which the client must send something while it is read. */
+  /** While the body is being read, the client must send something within this time. */
   idleTimeoutMs: number
-  /** Milliseconds for all of it, where it is bounded: an upload may take hours, as long as it moves. */
+  /** For the whole body, if it is bounded: an upload may take hours, as long as bytes arrive. */
   totalTimeoutMs?: number
 }
 
 /**
- * Not the request itself: undici destroys what it was given to read, and with it would go the client's socket
- * before the client heard why.
+ * A stream of its own, not the request: undici destroys the body that it was given, and with the request it would
+ * destroy the client's socket before the client received a response.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -36,7 +36,7 @@ export class RequestBody extends Readable {
     request.pause()
   }
 
-  /** Nothing of it was asked for: another may read it from its beginning once this one is destroyed. */
+  /** Whether nothing has been read: once this stream is destroyed, another can read the body from its beginning. */
   get isUnread(): boolean {
     return !this.#wasRead
   }
@@ -47,7 +47,7 @@ export class RequestBody extends Readable {
     this.#request.resume()
   }
 
-  /** Leaves the request to whoever answers it: it is neither paused for ever nor destroyed. */
+  /** Leaves the request to the code that answers it, neither destroyed nor paused forever. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#totalTimer)

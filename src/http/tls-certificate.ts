@@ -1,4 +1,4 @@
-// The certificate that clients are shown: read at start, and again whenever its files change.
+// The server's TLS certificate: read at start, and again whenever its files change.
 import { constants, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
@@ -7,9 +7,9 @@ import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.
 import { readLimited } from '../config/yaml/read-file.ts'
 
 export interface TlsCertificate {
-  /** What the listener starts with. */
+  /** The context that the listener starts with. */
   readonly initial: SecureContextOptions
-  /** Looks after the files until `stop`; whatever is new and good is told. */
+  /** Polls the files until `stop`, and reports each new valid certificate. */
   watch(onChange: (context: SecureContextOptions) => void): void
   stop(): void
 }
@@ -19,12 +19,11 @@ interface Dependencies {
   logger: Logger
 }
 
-/** The files cannot be served with; the sentence names the file. */
+/** The certificate files cannot be used; the message names the file. */
 export class CertificateError extends Error {
   override name = 'CertificateError'
 }
 
-/** Milliseconds between two looks at the files. */
 const pollIntervalMs = 1_000
 
 /**
@@ -37,7 +36,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   warnIfOutsideValidity(initialPair)
   let timer: NodeJS.Timeout | undefined
 
-  /** Served all the same: to serve nothing would be worse. */
+  /** It is served all the same: to serve none would be worse. */
   function warnIfOutsideValidity({ cert }: CertificatePair): void {
     const { validFrom, validTo } = new X509Certificate(cert)
     const isOver = Date.parse(validTo) < clock.now()
@@ -52,13 +51,13 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
       let active: CertificatePair = initialPair
       let seenKey = comparisonKey(initialPair)
       let reportedKey = seenKey
-      // Read, rather than watched for events: an editor renames, Kubernetes swaps a symlink two folders up, a
-      // network file system says nothing. Two small files a second cost nothing.
+      // Polls rather than watches for events: an editor renames, Kubernetes swaps a symlink two folders up, a network
+      // file system sends no events. Reading two small files a second costs nothing.
       timer = setInterval(() => {
         const current = readCertificate(files)
         const previousKey = seenKey
         seenKey = comparisonKey(current)
-        // The second file may still be on its way: what does not fit is bad only when it is still there a look later.
+        // The second file may not be written yet: a bad pair counts only if the next poll finds it unchanged.
         if (seenKey === reportedKey || ('fault' in current && seenKey !== previousKey)) return
         reportedKey = seenKey
         if ('fault' in current) {
@@ -92,7 +91,7 @@ function describeFault({ half, message }: { half: string; message: string }): st
   return `server.tls.${half}: ${message}`
 }
 
-/** For comparison only. */
+/** Holds the private key: for comparison only. */
 function comparisonKey(state: CertificatePair | { fault: string }): string {
   return 'fault' in state ? state.fault : `${state.cert}\0${state.key}`
 }
@@ -102,7 +101,7 @@ function contextOf({ cert, key }: CertificatePair): SecureContextOptions {
     cert,
     key,
     minVersion: 'TLSv1.2',
-    // A client could have the handshake computed again and again on one connection (CVE-2011-1473).
+    // Otherwise a client could force handshake after handshake on one connection (CVE-2011-1473).
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
 }

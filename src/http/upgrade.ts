@@ -1,4 +1,4 @@
-// Requests that would leave HTTP: those that may are asked like any other, and all the rest are read again as plain ones.
+// `Upgrade` requests: those that may upgrade are dispatched like any other, the rest are parsed again as plain ones.
 import * as http from 'node:http'
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -6,9 +6,9 @@ import { endGracefully } from './lingering-close.ts'
 import { afterPendingResponses, bufferWhilePending } from './pipelined-upgrade.ts'
 
 /**
- * With a listener for `upgrade` Node gives every such request away with its connection, HTTP/2's `h2c` too. What may
- * not upgrade is a plain request (RFC 9110 §7.8), so the parser is given it again without the field.
- * @param mayUpgrade whether a request goes on as `request` event whose response can `takeOver` the connection
+ * With an `upgrade` listener Node hands over every such request with its connection, HTTP/2's `h2c` too. A request
+ * that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again without the header.
+ * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
  */
 export function routeUpgrades(server: Server, mayUpgrade: (request: IncomingMessage) => boolean): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -21,8 +21,8 @@ export function routeUpgrades(server: Server, mayUpgrade: (request: IncomingMess
 }
 
 /**
- * Ends HTTP on the connection of a response: from now on its bytes are the caller's. The response stays with it, and
- * closes when it closes. For requests that came through `routeUpgrades` alone.
+ * Ends HTTP on the response's connection: from now on its bytes are the caller's. The response stays attached, and
+ * closes when the connection closes. Only for requests that came through `routeUpgrades`.
  */
 export function detachSocket(response: ServerResponse): Socket {
   const { socket } = response
@@ -40,13 +40,13 @@ function destroySocket(this: Socket): void {
   this.destroy()
 }
 
-/** What Node does for a plain request's response, as far as the last one of a connection needs it. */
+/** Does what Node does for a plain request's response, as far as the last response of a connection needs it. */
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   socket.setTimeout(server.timeout)
-  // No client has anything to say before its 101 (RFC 6455 §4.1); what it says all the same goes to who takes over.
+  // A client sends nothing before its 101 (RFC 6455 §4.1); bytes that still come go to `detachSocket`'s caller.
   const stopBuffering = bufferWhilePending(socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()
@@ -60,7 +60,7 @@ function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socke
   server.emit('request', request, response)
 }
 
-/** What node:http does to every connection that it accepts. Its name has been the same since Node 0.5. */
+/** node:http calls this for every connection that it accepts. Its name has not changed since Node 0.5. */
 const { _connectionListener: connectionListener } = http as unknown as {
   _connectionListener(this: Server, socket: Socket): void
 }

@@ -1,14 +1,14 @@
-// Where WebSocket frames begin and end (RFC 6455 §5.2): their headers are read, their payloads only counted.
+// Tracks where WebSocket frames begin and end (RFC 6455 §5.2): parses their headers, only counts their payloads.
 import { randomBytes } from 'node:crypto'
 
 export interface FrameTracker {
   /** Whether another frame may begin here. */
   isAtBoundary(): boolean
-  /** Whether a Close frame has gone by: nothing may follow it (RFC 6455 §5.5.1). */
+  /** Whether a Close frame has passed: nothing may follow it (RFC 6455 §5.5.1). */
   hasClosed(): boolean
   /**
    * Follows the bytes of one direction, in order.
-   * @param untilBoundary stops behind the frame that is under way
+   * @param untilBoundary stops at the end of the current frame
    * @returns how many bytes were followed
    */
   follow(chunk: Buffer, untilBoundary: boolean): number
@@ -17,12 +17,12 @@ export interface FrameTracker {
 export function createFrameTracker(): FrameTracker {
   const header = Buffer.alloc(maxFrameHeaderBytes)
   let headerLength = 0
-  // A double holds more than any connection lives to send.
+  // A double can count more bytes than any connection will send.
   let payloadBytesLeft = 0
   let hasClosed = false
   const isAtBoundary = () => headerLength === 0 && payloadBytesLeft === 0
 
-  /** Takes one byte of a header; `payloadLeft` is known with its last. */
+  /** Reads one byte of a header; the last one sets `payloadBytesLeft`. */
   function readHeaderByte(byte: number): void {
     header[headerLength++] = byte
     if (headerLength < 2 || headerLength < headerLengthOf(header)) return
@@ -54,7 +54,7 @@ export function createFrameTracker(): FrameTracker {
 
 /**
  * A Close frame without a reason.
- * @param code RFC 6455 §7.4.1 @param isMasked as a client's must be (§5.3)
+ * @param code RFC 6455 §7.4.1 @param isMasked required of a client's frames (§5.3)
  */
 export function closeFrame(code: number, isMasked: boolean): Buffer {
   const payload = Buffer.from([code >> 8, code & 0xff])
@@ -66,7 +66,7 @@ export function closeFrame(code: number, isMasked: boolean): Buffer {
 
 const closeOpcode = 0x8
 
-/** Two bytes, eight of a long length, four of a mask. */
+/** Two bytes, eight of an extended length, four of a mask. */
 const maxFrameHeaderBytes = 14
 
 function headerLengthOf(header: Buffer): number {

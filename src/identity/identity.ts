@@ -1,4 +1,4 @@
-// Who calls: nobody in particular, or a user and by which credential.
+// The identity behind a request: anonymous, or a user and the credential that was presented.
 import type { User } from '../users/user.ts'
 
 export type Identity = Anonymous | AuthenticatedUser
@@ -11,7 +11,7 @@ export interface AuthenticatedUser {
   readonly kind: 'user'
   readonly user: User
   readonly credential: 'access_token' | 'api_token'
-  /** The id of the API token, where that was the credential. */
+  /** The id of the API token, if that was the credential. */
   readonly apiTokenId?: number
 }
 

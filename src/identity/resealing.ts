@@ -1,20 +1,19 @@
-// Seals anew, under `auth.key_secret`, what lies under `auth.key_secret_old` or unencrypted, while gateways run.
+// Reseals under `auth.key_secret`, while gateways run, secrets sealed under `auth.key_secret_old` or in plain text.
 
 import type { SealedColumn } from './sealed-column-store.ts'
 import { isSealed, type Sealer } from './sealer.ts'
 
 export interface Resealed {
   readonly resealed: number
-  /** Those that `auth.key_secret` sealed before. */
+  /** Rows that `auth.key_secret` had sealed before. */
   readonly already: number
-  /** The keys of the rows that neither secret opens: they stand as they did. */
+  /** The keys of the rows that neither secret opens; they stay unchanged. */
   readonly unreadable: readonly string[]
 }
 
 /**
- * What another process stores meanwhile is looked at again, and never overwritten. Done twice, the second time finds
- * nothing to do.
- * @throws StorageError; what was sealed by then stays so
+ * Re-reads a row that another process changes meanwhile, and never overwrites that change. Idempotent.
+ * @throws StorageError; rows resealed so far stay resealed
  */
 export async function reseal(columns: readonly SealedColumn[], sealer: Sealer): Promise<Resealed> {
   let resealed = 0

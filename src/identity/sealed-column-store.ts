@@ -1,14 +1,14 @@
-// A column of secrets, sealed or plain: read row by row, and each replaced only where it is still what was read.
+// A column of secrets, sealed or plain: read row by row, each replaced only if it still equals what was read.
 import type { Database } from '../storage/database.ts'
 
-/** Constants of the program: they stand in statements as they are. */
+/** Constants of the program: they are inserted into SQL unescaped. */
 export interface Column {
   readonly table: string
   /** The table's primary key. */
   readonly key: string
   readonly type: 'text' | 'bigint'
   readonly column: string
-  /** What the secret of a key is sealed for. */
+  /** The context that the secret of a key is sealed for. */
   context(key: string): string
 }
 
@@ -19,15 +19,15 @@ export interface SealedRow {
 
 export interface SealedColumn {
   context(key: string): string
-  /** The next rows in the order of their keys; rows without a secret are passed over. */
+  /** The next rows in key order; rows without a secret are skipped. */
   after(key: string | undefined, limit: number): Promise<SealedRow[]>
-  /** What stands in a row now; nothing where it has no secret, or is gone. */
+  /** The current text of a row; undefined if it has no secret or is gone. */
   read(key: string): Promise<string | undefined>
-  /** Replaces what stands in a row where that is still `from`. Whether it did. */
+  /** Replaces a row's text if it still equals `from`. @returns whether it did */
   replace(key: string, from: string, to: string): Promise<boolean>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createSealedColumn(
   database: Database,
   { table, key: name, type, column, context }: Column,

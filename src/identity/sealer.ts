@@ -1,17 +1,17 @@
-// Secrets at rest: AES-256-GCM under a key derived from `auth.key_secret`; what `auth.key_secret_old` sealed is read.
+// Encrypts secrets at rest: AES-256-GCM, key derived from `auth.key_secret`; `auth.key_secret_old` only decrypts.
 import { createCipheriv, createDecipheriv, randomBytes, type ScryptOptions, scrypt } from 'node:crypto'
 import type { Config } from '../config/schema/schema.ts'
 
 export interface Sealer {
-  /** @param context what the secret belongs to; it opens only with the same */
+  /** @param context the owner of the secret; it opens only with the same context */
   seal(plain: string, context: string): string
-  /** The secret; nothing where it was sealed under yet another secret, for another context, or was changed. */
+  /** The plain text; undefined if sealed under another secret or for another context, or altered. */
   open(sealed: string, context: string): string | undefined
-  /** Whether it is sealed under the secret that seals now, and not the one before. */
+  /** Whether it is sealed under the current secret, not the old one. */
   isCurrent(sealed: string, context: string): boolean
 }
 
-/** By `auth.key_secret`, and `auth.key_secret_old` to read; nothing where the first is not set. */
+/** Seals with `auth.key_secret`, also opens with `auth.key_secret_old`; undefined if the first is not set. */
 export async function openSealer({
   key_secret: secret,
   key_secret_old: old,
@@ -24,8 +24,8 @@ export function isSealed(stored: string): boolean {
 }
 
 /**
- * Derives a key of each secret, once: it takes some 50 ms.
- * @param old opens too, and seals nothing; empty where there is none
+ * Derives a key from each secret, once: this takes some 50 ms.
+ * @param old opens too, and seals nothing; empty: none
  */
 export async function createSealer(secret: string, old = ''): Promise<Sealer> {
   const key = await deriveKey(secret)
@@ -57,12 +57,12 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
   }
 }
 
-// The version: another cipher or derivation gets another prefix. No JSON begins like this.
+// The version: another cipher or key derivation gets another prefix. No JSON begins like this.
 const prefix = 'sealed.v1.'
 const ivBytes = 12
 const tagBytes = 16
 
-// Every replica must derive the same key from the secret alone, so the salt is the purpose and not random.
+// Every replica must derive the same key from the secret alone, so the salt is a fixed purpose string.
 function deriveKey(secret: string): Promise<Buffer> {
   const cost: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 }
   return new Promise((resolve, reject) => {

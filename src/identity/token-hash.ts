@@ -1,4 +1,4 @@
-// The only form in which a token or a key is stored: the lowercase hexadecimal SHA-256 of it (spec §2).
+// The only form in which tokens are stored: their lowercase hexadecimal SHA-256 (spec §2).
 import { hash } from 'node:crypto'
 
 /** A string is hashed as its UTF-8 bytes. */

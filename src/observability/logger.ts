@@ -1,4 +1,4 @@
-// The log: one JSON line an event on standard output, readable where that is a terminal.
+// The log: one JSON line per event on standard output, pretty-printed on a terminal.
 import { type Logger, pino, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from '../config/schema/schema.ts'
@@ -20,8 +20,8 @@ export function createLogger({ level }: Config['server']['log'], output: Output)
 }
 
 /**
- * Writes lines of level `info` where the logger writes its own.
- * @returns takes the members of a JSON object as text, without the braces, and adds level and time
+ * Writes lines of level `info` to the logger's own destination.
+ * @returns receives the members of a JSON object as text, without the braces, and adds level and time
  */
 export function lineWriter(logger: Logger): (members: string) => void {
   const { [pino.symbols.streamSym]: stream } = logger as unknown as Record<symbol, Output>
@@ -34,7 +34,7 @@ let latestText = ''
 let secondMs = 0
 let secondText = ''
 
-/** The time, RFC 3339, in UTC; most lines are of the same second as the one before, and many of the same millisecond. */
+/** Now, in RFC 3339 and UTC. Cached: most lines share the second of the one before, and many the millisecond. */
 function now(): string {
   const nowMs = Date.now()
   if (nowMs === latestMs) return latestText
@@ -49,8 +49,8 @@ function now(): string {
 }
 
 /**
- * What is said of a fault: its kind, sentence, code and stack. Drivers hang more on their errors (the row that
- * violated a constraint, the command with its arguments), and that may be a secret.
+ * Logs an error's type, message, code, stack and cause, nothing else. Drivers attach more to their errors (the row
+ * that violated a constraint, the command with its arguments), and that may be secret.
  */
 function serializeError(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -1,6 +1,6 @@
-// A request target as it may be written down.
+// Makes a request target safe to log.
 
-/** Without the query and an authority: both may carry secrets. 512 characters at most. */
+/** Removes the query and the authority: both may carry secrets. Returns 512 characters at most. */
 export function redactPath(target: string): string {
   const queryStart = target.indexOf('?')
   const path = queryStart === -1 ? target : target.slice(0, queryStart)

@@ -1,4 +1,4 @@
-// A process' log on its standard output: in batches, and in whole lines where other processes write there too.
+// A process's log on standard output: in batches, and in whole lines if other processes write there too.
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema/schema.ts'
@@ -9,11 +9,11 @@ import { createWholeLineWriter } from './whole-lines.ts'
 interface LogOptions {
   /** Other processes write to the same output. */
   isShared: boolean
-  /** Stands in every line but those of requests. */
+  /** Logged with every line except those of requests. */
   worker?: number
 }
 
-/** To be called once a process. */
+/** Call this once per process. */
 export function openLog(
   stdout: Writable & { isTTY?: boolean },
   settings: Config['server']['log'],
@@ -21,7 +21,7 @@ export function openLog(
 ): Logger {
   const buffer = createLogBuffer(isShared ? createWholeLineWriter(stdout) : stdout)
   process.once('exit', buffer.flush)
-  // Whoever reads the log may go away; the gateway does not.
+  // The reader of the log may go away; the gateway keeps running.
   stdout.on('error', () => {})
   const logger = createLogger(settings, stdout.isTTY ? stdout : buffer)
   return worker === undefined ? logger : logger.child({ worker })

@@ -1,15 +1,15 @@
-// Lines of several processes on one output, none of which is torn by another's.
+// Writes the lines of several processes to one output without tearing them.
 import type { Writable } from 'node:stream'
 
-/** Bytes that the kernel takes as one where the output is a pipe: PIPE_BUF of Linux. More may be torn. */
+/** Linux's PIPE_BUF: a write of at most this size to a pipe is atomic, a larger one may be torn. */
 const pipeBufBytes = 4096
 
-/** @returns takes lines, each with its line break; a line that is longer than `most` goes alone */
+/** @returns a writer of lines, each with its line break; a line longer than `pipeBufBytes` is written alone */
 export function createWholeLineWriter(output: Writable): { write(lines: Buffer): void } {
   let queue: Buffer[] = []
   let isFull = false
 
-  // Never a second piece behind one that waits: those would leave together.
+  // Never writes a piece behind one that is still buffered: the stream would write the two together.
   function send(): void {
     const pieces = queue
     queue = []
@@ -36,7 +36,6 @@ export function createWholeLineWriter(output: Writable): { write(lines: Buffer):
   }
 }
 
-/** At ends of lines. */
 function splitAtLineEnds(lines: Buffer): Buffer[] {
   const pieces: Buffer[] = []
   for (let from = 0; from < lines.length; ) {

@@ -1,14 +1,14 @@
-// What stands once in a document and is referred to everywhere else: schemas with a title, and refusals.
+// The components that an OpenAPI document defines once and refers to by `$ref`: titled schemas, and refusals.
 import type { TSchema } from 'typebox'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 export interface Components {
-  /** The schema as it stands at a place in the document; one with a title is put under that. */
+  /** The schema as it goes into the document. One with a title, at any depth, becomes a component and a `$ref`. */
   addSchema(schema: TSchema): Json
-  /** A response under a name; `make` is called where there is none yet. */
+  /** A `$ref` to the response of that name; `make` is called for a new name only. */
   response(name: string, make: () => Json): Json
-  /** All that were referred to, by name. */
+  /** All components, by name. */
   all(): Readonly<Record<'schemas' | 'responses', { readonly [name: string]: Json }>>
 }
 
@@ -30,7 +30,7 @@ export function createComponents(): Components {
   }
 
   return {
-    // What the schema library notes of its own is not enumerable, and gone then.
+    // The schema library's own properties are not enumerable, so the JSON round trip drops them.
     addSchema: schema => addSchema(JSON.parse(JSON.stringify(schema)) as Json),
     response(name, create) {
       responses[name] ??= create()

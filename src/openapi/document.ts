@@ -1,11 +1,11 @@
-// The OpenAPI 3.1 document of a set of operations.
+// Builds the OpenAPI 3.1 document of a set of operations.
 import Type from 'typebox'
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Components, createComponents, type Json } from './components.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'
 
-/** What belongs together, for whoever reads. */
+/** Operations that a reader looks up together: a tag of the document. */
 export interface OperationGroup {
   readonly name: string
   readonly description: string
@@ -154,8 +154,8 @@ function responseOf(
 }
 
 /**
- * @param status nothing for what may happen to any request
- * @param ofStrictBody where `request_invalid` may be about a member of the body
+ * @param status `undefined` for the refusals of any request
+ * @param ofStrictBody whether `request_invalid` may name a member of the body
  */
 function refusalResponse(
   status: number | undefined,
@@ -174,7 +174,7 @@ function refusalResponse(
       description: codes.map(code => `\`${code}\``).join(', '),
       headers: {
         'X-Peage-Error': { required: true, schema: { type: 'string', enum: [...codes] } },
-        // A request that is no HTTP has none.
+        // A request that is not HTTP has no id.
         ...(status === undefined ? {} : { 'X-Request-Id': header('requestId') }),
         ...(status === 429 || status === 503 ? { 'Retry-After': header('retryAfter') } : {}),
         ...(status === 429
@@ -191,7 +191,7 @@ const invalidField = text(
   'Of `request_invalid`: the member of the body that is unknown, or has another type.',
 )
 
-/** What says more than its sentence, and always. */
+/** The one refusal whose body always has members beside `error`. */
 const planInsufficient = record(
   {
     error: oneOf([catalog.plan_insufficient.error]),

@@ -1,43 +1,43 @@
-// What one operation of ours is to whoever calls it: what it is described by, and what its answers are written by.
+// One of the gateway's own operations, as described to callers; its responses are serialized by the description.
 import type { TObject, TProperties, TSchema } from 'typebox'
 import type { RefusalCode } from '../refusals/catalog.ts'
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** `:id` stands for a parameter. */
+  /** `:id` is a parameter. */
   readonly path: string
-  /** In camel case, unique. */
+  /** Unique, in camel case. */
   readonly id: string
   readonly summary: string
   readonly description?: string
-  /** Who may call: anybody, a user (access token or API key), an operator (a token), or one who reads in a browser. */
+  /** Who may call: anybody, a user (access token or API key), an operator (token), or an operator in a browser. */
   readonly caller: 'anybody' | 'user' | 'operator' | 'reader'
   readonly params?: TObject<TProperties>
   readonly query?: TObject<TProperties>
-  /** Of clients' requests all of it may be left out: there a body that is none counts as `{}`. */
+  /** On the client listener the whole body is optional: one that is not a JSON object counts as `{}`. */
   readonly body?: TObject<TProperties>
-  /** By status. */
+  /** By status code. */
   readonly responses: Readonly<Record<number, DescribedResponse>>
-  /** By status. What may happen to any request (`commonRefusals`) is not repeated. */
+  /** By status code. The refusals of any request (`commonRefusals`) are not repeated. */
   readonly refusals: Refusals
 }
 
 export interface DescribedResponse {
   readonly description: string
-  /** Of the JSON body: it is written by this, so that nothing else is ever in it. Nothing where there is no JSON. */
+  /** Schema and serializer of the JSON body: nothing else is ever written. `undefined` if the body is not JSON. */
   readonly body?: TSchema
-  /** Where the body is no JSON. */
+  /** Of a body that is not JSON. */
   readonly mediaType?: string
-  /** Header fields in lower case, beside those that every answer carries. */
+  /** Names in lower case, besides the headers of every response. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export type Refusals = Readonly<Record<number, readonly RefusalCode[]>>
 
-/** What any request may be refused with, whichever operation it is for. */
+/** What any request may be refused with, regardless of its operation. */
 export const commonRefusals: readonly RefusalCode[] = ['request_invalid', 'headers_too_large', 'internal']
 
-/** One after the other, each status once. */
+/** Combines the codes of each status, without duplicates. */
 export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   const all: Record<number, RefusalCode[]> = {}
   for (const part of parts) {
@@ -48,7 +48,7 @@ export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   return all
 }
 
-/** For Fastify's `schema.response`. */
+/** In the form of Fastify's `schema.response`. */
 export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, TSchema> {
   return Object.fromEntries(
     Object.entries(responses).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),

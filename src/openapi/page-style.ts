@@ -1,4 +1,4 @@
-// How the page of the document looks.
+// Styles of the document's HTML page.
 
 export const pageStyle = `
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --dim: #777 }

@@ -1,4 +1,4 @@
-// The document as a page that can be read: one piece of HTML, without scripts.
+// Renders the document as a page for people: one piece of HTML, without scripts.
 import type { Document } from './document.ts'
 import { pageStyle } from './page-style.ts'
 
@@ -42,7 +42,7 @@ interface Reference {
   readonly $ref: string
 }
 
-/** What the page shows of a document of ours. */
+/** The part of the document that the page shows. */
 interface PageDocument {
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
   readonly tags: readonly { readonly name: string; readonly description: string }[]
@@ -140,7 +140,7 @@ function renderSchema(schema: Schema): string {
   return description + table(['member', 'is'], rows)
 }
 
-/** What a value may be, in one line. */
+/** The type of a value and its description, in one line. */
 function typeOf(schema: Schema): string {
   const description = schema.description === undefined ? '' : ` ${prose(schema.description)}`
   return `<i>${kindOf(schema)}</i>${description}`
@@ -170,7 +170,6 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   return `<table>${line(heads, 'th')}${rows.map(row => line(row, 'td')).join('\n')}</table>`
 }
 
-/** Of a reference within the document. */
 function lastSegment(reference: string): string {
   return reference.split('/').at(-1) ?? ''
 }
@@ -179,7 +178,7 @@ function slug(name: string): string {
   return name.toLowerCase().replace(/[^a-z]+/g, '-')
 }
 
-/** Code in backquotes. */
+/** Escapes the text and renders backquoted parts as code. */
 function prose(text: string): string {
   return escapeHtml(text).replace(/`([^`]*)`/g, '<code>$1</code>')
 }

@@ -1,8 +1,8 @@
-// The few terms that descriptions are written in, and what several of them speak of.
+// Builders for the schemas of descriptions, and the schemas that several descriptions share.
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox'
 import { plans } from '../users/user.ts'
 
-/** With these members and no others. @param options a `title` makes it a component of its own */
+/** An object with these members and no others. @param options a `title` makes it a component of its own */
 export function record<Properties extends TProperties>(properties: Properties, options: TSchemaOptions = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -11,7 +11,7 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** One of these texts. */
+/** One of these strings. */
 export function oneOf<const Values extends string[]>(values: readonly [...Values], description?: string) {
   return Type.Unsafe<Values[number]>({
     type: 'string',
@@ -25,11 +25,11 @@ export const text = (description: string, options: TSchemaOptions = {}) =>
 
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Of a row: what JSON holds exactly. */
+/** The id of a row: an integer that JSON represents exactly. */
 export const id = (description: string) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
 
-/** As it comes from the store, which writes it as ISO 8601 in UTC. */
+/** A `Date` as the store returns it, serialized as ISO 8601 in UTC. */
 export const instant = (description: string) =>
   Type.Unsafe<Date>({ type: 'string', format: 'date-time', description })
 
@@ -57,8 +57,7 @@ export const message = record(
   { title: 'Message', description: 'It is done.' },
 )
 
-/** Which page is asked for; the first without it. */
+/** Which page to return; the first if absent. */
 export const cursor = Type.Optional(text('`next_cursor` of the page before.'))
 
-/** Of a page after this one. */
 export const nextCursor = nullable(text('The `cursor` of the next page; `null` on the last.'))

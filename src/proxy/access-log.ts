@@ -1,43 +1,43 @@
-// One line a request: which route, who, what was decided, how long it took. Nothing that a client could call a secret.
+// The access log: one line per request with route, user, decision and duration, and never a client's secret.
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema/schema.ts'
 import { lineWriter } from '../observability/logger.ts'
 import { redactPath } from '../observability/redact-path.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
-/** What a line tells of a request. */
+/** The values of one log line. */
 export interface LoggedRequest {
   readonly requestId: string
   readonly trace: Pick<RequestTrace, 'traceId' | 'spanId'> | undefined
-  /** The route's name, the own endpoint's path, or nothing. */
+  /** The route's name or the local endpoint's path. */
   readonly route: string | undefined
   readonly userId: number | undefined
   /** `forwarded`, `answered`, the code of the refusal, or `client_gone`. */
   readonly decision: string
-  /** How what was forwarded ended. */
+  /** How the exchange with the upstream ended, if the request was forwarded. */
   readonly outcome: string | undefined
   readonly method: string
   readonly url: string
-  /** Nothing where the client left before anything was answered. */
+  /** Undefined if the client disconnected before a response began. */
   readonly status: number | undefined
-  /** What the connection was handed for the answer. */
+  /** Bytes written to the connection for this response. */
   readonly bytesSent: number
   readonly client: string
   /** The Host header, as received. */
   readonly host: string
-  /** The last target that it was sent to, and milliseconds to the head of its answer or the end of the try. */
+  /** Target of the last attempt, and the time until its response head or, without one, the attempt's end. */
   readonly upstreamTarget: string | undefined
   readonly upstreamDurationMs: number
-  /** Milliseconds from its arrival. */
+  /** From the request's arrival. */
   readonly durationMs: number
 }
 
 export type LogRequest = (logged: LoggedRequest) => void
 
 /**
- * The line is put together here and not by the logger, which takes a tenth of a request's time for it.
+ * Builds the line itself, because the logger would take a tenth of a request's time to do it.
  * @param settings `server.log`
- * @returns nothing where no lines are to be written
+ * @returns `undefined` if requests are not logged
  */
 export function createAccessLog(
   logger: Logger,
@@ -50,7 +50,7 @@ export function createAccessLog(
     const { client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
-    // Ids, names, methods and addresses hold nothing that JSON would escape: the gate and the parser saw to that.
+    // Ids, names, methods and addresses need no JSON escaping: the gate and the parser have restricted them.
     write(
       `"request_id":"${requestId}"${traceText(trace)}${text('route', route)}${user}` +
         `,"decision":"${decision}"${text('outcome', outcome)}` +
@@ -61,15 +61,15 @@ export function createAccessLog(
   }
 }
 
-/** A client may send any, up to what its header fields may have. */
+/** Truncated, because a client's Host may be as long as the header limit allows. */
 function hostText(host: string): string {
   return host === '' ? '' : `,"host":${quoted(host.length > longestHost ? host.slice(0, longestHost) : host)}`
 }
 
-/** Characters: of a DNS name with its port. */
+/** In characters: a DNS name with its port. */
 const longestHost = 260
 
-/** A target's origin is a URL's, which has neither user info nor anything that JSON would escape. */
+/** Not escaped: a target is a URL's origin, without user info and without characters that JSON escapes. */
 function upstreamText({ upstreamTarget, upstreamDurationMs }: LoggedRequest): string {
   return upstreamTarget === undefined
     ? ''
@@ -80,14 +80,14 @@ function text(name: string, value: string | undefined): string {
   return value === undefined ? '' : `,"${name}":"${value}"`
 }
 
-/** As `JSON.stringify` writes it, which takes longer to find that there is nothing to escape. */
+/** The same as `JSON.stringify`, and faster if there is nothing to escape. */
 function quoted(given: string): string {
   return plain.test(given) ? `"${given}"` : JSON.stringify(given)
 }
 
 const plain = /^[!#-[\]-~]*$/
 
-/** With three decimals, where whole numbers are written much faster than others. @param duration 0 or more */
+/** Three decimals by way of integers, which are formatted much faster than fractions. @param duration 0 or more */
 export function toFixed3(duration: number): string {
   const all = Math.round(duration * 1000)
   const whole = Math.floor(all / 1000)

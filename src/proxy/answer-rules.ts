@@ -1,12 +1,12 @@
-// What is changed in an upstream's answer: the route's own rules, then what every answer to the request carries.
+// Header changes to an upstream's response: the route's rules, then the headers the gateway adds to every response.
 
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { ResponseHeaderRules } from '../upstream/response-headers.ts'
 
 /**
- * @param fields of CORS and of the rate limit; `undefined` for none
- * @param isCors whether CORS is among them: what the upstream or the route's rules say of it is dropped then
+ * @param fields CORS and rate-limit headers for this request
+ * @param isCors whether CORS is among them: CORS headers of the upstream and of the route's rules are then dropped
  */
 export function responseRulesFor(
   route: Route,
@@ -15,7 +15,7 @@ export function responseRulesFor(
 ): ResponseHeaderRules | undefined {
   if (fields === undefined) return route.responseRules
   const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
-  // Behind the upstream's own lines of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
+  // Appended after the upstream's headers of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
   return { set: [...set, ...Object.entries(fields).flat()], remove }
 }
 
@@ -23,7 +23,7 @@ const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
 
 const known = new WeakMap<Route, ResponseHeaderRules>()
 
-/** Once a route: they are the same for every request. */
+/** Computed once per route: the rules are the same for every request. */
 function withoutCors(route: Route): ResponseHeaderRules {
   let rules = known.get(route)
   if (rules === undefined) {

@@ -1,4 +1,4 @@
-// The listener that clients reach: every request is parsed once, under the snapshot of the moment, and handled to its end.
+// The client listener: parses each request once, under the current snapshot, and serves it to its end.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
@@ -24,21 +24,21 @@ import type { RequestSnapshot } from './request-snapshot.ts'
 import { contextOf, createServeEndpoint, localPathOf, registerEndpoints } from './serve-endpoint.ts'
 
 interface Options {
-  /** Of the moment: each request is served to its end by the one under which it was parsed. */
+  /** The current snapshot. A request is served to its end by the snapshot it was parsed under. */
   current(): RequestSnapshot
-  /** Milliseconds, to begin with. */
+  /** Initial values in milliseconds; a reload changes them with `setTimeouts`. */
   timeouts: { headers: number; body_idle: number; keep_alive: number }
-  /** The certificate to serve with; undefined for plain HTTP. */
+  /** Undefined for plain HTTP. */
   tls: SecureContextOptions | undefined
   tracing: Tracing | undefined
-  /** A fresh request id, for clients that sent none. */
+  /** For requests that bring no safe id of their own. */
   newRequestId(): string
-  /** Told of every request of a private peer that forwards for others and is not trusted. */
+  /** Called for each request that an untrusted private peer forwards for another client. */
   onUntrustedForwarder(peer: string): void
   endRequest: OnComplete
 }
 
-/** Fastify serves our own endpoints; all else is decided before it. */
+/** Fastify serves only the gateway's own endpoints; all other requests are handled before it. */
 export function createClientListener(options: Options): FastifyInstance {
   const { current, timeouts, tls } = options
   let serveEndpoint: ServeEndpoint
@@ -48,7 +48,7 @@ export function createClientListener(options: Options): FastifyInstance {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
         const startedAt = performance.now()
-        // A queued pipelined response emits no `close`, so nothing is done for it until it owns the socket.
+        // A queued pipelined response emits no `close`, so no work starts until it owns the socket.
         whenWritable(request, response, () => begin(request, response, startedAt))
       })
     },
@@ -56,7 +56,7 @@ export function createClientListener(options: Options): FastifyInstance {
     rewriteUrl: localPathOf,
     frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
     clientErrorHandler: onClientError,
-    // While draining, what arrives on an open connection is answered as ever.
+    // While draining, requests on open connections are served as usual.
     return503OnClosing: false,
   })
   installErrorHandlers(app, onRefusal)
@@ -105,10 +105,10 @@ function parse(snapshot: RequestSnapshot, request: IncomingMessage): ParsedReque
   return { snapshot, head, routing: snapshot.gate.decide(request, head) }
 }
 
-/** A request with `Upgrade` is parsed when Node hands its connection over; it is the next that is handled there. */
+/** A request with `Upgrade` is parsed at the `upgrade` event; the socket's next `request` event is that request. */
 const upgrading = new WeakMap<Socket, ParsedRequest>()
 
-/** Nothing where it was parsed under a snapshot that has been replaced since. */
+/** Undefined if a reload has replaced the snapshot since: the request is then parsed again. */
 function takeParsed(snapshot: RequestSnapshot, socket: Socket): ParsedRequest | undefined {
   const parsed = upgrading.get(socket)
   if (parsed === undefined) return undefined
@@ -116,7 +116,7 @@ function takeParsed(snapshot: RequestSnapshot, socket: Socket): ParsedRequest | 
   return parsed.snapshot === snapshot ? parsed : undefined
 }
 
-/** As its span tells it. */
+/** The attributes of the request's span. */
 function receivedRequest(
   requestId: string,
   { client, host }: RequestHead,

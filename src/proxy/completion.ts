@@ -1,4 +1,4 @@
-// Where every request ends: it is looked at once, counted, and its line and span are written.
+// Completes every request: counts it, writes its log line, ends its span and releases its snapshot.
 import { authPrefix } from '../endpoints/auth.openapi.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { responseClosed } from '../http/pipelining.ts'
@@ -6,14 +6,14 @@ import type { Metrics } from '../observability/metrics/metrics.ts'
 import { stopCountingBytes } from './bytes-sent.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** To be called once for each request, when its response closes. */
+/** Call once per request, when its response closes. */
 export type OnComplete = (context: RequestContext) => void
 
 export function createCompletion({ requests, counters }: Pick<Metrics, 'requests' | 'counters'>): OnComplete {
   function end(context: RequestContext): void {
     const { request, response, routing, snapshot, trace } = context
     const { decision = 'client_gone' } = context
-    // What was forwarded and outlived the client's connection was left by the client.
+    // A forwarded exchange without an outcome outlived the client's connection: the client disconnected.
     const outcome = context.outcome ?? (decision === 'forwarded' ? 'client_gone' : undefined)
     const method = request.method ?? ''
     const route = nameOf(routing)
@@ -48,7 +48,7 @@ export function createCompletion({ requests, counters }: Pick<Metrics, 'requests
   return context => {
     if (context.snapshot.logRequest !== undefined) stopCountingBytes(context, context.request.socket)
     responseClosed(context.response)
-    // The exchange with the upstream hears of the same event, and has still to say how it ended.
+    // The upstream exchange listens to the same `close` event and has yet to report its outcome.
     if (context.decision === 'forwarded' && context.outcome === undefined) process.nextTick(end, context)
     else end(context)
   }

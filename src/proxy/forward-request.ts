@@ -1,4 +1,4 @@
-// What a request that the guards let through is sent to its upstream with.
+// Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
@@ -13,18 +13,18 @@ import { responseRulesFor } from './answer-rules.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
-/** What of a request is forwarded, and who is told how it ended; a RequestContext is one. */
+/** The request to forward, which also observes the outcome. RequestContext implements it. */
 export interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
-  /** What the answer carries whoever gives it. */
+  /** Added to the response, whether the upstream or the gateway sends it. */
   readonly headers: Readonly<Record<string, string>> | undefined
 }
 
-/** Lets a request through to its upstream: only one that was counted, which the type of its identity tells. */
+/** Forwards a request. The type of `identity` proves that all guards ran, the daily count last. */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: UsageCounted) => void
 
-/** @param bodyIdle milliseconds between two chunks of a client's body (`server.timeouts.body_idle`) */
+/** @param bodyIdleTimeoutMs between two chunks of a client's body (`server.timeouts.body_idle`) */
 export function createForwardRequest(
   bodyIdleTimeoutMs: number,
   assertions: Assertions,

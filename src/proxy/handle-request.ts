@@ -1,4 +1,4 @@
-// The way of one request, downward: what its head and the routing decision make of it.
+// One request, top to bottom: its routing decision leads to a route, a local endpoint, a preflight or a refusal.
 
 import type { Decision } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
@@ -6,7 +6,7 @@ import { endDeferred } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Answers a request at an endpoint of the gateway's own. */
+/** Serves a request at one of the gateway's own endpoints. */
 export type ServeEndpoint = (context: RequestContext) => void
 
 export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpoint): void {
@@ -36,7 +36,7 @@ function answerPreflight(context: RequestContext): void {
   const { request, response, head } = context
   context.decision = 'answered'
   lingeringClose(request, response, true)
-  // No 100 was sent: whether a body follows is the client's to choose.
+  // Without a 100 the client may or may not send its body, so the connection is not reusable.
   const last = head.expectsContinue ? ['connection', 'close'] : []
   response.writeHead(204, [...context.gatewayHeaders(), ...last, 'cache-control', 'no-store'])
   endDeferred(response, '')

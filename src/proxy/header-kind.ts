@@ -1,32 +1,32 @@
-// What each header field is to a proxy: passed, dropped, or ours. Decided once per spelling and remembered.
+// Classifies request headers: passed, dropped, or set by the gateway. Cached per spelling.
 import { canonicalName, identityNames, isHopByHop } from '../config/formats/header-names.ts'
 
 export type HeaderKind =
-  /** End to end: passed on. */
+  /** End-to-end: forwarded. */
   | 'pass'
-  /** Hop by hop (RFC 9110 §7.6.1), or an alias of a field that decides something: dropped. */
+  /** Hop-by-hop (RFC 9110 §7.6.1), or an alias or override of what the guards checked: dropped. */
   | 'drop'
-  /** Only the gateway may say who calls: dropped on every route (CONTRACT §6). */
+  /** The caller's identity, which only the gateway may set: dropped on every route (CONTRACT §6). */
   | 'identity'
-  /** Believed from trusted proxies only. */
+  /** Accepted from trusted proxies only. */
   | 'forwarded'
   | 'authorization'
   | 'x-api-key'
-  /** The gateway sends its own. */
+  /** The gateway sets its own. */
   | 'host'
   | 'via'
   | 'x-request-id'
   | 'connection'
   | 'content-length'
-  /** May carry a bearer token that is ours alone to read (CONTRACT §4). */
+  /** May carry a bearer token that only the gateway may read (CONTRACT §4). */
   | 'sec-websocket-protocol'
 
-/** @param name a field name as received, in any letter case */
+/** @param name a header name as received, in any letter case */
 export function headerKind(name: string): HeaderKind {
   const known = kindCache.get(name)
   if (known !== undefined) return known
   const kind = classify(name)
-  // A hostile client may invent names for ever; what it invents must not stay.
+  // Bounds the cache: a hostile client can send new names without end.
   if (kindCache.size >= 2_000) kindCache.clear()
   kindCache.set(name, kind)
   return kind
@@ -45,10 +45,10 @@ const exact = new Set<HeaderKind>([
   'sec-websocket-protocol',
 ])
 
-// Frameworks let these replace the method that the guards saw.
+// Frameworks let these override the method that the guards checked.
 const overrides = new Set(['x-http-method-override', 'x-http-method', 'x-method-override'])
 
-// `X-Original-URL` and `X-Rewrite-URL` replace, in some frameworks, the path that the guards saw.
+// In some frameworks `X-Original-URL` and `X-Rewrite-URL` override the path that the guards checked.
 const dropped = /^x-(?:original|rewrite)-/
 
 const forwarded = new Set([

@@ -1,30 +1,30 @@
-// WebSockets and event streams that are open: ended on a drain, and when their user would not be let in any more (CONTRACT §4).
+// Open WebSockets and event streams: ended on drain, and when their user is no longer admitted (CONTRACT §4).
 import type { Clock } from '../clock.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
 import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
 
-/** Why a stream is ended: the gateway stops, or its user is not let in any more. */
+/** Why a stream ends: the gateway stops, or its user is no longer admitted. */
 export type EndReason = 'stopping' | 'not_admitted'
 
 export type StreamKind = 'web_socket' | 'event_stream'
 
 export interface OpenStream {
   readonly kind: StreamKind
-  /** Nobody in particular is watched for nothing. */
+  /** Only users' streams are re-authorized, not anonymous ones. */
   readonly identity: Identity
   readonly plans: Route['plans']
   end(reason: EndReason): void
 }
 
 export interface OpenStreams {
-  /** @returns forgets it */
+  /** @returns removes the stream again */
   add(stream: OpenStream): () => void
-  /** How many are open. */
+  /** Open streams per kind. */
   count(): Record<StreamKind, number>
-  /** Ends those that are open, and from then on each as it opens. */
+  /** Ends all open streams, and from then on each new one as it opens. */
   endAll(): void
-  /** Looks after them no more. */
+  /** Stops re-authorization. */
   stop(): void
 }
 
@@ -34,15 +34,15 @@ interface Dependencies {
   onError(error: unknown): void
 }
 
-/** Milliseconds between two looks at the records: with what closing takes, less than the second that is promised. */
+/** Interval of re-authorization: with the time that closing takes, below the promised second (CONTRACT §4). */
 const checkIntervalMs = 400
 
-/** Milliseconds without a look that succeeded, after which nobody is known to be let in (CONTRACT §4). */
+/** Without a successful check for this long, no user counts as admitted any more (CONTRACT §4). */
 const maxUncheckedMs = 30_000
 
 export function createOpenStreams({ store, clock, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
-  /** Those of users, with who it was that opened them. */
+  /** Users' streams, each with the identity that opened it. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
@@ -65,7 +65,7 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
     if (watched.size === 0) return
     isChecking = true
     const started = performance.now()
-    // Those alone that the statement asks for: one that opens meanwhile is not gone because it is not in the answer.
+    // Only streams that this query covers: one that opens meanwhile is missing from the result, not unauthorized.
     const checked = [...watched]
     try {
       const statuses = await store.read([...new Set(checked.map(([, { user }]) => user.id))])
@@ -92,7 +92,7 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
   return {
     add(stream) {
       open.add(stream)
-      // Once its head is on its way.
+      // Deferred until its response head is on the way.
       if (isEnding) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
       const { identity } = stream
       if (identity.kind === 'user') {
@@ -118,7 +118,7 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
   }
 }
 
-/** As the guards would have it now, the token's expiry aside: it was good when the stream was opened. */
+/** What the guards would decide now, except for token expiry: the token was valid when the stream opened. */
 function isAdmitted(
   identity: AuthenticatedUser,
   plans: Route['plans'],

@@ -1,4 +1,4 @@
-// What the gateway knows of one request: handed on from the socket to the answer, and filled in on the way.
+// The state of one request, passed along from its arrival to the end of its response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -10,36 +10,36 @@ import type { Refusal } from '../refusals/refusal.ts'
 import type { ForwardObserver, Outcome } from '../upstream/outcome.ts'
 import type { RequestSnapshot } from './request-snapshot.ts'
 
-/** An object of one class and no closures: one is made for every request. */
+/** A class without closures, because every request creates one. */
 export class RequestContext implements GuardedRequest, ForwardObserver {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly head: RequestHead
   readonly routing: RoutingDecision
-  /** What it was parsed under, and is served by to its end. */
+  /** The snapshot that the request was parsed under and is served by to its end. */
   readonly snapshot: RequestSnapshot
-  /** As logs and `X-Request-Id` have it. */
+  /** As in logs and `X-Request-Id`. */
   readonly requestId: string
   /** `performance.now()` at arrival. */
   readonly startedAt: number
-  /** Its spans; nothing where there are no traces. */
+  /** Undefined if tracing is off. */
   readonly trace: RequestTrace | undefined
   /** The request target, as the client sent it. */
   readonly url: string
   identity: Identity = anonymous
-  /** What the answer carries whoever gives it; nothing where there is nothing of the kind. */
+  /** CORS and rate-limit headers, added to the response whether the upstream or the gateway sends it. */
   headers: Readonly<Record<string, string>> | undefined
-  /** `forwarded`, `answered`, or the code of the refusal; nothing where the client left before one was taken. */
+  /** `forwarded`, `answered`, or the refusal's code; undefined if the client disconnected before a decision. */
   decision: string | undefined = undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined = undefined
 
-  /** The last target that it was sent to, `scheme://host:port`, and milliseconds to the head of its answer or the end of the try. */
+  /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Whom an endpoint of our own has just signed up, in or out. */
+  /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
-  /** What the connection had been handed when the request's turn began, and since then; where requests are logged. */
+  /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */
   bytesBefore = 0
   bytesSent = 0
 
@@ -61,7 +61,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.requestId = requestId
     this.startedAt = startedAt
     this.trace = trace
-    // Fastify writes another into the request that it serves.
+    // Kept apart, because Fastify overwrites the `url` of the requests it serves.
     this.url = request.url ?? ''
     this.headers = routing.cors
   }
@@ -74,12 +74,12 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.headers = { ...this.headers, ...headers }
   }
 
-  /** Answers with a refusal. @param thrown a Refusal; ClientGone, which nobody is told; or a fault, which is 500 */
+  /** Sends a refusal. @param thrown a Refusal; ClientDisconnected, which sends nothing; any other error is a 500 */
   refuse(thrown: unknown): void {
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 
-  /** To be called before a refusal is answered. @returns the headers that its answer carries beside its own */
+  /** Call before a refusal is sent. @returns the gateway's headers for its response */
   noteRefusal(refusal: Refusal): string[] {
     this.decision = refusal.code
     this.snapshot.onRefusal(this.requestId, refusal)
@@ -99,7 +99,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.outcome = outcome
   }
 
-  /** What every answer of the gateway's own carries, names and values in turn. */
+  /** Headers of every response that the gateway itself sends, names and values alternating. */
   gatewayHeaders(): string[] {
     const all = ['x-request-id', this.requestId]
     for (const name in this.headers) all.push(name, this.headers[name] as string)

@@ -1,4 +1,4 @@
-// What one request needs of everything that is built from one configuration (composition's snapshot has more).
+// The part of a snapshot that one request needs; composition's Snapshot extends it.
 import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Refusal } from '../refusals/refusal.ts'
@@ -9,15 +9,15 @@ export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
   readonly endpoints: LocalEndpoints
-  /** `server.timeouts.body_idle`, milliseconds. */
+  /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
-  /** Nothing where no lines are written. */
+  /** Undefined if requests are not logged. */
   readonly logRequest: LogRequest | undefined
   jwks(): object
-  /** Told of every refusal and fault before it is answered. */
+  /** Called with every refusal, a 500 included, before it is sent. */
   onRefusal(requestId: string, refusal: Refusal): void
-  /** A request was parsed under it. */
+  /** Call when a request begins under this snapshot. */
   acquire(): void
-  /** To be called once for each that was, when it is over. */
+  /** Call once per `acquire`, when that request completes. */
   release(): void
 }

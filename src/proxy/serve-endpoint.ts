@@ -1,4 +1,4 @@
-// The gateway's own endpoints on the client listener: Fastify finds and serializes them; guards, body and answer are ours.
+// Local endpoints on the client listener: Fastify routes and serializes; guards, body and response are the gateway's.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { authOperations } from '../endpoints/auth.openapi.ts'
@@ -16,10 +16,10 @@ import type { Plan } from '../users/user.ts'
 import type { ServeEndpoint } from './handle-request.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Fastify hands its handlers the request alone. Only requests of our own endpoints are in here. */
+/** Fastify passes its handlers the request only. Holds requests of local endpoints alone. */
 const contexts = new WeakMap<IncomingMessage, RequestContext>()
 
-/** The context of a request that `serveEndpoint` gave to Fastify. */
+/** The context of a request that `serveEndpoint` passed to Fastify. */
 export function contextOf(request: IncomingMessage): RequestContext {
   const context = contexts.get(request)
   if (context === undefined) throw new Error('a request that did not come through the gate')
@@ -34,7 +34,7 @@ export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
   }
 }
 
-/** What Fastify's router sees is what the gate decided, never what the client wrote. */
+/** Fastify routes by the path that the gate decided on, never by the one that the client sent. */
 export function localPathOf(request: IncomingMessage): string {
   const { routing } = contextOf(request)
   if (routing.kind !== 'local') throw new Error(`a ${routing.kind} request at our own endpoints`)
@@ -48,7 +48,7 @@ const operations: readonly Operation[] = [
 ]
 
 export function registerEndpoints(app: FastifyInstance): void {
-  // Without a body to Fastify, which would refuse odd media types: the endpoints read it themselves.
+  // Declared as bodiless, because Fastify would refuse unknown media types: the endpoints read bodies themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   app.addHook('onSend', async ({ raw }, reply) => {
@@ -97,7 +97,7 @@ async function authenticated(
   return decision.identity
 }
 
-/** What is no JSON object counts as `{}` (spec §4). */
+/** A body that is not a JSON object counts as `{}` (spec §4). */
 async function bodyOf({ request, response, head, snapshot }: RequestContext): Promise<JsonObject> {
   const { hasBody, contentLength, expectsContinue } = head
   const body = await readJsonObject(request, {

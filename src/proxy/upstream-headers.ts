@@ -1,4 +1,4 @@
-// The header fields an upstream receives: the client's, less what it must not say, plus what only we may (CONTRACT §6).
+// The upstream's headers: the client's, minus those it must not set, plus those only the gateway sets (CONTRACT §6).
 import type { IncomingMessage } from 'node:http'
 import { canonicalName } from '../config/formats/header-names.ts'
 import { carriesGatewayCredential, isGatewayApiKey } from '../gate/guards/credential.ts'
@@ -11,19 +11,19 @@ import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { type HeaderKind, headerKind } from './header-kind.ts'
 
-/** What the headers are made of; a RequestContext is one. */
+/** The source of the headers. RequestContext implements it. */
 export interface ReceivedRequest {
   readonly request: IncomingMessage
   readonly head: RequestHead
   readonly requestId: string
-  /** Its upstream is told of it, and not of the client's place in it. */
+  /** The upstream receives this trace's `traceparent`, not the client's. */
   readonly trace: Pick<RequestTrace, 'isContinued'> | undefined
 }
 
 /**
- * @param assertion who calls, signed, where the route asks for it
- * @returns names and values in turn, as undici and node:http take them; Host first, and `traceparent` next where the
- * upstream is told of the trace, both for `forward` to fill in
+ * @param assertion the signed identity, on routes with `identity_assertion`
+ * @returns names and values alternating, as undici and node:http take them; Host first, then `traceparent` if the
+ * trace is propagated, both for `forward` to fill in
  */
 export function buildUpstreamHeaders(
   received: ReceivedRequest,
@@ -60,16 +60,16 @@ export function buildUpstreamHeaders(
   return trace === undefined ? kept : without(trace.isContinued ? ofParent : ofTrace, kept, ours)
 }
 
-/** Unless its rules remove the field, or set it: a service of somebody else's need not know. */
+/** False if the route's rules remove or set `traceparent`: a third-party service need not see the trace. */
 export function propagatesTrace({ requestRules }: Route): boolean {
   return requestRules?.remove.has('traceparent') !== true
 }
 
-/** What the client says of its trace; all of it is void where it does not say its own place in it. */
+/** The client's trace headers to drop: `tracestate` too, unless its `traceparent` was valid and continued. */
 const ofParent = new Set(['traceparent'])
 const ofTrace = new Set(['traceparent', 'tracestate'])
 
-/** What `Connection` can name away: neither who calls nor what frames the body, and none of ours. */
+/** Kinds that `Connection` may declare hop-by-hop: no identity, no body framing, none that the gateway sets. */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
   'authorization',
@@ -77,10 +77,10 @@ const droppableByConnection = new Set<HeaderKind>([
   'sec-websocket-protocol',
 ])
 
-/** Which target it goes to is chosen as it is sent, and its Host set then. */
+/** Placeholder: the target, and its Host with it, is chosen when the request is sent. */
 const setByForward = ''
 
-/** @param from what stands before it stays */
+/** @param from fields before this index stay */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
   const kept = fields.slice(0, from)
   for (let i = from; i < fields.length; i += 2) {
@@ -90,7 +90,7 @@ function without(names: ReadonlySet<string>, fields: string[], from: number): st
   return kept
 }
 
-/** What proxies before us said, to be extended rather than passed. */
+/** Values from proxies in front of the gateway, to be extended rather than passed. */
 interface Forwarded {
   for: string
   proto: string
@@ -100,11 +100,11 @@ interface Forwarded {
 
 const setByUs = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'])
 
-/** Fields that are neither always passed nor always dropped. */
+/** Decides headers that are neither always passed nor always dropped. */
 function isForwarded(kind: HeaderKind, value: string, head: RequestHead, route: Route): boolean {
   switch (kind) {
     case 'content-length':
-      // Not for `Connection` to name away: it frames the body.
+      // `Connection` cannot remove it, because it frames the body.
       return head.hasBody
     case 'authorization':
       return route.forward_credentials || (route.auth === 'none' && !carriesGatewayCredential(value))
@@ -140,7 +140,7 @@ function collectProxied(
   }
 }
 
-/** Before all that the client chose: a server that keeps the first thousand fields only must not lose them. */
+/** Placed before the client's headers: a server that keeps only the first thousand must not lose these. */
 function addIdentity(fields: string[], route: Route, identity: Identity, assertion?: string): void {
   if (identity.kind !== 'user') return
   fields.push('x-user-id', String(identity.user.id), 'x-user-plan', identity.user.plan)
@@ -170,17 +170,17 @@ function addForwarded(
   fields.push('x-request-id', requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
 }
 
-/** `Forwarded` and its kin go on as a trusted proxy wrote them; what we set ourselves is not among them. */
+/** Passes `Forwarded` and similar headers of a trusted proxy unchanged, except those the gateway sets itself. */
 function passTrusted(fields: string[], raw: readonly string[]): void {
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
-    // By canonical name: the proxy vouches for `X-Forwarded-For`, not for a client's `x_forwarded_for` beside it.
+    // By canonical name: the proxy vouches for `X-Forwarded-For`, not for a client's `x_forwarded_for` next to it.
     if (headerKind(name) !== 'forwarded' || setByUs.has(canonicalName(name))) continue
     fields.push(name, raw[i + 1] as string)
   }
 }
 
-/** The names that `Connection` declares hop by hop (RFC 9110 §7.6.1); nothing for the usual `keep-alive`. */
+/** Names that `Connection` declares hop-by-hop (RFC 9110 §7.6.1); undefined for a plain `keep-alive` or `close`. */
 function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   const value = request.headers.connection
   if (value === undefined || value === 'keep-alive' || value === 'close') return undefined
@@ -192,7 +192,7 @@ function connectionOptions(request: IncomingMessage): Set<string> | undefined {
   )
 }
 
-/** Field values are ASCII here: an email may hold more, and is percent-encoded then, as in a mailto URI. */
+/** Header values are ASCII here. An email may hold more, so it is percent-encoded as in a mailto URI. */
 function fieldSafe(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, character => encodeURIComponent(character))
 }

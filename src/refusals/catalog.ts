@@ -1,4 +1,4 @@
-// The gateway's French: every way in which it says no, by code (CONTRACT §10), and the few in which it says yes.
+// The gateway's French: every refusal, by code (CONTRACT §10), and the few messages of successful responses.
 
 export const catalog = {
   email_invalid: { status: 400, error: 'Email invalide' },
@@ -43,10 +43,10 @@ export function dailyLimitSentence(limit: number): string {
 
 export type RefusalCode = keyof typeof catalog
 
-/** Where plan and daily-limit errors point (spec §4). */
+/** The `upgrade_url` of plan and daily-limit refusals (spec §4). */
 export const upgradePath = '/api/v1/subscription/upgrade'
 
-/** `message` of the answers that carry one (CONTRACT §3, §5). */
+/** `message` of the responses that carry one (CONTRACT §3, §5). */
 export const messages = {
   registered: 'Compte créé',
   loggedOut: 'Déconnexion réussie',

@@ -1,4 +1,4 @@
-// The client left before it was answered: nobody is refused anything, and nothing is wrong.
+// The client disconnected before its response: neither a refusal nor a fault.
 
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected'

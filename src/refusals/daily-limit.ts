@@ -2,10 +2,10 @@
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
-/** @param retryAfter seconds to UTC midnight */
+/** @param retryAfterSeconds until UTC midnight */
 export type DailyLimitReached = (retryAfterSeconds: number) => Refusal
 
-/** Everybody who is refused within a second is told the same. @param limit uses a day */
+/** Requests refused within the same second share one refusal. @param limit uses per day */
 export function createDailyLimitReached(limit: number): DailyLimitReached {
   const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }
   let last: { retryAfterSeconds: number; refusal: Refusal } | undefined

@@ -1,17 +1,16 @@
-// 429 `Trop de requêtes` with the fields of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3).
+// 429 `Trop de requêtes` with the headers of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3).
 import { Refusal } from './refusal.ts'
 
 interface RateLimitState {
-  /** Requests a window. */
+  /** Requests per window. */
   limit: number
-  /** Milliseconds. */
   windowMs: number
-  /** Requests left in it. */
+  /** Requests left in the window. */
   remaining: number
   resetSeconds: number
 }
 
-/** @param policy the limit's name, as clients may tell it from others */
+/** @param policy the limit's name, by which clients tell it from other limits */
 export function rateLimited(policy: string, state: RateLimitState): Refusal {
   return new Refusal('rate_limited', {
     headers: {
@@ -21,7 +20,7 @@ export function rateLimited(policy: string, state: RateLimitState): Refusal {
   })
 }
 
-/** Where a client stands, also on what is let through. */
+/** The client's state under the limit; allowed requests receive it too. */
 export function rateLimitHeaders(
   policy: string,
   { limit, windowMs, remaining, resetSeconds }: RateLimitState,

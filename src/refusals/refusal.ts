@@ -1,21 +1,21 @@
-// An expected no. Thrown anywhere, turned into its answer in one place (doors.ts); anything else is a fault.
+// An expected refusal: thrown anywhere, sent in one place (http/error-handlers.ts). Anything else thrown is a fault.
 import { catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
-  /** Replaces the catalogue's status, for a code that answers differently elsewhere (`user_not_found` in §7). */
+  /** Replaces the catalogue's status, for a code with another status elsewhere (`user_not_found` in §7). */
   status?: number
-  /** Fields of the body beside (or instead of) the catalogue's `error`. */
+  /** Members of the body in addition to (or in place of) the catalogue's `error`. */
   body?: Readonly<Record<string, unknown>>
-  /** Header fields of the answer, beside those that every refusal carries. */
+  /** Response headers in addition to those that every refusal carries. */
   headers?: Readonly<Record<string, string>>
-  /** What led to it, for the log; the client never sees it. */
+  /** For the log; the client never sees it. */
   cause?: unknown
 }
 
-/** Names and values of the header in turn. */
 export interface RefusalResponse {
+  /** Header names and values in turn. */
   readonly fields: readonly string[]
-  /** Bytes, one a character: Node then sends them with the head, in one piece. */
+  /** latin1, one byte per character: Node then sends head and body in one piece. */
   readonly body: string
 }
 
@@ -27,7 +27,7 @@ export class Refusal extends Error {
   #response: RefusalResponse | undefined
 
   constructor(code: RefusalCode, details: Details = {}) {
-    // Nobody looks for the place where an expected no came from, and to note it costs more than all guards before it.
+    // An expected refusal needs no stack trace, and capturing one costs more than all guards before it.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(code, { cause: details.cause })
@@ -37,7 +37,7 @@ export class Refusal extends Error {
     this.#details = details
   }
 
-  /** CONTRACT §4: JSON, `Cache-Control: no-store`, the code in `X-Peage-Error`. Made once: some are said many times. */
+  /** CONTRACT §4: JSON, `Cache-Control: no-store`, the code in `X-Peage-Error`. Built once: some are reused. */
   get response(): RefusalResponse {
     this.#response ??= responseOf(this.code, this.#details)
     return this.#response
@@ -56,7 +56,7 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
   return { fields: fields.flat(), body: bytes.toString('latin1') }
 }
 
-/** Storage or another thing that an answer needs is away: 503 with `Retry-After: 1` (CONTRACT §4). */
+/** Storage, or anything else that a response needs, is unavailable: 503 with `Retry-After: 1` (CONTRACT §4). */
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }

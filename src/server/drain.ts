@@ -1,4 +1,4 @@
-// How a listener ends: it accepts nothing more, answers what is in flight, and cuts off what is not done in time.
+// Drains a listener: accepts no more connections, finishes requests in flight, and destroys what exceeds the time.
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -7,15 +7,15 @@ import { schemeOf } from '../http/http-server.ts'
 export interface Drain {
   /**
    * Resolves when every connection has ended.
-   * @param time milliseconds that requests in flight have
+   * @param time milliseconds until open connections are destroyed
    */
   run(time: number): Promise<void>
 }
 
-/** Made before the listener listens: it has to know the connections from their beginning. */
+/** Create it before the listener listens, because it tracks every connection from the start. */
 export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
-  // A connection on which nothing was asked yet is not idle to Node: it would be waited for until the end.
+  // Node does not count a connection without a request as idle, and would wait for it until the time is up.
   const unusedSockets = new Set<Socket>()
   const trackUnused = (socket: Socket) => {
     unusedSockets.add(socket)
@@ -24,7 +24,7 @@ export function createDrain(app: FastifyInstance): Drain {
   const handshaking = new Map<string, Socket>()
   if (schemeOf(app) === 'http') server.on('connection', trackUnused)
   else {
-    // A connection is two sockets here, one around the other, and the outer one is told of after the handshake.
+    // A TLS connection is two sockets, one around the other; the outer one is emitted only after the handshake.
     server.on('connection', (inner: Socket) => {
       const peer = peerOf(inner)
       handshaking.set(peer, inner)
@@ -37,7 +37,7 @@ export function createDrain(app: FastifyInstance): Drain {
   }
   server.on('request', request => unusedSockets.delete(request.socket))
 
-  // Node counts those that left HTTP no more.
+  // Node no longer tracks upgraded connections.
   const upgraded = new Set<Socket>()
   const trackUpgraded = (_request: IncomingMessage, socket: Socket) => {
     if (upgraded.has(socket)) return
@@ -49,7 +49,7 @@ export function createDrain(app: FastifyInstance): Drain {
   return {
     async run(time) {
       for (const socket of [...unusedSockets, ...handshaking.values()]) socket.destroy()
-      // Those whose answer is under way become idle one by one.
+      // Connections become idle one by one as their responses finish.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
       const cut = setTimeout(() => {
         server.closeAllConnections()

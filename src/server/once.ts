@@ -1,6 +1,6 @@
-// Work that is done once, however often it is asked for.
+// Runs work once, however often it is called.
 
-/** @returns starts the work at its first call; every call is given what came of that */
+/** @returns starts the work at its first call; every call receives the promise of that one run */
 export function once<Words extends unknown[], T>(
   work: (...words: Words) => Promise<T>,
 ): (...words: Words) => Promise<T> {

@@ -1,4 +1,4 @@
-// What is done once, however many processes serve: the admin listener, deliveries, and forgetting what has had its time.
+// Runs once, however many workers serve: the admin listener, webhook deliveries, and pruning of expired sessions.
 import { randomBytes } from 'node:crypto'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
@@ -18,17 +18,16 @@ import { createDrain, type Drain } from './drain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
 
 export interface PrimaryServices {
-  /** The admin listener's, where there is one. */
+  /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
-  /** From now on by another configuration. */
   applyConfig(config: Config): void
-  /** Takes no delivery more. @param grace milliseconds for those that are under way */
+  /** Starts no more deliveries. @param grace milliseconds for those in flight */
   stopDeliveries(grace: number): Promise<void>
-  /** Closes what it opened; the storage is the caller's. */
+  /** Closes everything it opened; the caller closes the storage. */
   close(): Promise<void>
 }
 
-/** @throws whatever keeps the admin listener from listening, with nothing left open */
+/** @throws if the admin listener cannot listen, with nothing left open */
 export async function startPrimaryServices(
   dependencies: Dependencies,
   serving: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
@@ -68,7 +67,7 @@ export async function startPrimaryServices(
   }
 }
 
-/** What the admin listener goes by, as it is at the moment. */
+/** The part of the active configuration that the admin listener reads. */
 interface AdminSettings {
   operators: Operators
   routes: Config['routes']
@@ -124,12 +123,12 @@ async function startAdminListener(
     failureLog,
   })
   const drain = createDrain(app)
-  // A copy: Fastify writes into it.
+  // A copy, because Fastify modifies it.
   await app.listen({ ...config.admin.listen })
   return { address: addressOf(app), drain }
 }
 
-/** What works but should not stay so in production. */
+/** Settings that work but should not be used in production. */
 function warningsOf({ auth }: Config): string[] {
   if (auth.key_secret !== '') return []
   const bare = auth.keys.length > 0 ? 'webhook secrets stand' : 'signing keys and webhook secrets stand'

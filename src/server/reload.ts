@@ -1,4 +1,4 @@
-// Another configuration is brought in force while clients are served: wholly, or not at all (CONTRACT §1, signals).
+// Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import { inSlices } from '../async/steps.ts'
 import { diffSteps } from '../config/changes.ts'
@@ -12,23 +12,23 @@ import type { PrimaryServices } from './primary-services.ts'
 import type { DataPlane } from './serve.ts'
 
 export interface Reload {
-  /** Reads the file and all that it names again. Resolves when that is in force, or refused; never rejects. */
+  /** Rereads the file and all that it names. Resolves when the result is active or refused; never rejects. */
   now(): Promise<void>
-  /** `server.drain_timeout` in force, milliseconds. */
+  /** `server.drain_timeout` of the active configuration. */
   drainTimeoutMs(): number
-  /** Takes nothing more. */
+  /** Stops watching the file; a reload in progress is rolled back if it has not been committed. */
   stop(): void
 }
 
 export interface ReloadSource {
   readonly file: ConfigFile
-  /** Told what is wrong, a line each, as `peage check` prints it. */
+  /** Receives the problems, one per line, as `peage check` prints them. */
   onRefused(lines: readonly string[]): void
 }
 
 interface Options {
   config: Config
-  /** Nothing where nobody can ask for another configuration. */
+  /** Undefined if the configuration cannot be reloaded. */
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
   primaryServices: Pick<PrimaryServices, 'applyConfig'>
@@ -73,7 +73,7 @@ export function createReload(parts: Options): Reload {
       )
     }
     logWarnings(warnings, logger)
-    // A mount may show the old file for ever: that it was read again is then no sign that it was taken.
+    // A stale mount may show the old file forever, so the log must not suggest that a change was applied.
     if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
     else logger.info(changes, 'the configuration is reloaded')
   }
@@ -98,7 +98,7 @@ export function createReload(parts: Options): Reload {
   }
 
   function now(): Promise<void> {
-    // What was saved while one is under way may have been read too early by it.
+    // A reload in progress may have read the file before this change was saved.
     if (running !== undefined) isRequestedAgain = true
     running ??= reloadWhileRequested()
     return running
@@ -120,7 +120,7 @@ const unchanged = 'the configuration is reloaded, and unchanged: the file has th
 type Taken = Extract<Reread, { config: Config }>
 type Lines = Readonly<Record<string, number>>
 
-/** Of what a pointer names, or of what that would stand in. */
+/** The line of the value that a pointer names, or of its parent if it is absent. */
 function lineOf(lines: Lines, pointer: string): number {
   return lines[pointer] ?? lines[pointer.slice(0, pointer.lastIndexOf('/'))] ?? 1
 }

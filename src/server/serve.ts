@@ -1,4 +1,4 @@
-// What clients reach, served by this process: listened for, and drained in order (CONTRACT §1, signals).
+// The data plane in this process: listens for clients, and drains in order (CONTRACT §1, signals).
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -12,46 +12,46 @@ import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createDrain } from './drain.ts'
 import { once } from './once.ts'
 
-/** Clients are served, by this process or by workers. */
+/** Serves clients, in this process or by workers. */
 export interface DataPlane {
-  /** `http://host:port` or `https://host:port`, as really bound. */
+  /** `http://host:port` or `https://host:port`, as actually bound. */
   readonly address: string
   /**
-   * Has every process make all that another configuration needs; nobody is served with it yet.
-   * @throws Error with what keeps one of them from it; nothing is left open then
+   * Builds another configuration in every process, without serving requests with it yet.
+   * @throws Error with the reason if one of them fails, with nothing left open
    */
   prepare(config: Config): Promise<PreparedChange>
-  /** Resolves when what was changed in the database by now is in force for all of its clients. */
+  /** Resolves when every database change committed by now is visible to all of its clients. */
   changesVisible(): Promise<void>
-  /** How every target stands, as the process sees it that is the worst off. */
+  /** The status of every target, the worst that any process sees. */
   targetStatus(): Promise<readonly TargetStatus[]>
-  /** The workers, where it is they that serve. */
+  /** Absent if this process serves by itself. */
   readonly workers?: {
     health(): Promise<WorkerHealth[]>
-    /** What each has counted. */
+    /** The metrics of each worker. */
     metrics(): Promise<(readonly FamilyJson[])[]>
   }
   /**
-   * Accepts nothing more, answers what is in flight, and writes what is in memory.
-   * @param time milliseconds; what is not answered by then is cut off
+   * Accepts no more connections, finishes requests in flight, and writes what is in memory.
+   * @param time milliseconds for all of it; requests that exceed their share are cut off
    */
   drain(time: number): Promise<void>
-  /** Closes what it opened, and cuts off what was not drained; the storage is the caller's. */
+  /** Closes everything it opened and destroys undrained connections; the caller closes the storage. */
   close(): Promise<void>
-  /** Ends the processes that serve, at once: this one exits next. */
+  /** Kills the workers at once, because this process exits next. */
   kill(): void
 }
 
-/** A configuration that can be served with: one of the two is to be called, once. */
+/** A configuration that is ready to serve with: call exactly one of the two, once. */
 export interface PreparedChange {
-  /** Resolves when it is in force for all clients: whoever is read from now on is served with it. */
+  /** Resolves when it is active in every process: requests parsed from then on are served with it. */
   commit(): Promise<void>
   rollback(): Promise<void>
 }
 
 /**
- * @param everywhere as `createGateway` takes it; without it this process is all there is
- * @throws whatever keeps it from listening, with nothing left open
+ * @param changesVisibleEverywhere as for `createGateway`; the default is for a single process
+ * @throws if it cannot listen, with nothing left open
  */
 export async function serveInProcess(
   dependencies: Dependencies,
@@ -67,7 +67,7 @@ export async function serveInProcess(
   }
   try {
     await dependencies.storage.warmUp()
-    // A copy: Fastify writes into it.
+    // A copy, because Fastify modifies it.
     await app.listen({ ...dependencies.config.server.listen })
   } catch (error) {
     await close()
@@ -84,7 +84,7 @@ export async function serveInProcess(
     async drain(time) {
       const end = performance.now() + time
       gateway.endStreams()
-      // Requests leave a part of the time to what has to be written when they are over.
+      // Requests get only a part of the time: the rest is for the writes that follow them.
       await ended(time * 0.8)
       while (!(await isFlushed(gateway)) && performance.now() < end) await sleep(100)
       await dependencies.tracing?.close(end - performance.now())

@@ -1,4 +1,4 @@
-// A gateway that runs: opened in order, and ended in order (CONTRACT §1, signals).
+// Starts a gateway and stops it: its parts open and close in order (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { createDependencies } from '../composition/dependencies.ts'
@@ -12,18 +12,18 @@ import { type DataPlane, serveInProcess } from './serve.ts'
 import { serveByWorkers } from './workers/pool.ts'
 
 export interface RunningServer {
-  /** `http://host:port` or `https://host:port`, as really bound. */
+  /** `http://host:port` or `https://host:port`, as actually bound. */
   readonly address: string
-  /** The admin listener's, where there is one. */
+  /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   /**
-   * Accepts nothing more, answers what is in flight, writes what is in memory, and closes the stores.
-   * What is not answered within `server.drain_timeout` is cut off.
+   * Accepts no more connections, finishes requests in flight, writes what is in memory, and closes the stores.
+   * Requests that do not finish within `server.drain_timeout` are cut off.
    */
   stop(): Promise<void>
-  /** Reads the configuration again. Resolves when that is in force, or refused; never rejects. */
+  /** Rereads the configuration. Resolves when it is active or refused; never rejects. */
   reload(): Promise<void>
-  /** Ends at once what runs beside this process, which exits next. */
+  /** Kills the workers at once, because this process exits next. */
   kill(): void
 }
 
@@ -31,15 +31,15 @@ interface Options {
   config: Config
   clock: Clock
   logger: Logger
-  /** Of this process, where it is the one that serves. */
+  /** Undefined if tracing is off, or if workers serve: they have spans of their own. */
   tracing?: Tracing | undefined
-  /** How the stores are opened; whoever passes another may look into them. */
+  /** Replaceable, so that a test can inspect the stores. */
   open?: typeof openStorage
-  /** Where the configuration came from, for a gateway that is to take what is saved there. */
+  /** The source of the configuration, if the gateway is to reload it when it changes. */
   reloadSource?: ReloadSource | undefined
 }
 
-/** Migrates the database, then listens. @throws whatever keeps it from starting, with nothing left open */
+/** Migrates the database, then listens. @throws if it cannot start, with nothing left open */
 export async function startServer(parts: Options): Promise<RunningServer> {
   const dependencies = await createDependencies(parts)
   const { config, storage } = dependencies
@@ -80,7 +80,7 @@ interface RunningParts {
   reload: Reload
 }
 
-/** Resolves by the end of the time at the latest: a store that is away must not hold up the exit. */
+/** Resolves within the drain timeout: an unreachable store must not hold up the exit. */
 async function stop(running: RunningParts): Promise<void> {
   running.reload.stop()
   const timeoutMs = running.reload.drainTimeoutMs()
@@ -92,7 +92,7 @@ async function stop(running: RunningParts): Promise<void> {
   clearTimeout(timer)
 }
 
-/** @param timeout `server.drain_timeout`, milliseconds */
+/** @param timeoutMs `server.drain_timeout` */
 async function stopInOrder(
   { dataPlane, primaryServices, storage }: RunningParts,
   timeoutMs: number,

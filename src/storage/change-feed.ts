@@ -1,23 +1,23 @@
-// Which changes of the records this process has heard of, and up to when it has heard of all of them (CONTRACT §3).
+// Tracks which record changes this process was notified of, and until when it has missed none (CONTRACT §3).
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
 import type { Listen } from './notifications.ts'
 
 export interface ChangeFeed {
   /**
-   * Everything that was committed until `longest` milliseconds ago has been heard of; looked at on every use of what
-   * is remembered. Where it is false, nothing that is remembered counts.
+   * Whether every change committed until `maxHeartbeatAgeMs` ago has been notified. Checked on every use of a cache:
+   * while it is false, no cached record may be used.
    */
   isFresh(): boolean
   /**
-   * @param listener told of a change, as the trigger words it: `user 1`, `key HASH`
-   * @param onGap told that anything may have changed: all that was remembered before is to be forgotten
-   * @returns tells them no more
+   * @param listener receives each change as the trigger words it: `user 1`, `key HASH`
+   * @param onGap called when any record may have changed: everything cached so far must be dropped
+   * @returns a function that unsubscribes
    */
   subscribe(listener: (change: string) => void, onGap: () => void): () => void
   /**
-   * Resolves when all that is committed by now has been heard of here, so that a change is in force at once where it
-   * was made; in a second at the latest, and then nothing that is remembered counts.
+   * Resolves when every change committed so far has been notified here, so that a change takes effect at once where
+   * it was made. Takes a second at most; then the feed is no longer fresh and no cached record is used.
    */
   catchUp(): Promise<void>
   close(): Promise<void>
@@ -25,39 +25,38 @@ export interface ChangeFeed {
 
 interface Dependencies {
   listen: Listen
-  /** Where changes are made: the heartbeat is sent through it, so that it is heard behind them. */
+  /** The database that commits the changes: heartbeats sent through it are notified after them. */
   database: Queryable
-  /** Milliseconds on a clock that no one sets: `performance.now()`. */
+  /** A monotonic clock: `performance.now()`. */
   now(): number
-  /** Told when the feed is lost, and when it is back. */
+  /** Called when the feed is lost, and when it is back. */
   onState(state: 'trusted' | 'lost'): void
 }
 
 const changesChannel = 'peage_changes'
 
-/** What the trigger says where a table was emptied. */
+/** The trigger's payload when a table was emptied. */
 const anyPayload = 'all'
 
-/** Milliseconds between two heartbeats. */
 const heartbeatIntervalMs = 500
 
-/** Milliseconds for which a heartbeat is believed: with what a look at the record takes, within the 5 s of CONTRACT §3. */
+/** How long a heartbeat proves freshness: with a read of the record this is within the 5 s of CONTRACT §3. */
 const maxHeartbeatAgeMs = 3_000
 
-/** Milliseconds that a change may take to be in force where it was made. */
+/** How long a change may take to become visible where it was made. */
 const catchUpTimeoutMs = 1_000
 
 export function createChangeFeed({ listen, database, now, onState }: Dependencies): ChangeFeed {
-  // A channel of this process' own: the heartbeats of a hundred replicas are not for all of them to hear.
+  // A channel per process: a hundred replicas must not receive each other's heartbeats.
   const heartbeatChannel = `peage_heartbeat_${randomUUID().replaceAll('-', '_')}`
   const subscribers = new Set<{ listener: (change: string) => void; onGap: () => void }>()
-  /** The heartbeats that are to be heard, in the order they were sent in. */
+  /** Heartbeats not yet received back, in the order they were sent. */
   const pendingHeartbeats = new Map<number, { at: number; onHeard: () => void }>()
   let heartbeatCount = 0
   let isListening = false
   let isSending = false
   let isClosed = false
-  /** When the first heartbeat was sent, or tried, of which nothing was heard since. */
+  /** When the oldest heartbeat since the last one received was sent or attempted. */
   let unansweredSince: number | undefined
   let freshUntil = Number.NEGATIVE_INFINITY
   let lastState: 'trusted' | 'lost' = 'trusted'
@@ -68,7 +67,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     for (const { onGap } of subscribers) onGap()
   }
 
-  /** Whoever waits to hear a heartbeat waits for nothing: what it was to tell them of is forgotten. */
+  /** Drops all caches, so pending heartbeats have nothing left to prove: their waiters resume. */
   function invalidateAll(): void {
     freshUntil = Number.NEGATIVE_INFINITY
     notifyGap()
@@ -95,7 +94,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
       reportState('lost')
     },
     onListening() {
-      // Again: a look at the records that began before this may have missed what nobody heard.
+      // Drops the caches again: reads of records that began before LISTEN may have missed changes.
       invalidateAll()
       isListening = !isClosed
       unansweredSince = undefined
@@ -107,9 +106,9 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     const heartbeat = pendingHeartbeats.get(sequence)
     if (heartbeat === undefined) return
     unansweredSince = undefined
-    // What was missed while nobody could tell is forgotten before anything is believed again.
+    // Changes missed while the feed was not fresh are dropped from the caches before the feed is fresh again.
     if (!isFresh()) notifyGap()
-    // One that was sent earlier may be heard later; what was committed before it has been heard of all the same.
+    // Earlier heartbeats may arrive later, but everything committed before them has been notified by now.
     for (const [earlier, { onHeard }] of [...pendingHeartbeats]) {
       if (earlier > sequence) break
       pendingHeartbeats.delete(earlier)
@@ -119,7 +118,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
     if (isFresh()) reportState('trusted')
   }
 
-  /** Whether it was sent; where that is not known it is not waited for. */
+  /** @returns whether it was sent; if that is unknown, the heartbeat is not awaited */
   async function send(onHeard: () => void): Promise<boolean> {
     heartbeatCount += 1
     const sequence = heartbeatCount
@@ -136,7 +135,7 @@ export function createChangeFeed({ listen, database, now, onState }: Dependencie
 
   async function heartbeat(): Promise<void> {
     if (unansweredSince !== undefined && now() - unansweredSince >= maxHeartbeatAgeMs) {
-      // It may be cut off without a word: only another connection tells. Where there is none, another heartbeat does.
+      // The connection may be silently dead: only a new one can tell. Without one, the next heartbeat does.
       unansweredSince = undefined
       reportState('lost')
       notifications.reconnect()

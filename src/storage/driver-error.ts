@@ -1,9 +1,9 @@
-// Turns what a driver threw into a StorageError that carries no value of a statement and no secret.
+// Converts a driver's error into a StorageError that carries no bound value and no secret.
 import { StorageError } from './database.ts'
 
 /**
- * Classes of SQLSTATE whose messages name things of the schema or the server, never a bound value:
- * connection, transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state, operator.
+ * SQLSTATE classes whose messages name objects of the schema or the server, never a bound value: connection,
+ * transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state, operator.
  */
 const MESSAGES_WITHOUT_VALUES = new Set([
   '08',
@@ -20,7 +20,7 @@ const MESSAGES_WITHOUT_VALUES = new Set([
   '57',
 ])
 
-/** What both drivers (pg, PGlite) hang on the errors that the server reports. */
+/** The properties that both drivers (pg, PGlite) set on errors reported by the server. */
 interface ServerError {
   message?: unknown
   code?: unknown
@@ -29,8 +29,8 @@ interface ServerError {
 }
 
 /**
- * Wraps a driver's error. The driver's own object is not kept as the cause: it holds the values that were
- * sent (`detail`, `where`, PGlite's `params`), and causes end up in logs.
+ * Wraps a driver's error. The driver's error object is not attached as the cause: it holds the bound values
+ * (`detail`, `where`, PGlite's `params`), and causes are logged.
  */
 export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error
@@ -49,11 +49,11 @@ export function toStorageError(error: unknown): StorageError {
 }
 
 function sqlState(code: unknown): string | undefined {
-  // EPIPE and the like are Node's, not the server's.
+  // EPIPE and the like are Node's codes, not the server's.
   return typeof code === 'string' && /^(?!E[A-Z]{4}$)[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** A failure over several addresses (`localhost`) has an empty message and says what happened only in its code. */
+/** An error over several addresses (`localhost`) has an empty message; only its code describes it. */
 function withSystemCode(text: string, code: unknown): string {
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text
 }

@@ -1,20 +1,20 @@
-// Logs what goes on failing for as long as a store is away: at once, then at most once a minute with how often.
+// Logs repeated store failures: the first at once, then at most one line a minute with a count.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { StorageError } from './database.ts'
 
 /**
- * @param text what does not work; it says nothing that differs from one failure to the next
- * @param fields of the line, read where it is written
+ * @param text names what failed, and is the same for every failure of its kind
+ * @param fields of the line, evaluated only when the line is written
  */
 export type FailureLog = (text: string, error: unknown, fields?: () => object) => void
 
 /**
- * A failure of the store is a line with its reason, without a stack, and with how many there were since the line before.
- * Any other error is a fault of the program: each is written, with its stack.
+ * A store failure is logged with its reason, without a stack, and with the number of failures since the previous
+ * line. Any other error is a bug: each one is logged, with its stack.
  */
 export function createFailureLog({ logger, clock }: { logger: Logger; clock: Clock }): FailureLog {
-  /** By text and SQLSTATE: an outage must not hide that a statement is wrong. */
+  /** By text and SQLSTATE: an outage must not hide a faulty statement. */
   const lines = new Map<string, { at: number; unwritten: number }>()
   return (text, error, fields) => {
     if (!(error instanceof StorageError)) {
@@ -33,5 +33,5 @@ export function createFailureLog({ logger, clock }: { logger: Logger; clock: Clo
   }
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 const interval = 60_000

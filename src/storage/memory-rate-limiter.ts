@@ -1,4 +1,4 @@
-// Fixed windows in memory, bounded: what a limiter counts with where there is no Redis.
+// Fixed windows in bounded memory: the rate limiter's counters without Redis.
 import type { Clock } from '../clock.ts'
 
 export interface MemoryRateLimiter {
@@ -8,26 +8,26 @@ export interface MemoryRateLimiter {
 
 interface Window {
   used: number
-  /** Milliseconds since the epoch. */
+  /** Since the epoch. */
   endsAtMs: number
 }
 
-/** Keys in memory at most, a limiter: past it the oldest window is forgotten. About 20 MB when full. */
+/** Keys in memory per limiter; beyond it the oldest window is dropped. About 20 MB when full. */
 const MAX_KEYS = 100_000
 
-/** @param mostKeys for tests */
+/** @param maxKeys for tests */
 export function createMemoryRateLimiter(
   { limit, windowMs }: { limit: number; windowMs: number },
   clock: Clock,
   maxKeys = MAX_KEYS,
 ): MemoryRateLimiter {
-  // In the order of their making, which is that of their ending: all windows of one limiter are equally long.
+  // In creation order, which is also the order of expiry: all windows of a limiter have the same length.
   const windows = new Map<string, Window>()
 
   function current(key: string): Window {
     const now = clock.now()
     for (const [oldest, { endsAtMs }] of windows) {
-      // A clock that was set back must not leave a window open for longer than it is long.
+      // A clock that was set back must not keep a window open beyond its length.
       if (endsAtMs > now && endsAtMs <= now + windowMs) break
       windows.delete(oldest)
     }

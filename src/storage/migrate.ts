@@ -1,22 +1,23 @@
-// Applies the plain SQL files of `migrations/`, each once, whoever starts first.
+// Applies the SQL files of `migrations/`, each once, even when several replicas start at the same time.
 import { fileURLToPath } from 'node:url'
 import { toStorageError } from './driver-error.ts'
 
-/** Called with one line for each file applied, and for what the runner warns of. */
+/** Called with one line per applied file, and for the runner's warnings. */
 export type MigrationLog = (level: 'info' | 'warn', line: string) => void
 
-/** A client with the shape that node-pg-migrate asks of pg's. */
+/** The part of pg's client that node-pg-migrate uses. */
 export interface MigrationClient {
   query(sql: string, values?: unknown[]): Promise<unknown>
 }
 
-/** `migrations/` stands beside both `src/` and `dist/`. */
+/** `migrations/` is a sibling of both `src/` and `dist/`. */
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 
 /**
- * Runs what is new, in one transaction, under an advisory lock that is waited for, so that any number of
- * replicas may start at once. Returns the names of the files applied, oldest first.
- * @throws StorageError where a file fails; nothing is applied then
+ * Applies pending migrations in one transaction, under an advisory lock that is waited for, so that any number of
+ * replicas may start at once.
+ * @returns the names of the applied files, oldest first
+ * @throws StorageError when a file fails; then none is applied
  */
 export async function runMigrations(
   client: MigrationClient,
@@ -24,7 +25,7 @@ export async function runMigrations(
   dir = MIGRATIONS,
 ): Promise<string[]> {
   let failure: unknown
-  // The runner makes one text of the driver's error and its stack, without the code: what stands here tells more.
+  // The runner flattens the driver's error into a text without the SQLSTATE: this keeps the original.
   const remembering: MigrationClient = {
     query: (sql, values) =>
       client.query(sql, values).catch(error => {
@@ -33,10 +34,10 @@ export async function runMigrations(
       }),
   }
   try {
-    // Loaded when it is needed, which a worker never does: with all that it needs it takes a tenth of a start.
+    // Loaded on demand: it takes a tenth of a start, and workers never need it.
     const { runner } = await import('node-pg-migrate')
     const applied = await runner({
-      // The runner asks for pg's whole client and uses this one method of it.
+      // The runner's type asks for pg's whole client; it calls only this method.
       dbClient: remembering as never,
       dir,
       direction: 'up',

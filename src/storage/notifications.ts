@@ -1,18 +1,18 @@
-// What the rest of the program knows of Postgres' notifications: a channel, and the moments when one may have been missed.
+// Postgres notifications as the rest of the program sees them: channels, and when some may have been missed.
 
 export interface NotificationHandlers {
   onNotification(channel: string, payload: string): void
-  /** Nothing more is heard; what was sent since the last notification may have been missed. */
+  /** The connection is lost; notifications sent since the last one received may be missed. */
   onLost(): void
-  /** From now on everything is heard that is committed. */
+  /** From now on every committed notification is received. */
   onListening(): void
 }
 
 export interface Notifications {
-  /** Gives up the connection, and makes another: whoever waits for a notification has waited too long. */
+  /** Drops the connection and opens another, because an expected notification did not arrive in time. */
   reconnect(): void
   close(): Promise<void>
 }
 
-/** Listens to channels on a connection of its own, until it is closed; opens another where that is lost. */
+/** Listens on a dedicated connection until closed; reconnects when that is lost. */
 export type Listen = (channels: readonly string[], handlers: NotificationHandlers) => Notifications

@@ -1,4 +1,4 @@
-// Opens what the configuration names: the only place where embedded and production differ.
+// Opens the configured stores: the only place where embedded and production setups differ.
 import type { Clock } from '../clock.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
@@ -13,14 +13,14 @@ import { openRedis, type RedisAddress } from './redis/redis.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 import { tracedDatabase, tracedScriptRunner } from './traced-storage.ts'
 
-/** The part of the configuration that is read here (CONTRACT §2). */
+/** The part of the configuration that is used here (CONTRACT §2). */
 export interface StorageConfig {
   storage: {
     /** Null or empty: embedded. */
     postgres: string | null
-    /** Null or empty: as `postgres`. */
+    /** Null or empty: the same as `postgres`. */
     postgres_listen: string | null
-    /** Connections at most, per process. */
+    /** Maximum number of connections per process. */
     pool: number
     /** Null or empty: none. */
     redis: RedisAddress | null
@@ -28,7 +28,7 @@ export interface StorageConfig {
   }
 }
 
-/** pino's shape, as far as it is used here. */
+/** The part of pino's interface that is used here. */
 interface Logger {
   info(fields: object, text: string): void
   warn(fields: object, text: string): void
@@ -36,27 +36,27 @@ interface Logger {
 
 export interface Storage {
   readonly database: Database
-  /** Hears what the database's triggers say. */
+  /** Receives the notifications of the database's triggers. */
   readonly listen: Listen
-  /** Redis, `undefined` where none is configured. */
+  /** Redis; `undefined` if none is configured. */
   readonly scriptRunner: ScriptRunner | undefined
-  /** Replicas that share Redis share a limit by its name. */
+  /** Replicas that share Redis share a limit of the same name. */
   readonly createRateLimiter: CreateRateLimiter
-  /** Whether each store answers now; a rejection is a no. */
+  /** Each probes a store now; a rejection counts as false. */
   readonly checks: {
     postgres(): Promise<boolean>
     redis: (() => Promise<boolean>) | undefined
   }
-  /** How the stores stand as far as is known here, without asking them. */
+  /** The state of the stores as known here, without querying them. */
   readonly gauges: StorageGauges
-  /** Applies what is new in `migrations/`; safe when many replicas run it at once. Returns the names applied. */
+  /** Applies pending migrations; safe when many replicas run it at once. @returns the names applied */
   migrate(): Promise<string[]>
   /**
-   * Opens the connections that requests will want, so that no first rush waits for them. Those that Postgres has no room
-   * for are left to be opened when they are needed, with a line in the log. Never rejects.
+   * Opens the pool's connections, so that the first burst of requests need not wait for them. Connections that
+   * Postgres has no room for are opened on demand, with a warning in the log. Never rejects.
    */
   warmUp(): Promise<void>
-  /** Ends the connections and gives up the data folder. */
+  /** Closes the connections and releases the data folder. */
   close(): Promise<void>
 }
 
@@ -64,17 +64,17 @@ interface Dependencies {
   logger: Logger
   failureLog: FailureLog
   clock: Clock
-  /** Put around what the stores are asked. */
+  /** Wraps every query of the stores. */
   spans?: StoreSpans | undefined
 }
 
-/** How long a start waits for Redis before it goes on without, in milliseconds. */
+/** How long a start waits for Redis before it continues without. */
 const REDIS_START_TIMEOUT_MS = 1_000
 
 /**
- * Opens the stores. A Redis that is down is picked up when it comes; a Postgres that is down shows at the
- * first statement (`migrate`).
- * @throws DataDirLocked where another process has the data folder; StorageError where it cannot be opened
+ * Opens the stores. A Redis that is down is used once it is up; a Postgres that is down fails the first statement
+ * (`migrate`).
+ * @throws DataDirLocked when another process holds the data folder; StorageError when it cannot be opened
  */
 export async function openStorage(
   { storage }: StorageConfig,
@@ -131,7 +131,7 @@ export async function openStorage(
   }
 }
 
-/** Its packages are loaded where they are used alone. */
+/** Loads PGlite only when it is used. */
 async function openEmbeddedStorage(dir: string) {
   const { openEmbedded } = await import('./pglite/pglite.ts')
   const database = await openEmbedded({ dir })

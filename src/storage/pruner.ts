@@ -1,9 +1,10 @@
-// Deletes what has had its time, now and then, in batches that hold up nobody.
+// Deletes expired records periodically, in small batches that block no other statement for long.
 import type { Clock } from '../clock.ts'
 
 export interface Pruner {
   /**
-   * Deletes all that there is to delete now; says how much.
+   * Deletes everything that is expired now.
+   * @returns how many records were deleted
    * @throws StorageError
    */
   prune(): Promise<number>
@@ -12,15 +13,15 @@ export interface Pruner {
 
 interface Dependencies {
   store: {
-    /** Deletes up to `limit` records, and says how many there were. */
+    /** Deletes up to `limit` records. @returns how many were deleted */
     prune(now: Date, limit: number): Promise<number>
   }
   clock: Clock
-  /** Told when a round failed; the next one comes at its time. */
+  /** Called when a round fails; the next one runs at its usual time. */
   onError: (error: unknown) => void
 }
 
-/** Prunes a few seconds after its creation and every ten minutes from then on. */
+/** Prunes a few seconds after creation, and every ten minutes after that. */
 export function createPruner({ store, clock, onError }: Dependencies): Pruner {
   let isStopped = false
   let timer = setTimeout(round, firstDelayMs).unref()

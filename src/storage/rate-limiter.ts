@@ -1,23 +1,22 @@
-// Rate limits in fixed windows: counted in Redis where there is one, else, or while it is down, in memory.
+// Rate limits in fixed windows: counted in Redis; in memory without Redis or while it is down.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
 export interface RateLimiter {
-  /** Takes one of the key's places; of N at once exactly `limit` are allowed. Never throws, never hangs. */
+  /** Consumes one slot of the key; of N concurrent calls exactly `limit` are allowed. Never throws, never hangs. */
   consume(key: string): Promise<RateLimitResult>
-  /** Undoes one take that was allowed, for what turns out not to count (a login that succeeded). */
+  /** Refunds one allowed `consume`, for calls that turn out not to count (a login that succeeded). */
   refund(key: string): Promise<void>
 }
 
 export interface RateLimitResult {
   allowed: boolean
-  /** Places a window; infinite where the limit is off. */
+  /** Slots per window; infinite when the limit is off. */
   limit: number
-  /** Length of the window, in milliseconds. */
   windowMs: number
-  /** Places left in this window. */
+  /** Slots left in this window. */
   remaining: number
   /** Whole seconds, at least 1, until the window ends. */
   resetSeconds: number
@@ -25,7 +24,6 @@ export interface RateLimitResult {
 
 export interface Limit {
   limit: number
-  /** Milliseconds. */
   windowMs: number
 }
 
@@ -34,11 +32,11 @@ export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 
 interface Dependencies {
   clock: Clock
-  /** Absent where there is no Redis. */
+  /** Absent without Redis. */
   scriptRunner?: ScriptRunner | undefined
 }
 
-/** Makes the limiter of a name; `null` is a limit that is off. */
+/** Creates the limiter of a name; `null` turns the limit off. */
 export type CreateRateLimiter = (name: string, limit: Limit | null) => RateLimiter
 
 /** @param limits `auth.rate_limits` (CONTRACT §2) */
@@ -60,7 +58,7 @@ export function createRateLimiters(
   }
 }
 
-/** @param name part of the keys in Redis, so that replicas share the limit and two limits do not */
+/** @param name part of the keys in Redis: replicas share the limit, two limits do not */
 export function createRateLimiter(
   name: string,
   limit: Limit | null,
@@ -88,7 +86,7 @@ const unlimited: RateLimiter = {
   refund: async () => {},
 }
 
-/** A place that memory counted while Redis was down is not carried over when it returns: a limit may then double. */
+/** Slots that memory counted while Redis was down are not carried over when it returns: a limit may then double. */
 function withMemoryFallback(
   name: string,
   limit: Limit,
@@ -129,12 +127,12 @@ function toResult(
   }
 }
 
-/** An email may be 254 characters, and whatever else becomes a key is the client's choice. */
+/** An email may have 254 characters, and other keys are as long as the client chooses. */
 function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }
 
-/** A refused take is not counted: it would outlast what is given back. */
+/** A refused call is not counted: its count would outlast the refunds. */
 const CONSUME = defineScript(
   'take_place',
   `

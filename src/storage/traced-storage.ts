@@ -1,9 +1,9 @@
-// Stores around which spans are put: where there are none, the stores stand alone.
+// Wraps the stores in tracing spans; without tracing the stores are used directly.
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
 import type { Database, Queryable } from './database.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 
-/** Each statement has one; what begins and ends a transaction has none. */
+/** One span per statement; none for begin, commit and rollback. */
 export function tracedDatabase<D extends Database>(database: D, spans: StoreSpans): D {
   const traced = (queryable: Queryable): Queryable => ({
     query: (sql, values) =>

@@ -1,10 +1,10 @@
-// The names of an upstream's fields, which are the same in nearly all of its answers: each is made a string once.
+// Interns the header names of upstream responses. They are nearly always the same, so each becomes a string once.
 
 export interface HeaderName {
-  /** As it was sent. */
+  /** As received. */
   readonly name: string
   readonly lower: string
-  /** Hop by hop (RFC 9110 §7.6.1), or the gateway's alone to set: a client tells our refusals by `X-Peage-Error`. */
+  /** Hop-by-hop (RFC 9110 §7.6.1), or the gateway's alone: clients recognise its refusals by `X-Peage-Error`. */
   readonly isDropped: boolean
 }
 
@@ -12,19 +12,19 @@ interface InternedName extends HeaderName {
   readonly bytes: Buffer
 }
 
-/** Each name has one place, by its bytes, and the last that came has it: nothing that an upstream sends stays for ever. */
+/** A name's bytes choose its slot, and a new name replaces the old one: an upstream cannot fill the memory. */
 const internedNames: (InternedName | undefined)[] = new Array(256).fill(undefined)
 
-/** Bytes; no name in use is longer. */
+/** No header name in use is longer. */
 const maxInternedBytes = 64
 
-/** @param bytes a field's name as undici gives it */
+/** @param bytes a header name as undici passes it */
 export function internHeaderName(bytes: Buffer): HeaderName {
   if (bytes.length > maxInternedBytes) return describeHeaderName(bytes.toString('latin1'))
   const slot = slotOf(bytes)
   const found = internedNames[slot]
   if (found !== undefined && hasSameBytes(found.bytes, bytes)) return found
-  // A copy: its own would keep all that was read with it.
+  // A copy: the original would keep the whole read buffer alive.
   const interned = { ...describeHeaderName(bytes.toString('latin1')), bytes: Buffer.from(bytes) }
   internedNames[slot] = interned
   return interned

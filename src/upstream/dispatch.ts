@@ -1,4 +1,4 @@
-// Sends one request to one target, in the span of this try.
+// Sends one request to one target, within the span of this attempt.
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
@@ -8,9 +8,9 @@ import type { Connection } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 
 /**
- * Tells the observer how it ended, or calls `again`.
+ * Reports the outcome to the observer, or calls `retry`.
  * @param connection to the target
- * @param retries how often it may be sent again
+ * @param retriesLeft how often the request may be sent again
  */
 export function dispatch(
   options: ForwardOptions,
@@ -34,7 +34,7 @@ export function dispatch(
     body,
     headersTimeout: options.responseTimeoutMs,
     upgrade: options.webSocket === undefined ? null : 'websocket',
-    // Else undici would take the Host field for it, whatever a route sets there.
+    // Otherwise undici would use the Host header, whatever a route sets there.
     servername: target.serverName,
   }
   try {

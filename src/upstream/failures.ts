@@ -1,12 +1,12 @@
-// What an upstream's failure is: to the client, which is never told its address or error (CONTRACT §6), and to whom we ask next.
+// Classifies upstream failures: for the client, which never sees an address or error (CONTRACT §6), and for retries.
 import { errors } from 'undici'
 import { ClientDisconnected } from '../refusals/client-gone.ts'
 import { Refusal } from '../refusals/refusal.ts'
 
-/** A target that gave no answer: no connection to it, or one on which nothing came in time or before it broke. */
+/** No response: the target could not be connected to, or sent none in time or before the connection broke. */
 export type Failure = 'unreachable' | 'silent'
 
-/** The refusal for a failed exchange; the failure itself goes along as its cause, for the log. */
+/** The refusal for a failed exchange, with the failure as its cause, for the log. */
 export function refusalFor(error: Error): Refusal {
   if (error instanceof Refusal) return error
   if (isTimeout(error)) return new Refusal('upstream_timeout', { cause: error })
@@ -17,8 +17,8 @@ export function refusalFor(error: Error): Refusal {
 }
 
 /**
- * @param wasConnected the request was begun to be sent
- * @returns nothing where the target is not to blame: a client must not be able to put it out of use
+ * @param wasConnected whether sending the request had begun
+ * @returns undefined if the target is not to blame: a client must not be able to take it out of service
  */
 export function failureOf(error: Error, wasConnected: boolean): Failure | undefined {
   if (error instanceof Refusal || error instanceof ClientDisconnected || isInvalidRequest(error))
@@ -27,12 +27,12 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
   return wasConnected ? 'silent' : 'unreachable'
 }
 
-/** The upstream was connected to and took too long. */
+/** The upstream accepted the connection but took too long. */
 export function isTimeout(error: Error): boolean {
   return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
 }
 
-/** undici found the client's fields or length unfit to be sent. */
+/** undici refused to send the client's headers or content length. */
 function isInvalidRequest(error: Error): boolean {
   return (
     error instanceof errors.InvalidArgumentError || error instanceof errors.RequestContentLengthMismatchError

@@ -1,4 +1,4 @@
-// All that one request is forwarded with.
+// Everything needed to forward one request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { ForwardObserver } from './outcome.ts'
@@ -11,35 +11,34 @@ export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
-  /** Path and query as the upstream is sent them. */
+  /** Path and query as sent to the upstream. */
   readonly path: string
   /**
-   * Names and values in turn; Host's comes first, and is that of the target in the end. `traceparent` comes next where
-   * `trace` has one to tell, and is that of the try.
+   * Names and values in turn. Host comes first and, if `trace` propagates, `traceparent` second: each attempt sets
+   * the values of both.
    */
   readonly fields: string[]
-  /** Host's value where it is not to be the target's. */
+  /** Replaces the target's Host. */
   readonly host?: string | undefined
   readonly hasBody: boolean
-  /** Milliseconds to the answer's head. */
+  /** Until the response head. */
   readonly responseTimeoutMs: number
-  /** Bytes of the request's body, `undefined` for no limit. */
+  /** Of the request body; `undefined` for no limit. */
   readonly maxBodyBytes: number | undefined
-  /** Milliseconds in which the client must send or read something while it is its turn. */
+  /** When it is the client's turn, it must send or read something within this time. */
   readonly bodyIdleTimeoutMs: number
   readonly requestId: string
-  /** What is changed in the upstream's answer, `undefined` for nothing. */
+  /** Changes to the headers of the upstream's response. */
   readonly responseHeaderRules: ResponseHeaderRules | undefined
-  /** Told of an answer that does not end by itself, and how to end it. @returns to be called when it has ended */
+  /** Receives a way to end a response that does not end by itself. @returns call it when the response has ended */
   onEventStream(end: () => void): () => void
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
-  /** Where the client asks for a WebSocket: the upstream is asked for one too. */
+  /** Set if the client asks for a WebSocket; the upstream is then asked for one too. */
   readonly webSocket?: WebSocketHandshake | undefined
-  /** Nothing where there are no traces. */
   readonly trace?: UpstreamTrace | undefined
   readonly observer: ForwardObserver
 }
 
-/** Sends the request once more, where nothing of an answer came and that may mend it. */
+/** Sends the request again, if no byte of a response came and another attempt may succeed. */
 export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void

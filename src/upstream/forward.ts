@@ -1,4 +1,4 @@
-// Sends one request on and streams its answer back, with back-pressure both ways and nothing buffered whole.
+// Forwards one request and streams its response back, with back-pressure both ways and no body buffered whole.
 import type { ServerResponse } from 'node:http'
 import { ClientDisconnected } from '../refusals/client-gone.ts'
 import { dispatch } from './dispatch.ts'
@@ -7,12 +7,12 @@ import type { Connection } from './targets/connection.ts'
 import type { ConnectionPool } from './targets/connection-pool.ts'
 import type { Target } from './targets/target.ts'
 
-/** Once something has been answered a failure breaks the client's connection: half an answer never looks whole. */
+/** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
 export function forward(options: ForwardOptions): void {
   attempt(options, options.upstream.pickTarget(), options.upstream.retries)
 }
 
-/** @param retries how often it may still be sent again, where nothing of an answer has come */
+/** @param retriesLeft how often the request may still be sent again, while no byte of a response has come */
 function attempt(options: ForwardOptions, target: Target, retriesLeft: number): void {
   const connection = target.pool.tryAcquire()
   if (connection !== undefined) send(options, target, connection, retriesLeft)
@@ -25,7 +25,7 @@ function attempt(options: ForwardOptions, target: Target, retriesLeft: number): 
 }
 
 function send(options: ForwardOptions, target: Target, connection: Connection, retriesLeft: number): void {
-  // A response that has closed closes no second time: what were dispatched now would never end.
+  // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
   if (options.response.destroyed) {
     connection.release()
     options.observer.onRefused(new ClientDisconnected())

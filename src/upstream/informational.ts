@@ -1,10 +1,10 @@
-// Answers before the answer (RFC 9110 §15.2), and the reason phrase that any answer has.
+// Informational (1xx) responses (RFC 9110 §15.2), and the reason phrase of every response.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 
 /**
- * Passes an interim answer on, with its Link fields alone: they are what Early Hints are for (RFC 8297), and what
- * an intermediary on the way might take for the answer's own (a length, a cookie) is not among them.
- * @param raw names and values in turn, as undici gives them
+ * Relays an informational response with its Link headers only: Early Hints are for these (RFC 8297), and no other
+ * header (a length, a cookie) reaches an intermediary that might take it for the final response's.
+ * @param rawHeaders names and values in turn, as undici passes them
  */
 export function writeInformational(
   request: IncomingMessage,
@@ -12,7 +12,7 @@ export function writeInformational(
   status: number,
   rawHeaders: readonly Buffer[],
 ): void {
-  // A client of HTTP/1.0 knows none, and would take it for the answer.
+  // An HTTP/1.0 client does not know 1xx, and would take it for the final response.
   if (request.httpVersionMajor === 1 && request.httpVersionMinor === 0) return
   const { socket } = response
   if (socket === null || response.headersSent) return
@@ -22,7 +22,7 @@ export function writeInformational(
     const value = (rawHeaders[i + 1] as Buffer).toString('latin1')
     if (/^link$/i.test(name) && isFieldValue(value)) head += `${name}: ${value}\r\n`
   }
-  // node:http writes Early Hints of one strict form only, and no other interim answer.
+  // node:http writes Early Hints in one strict form only, and has no way to write an arbitrary 1xx.
   socket.write(`${head}\r\n`, 'latin1')
 }
 
@@ -30,7 +30,7 @@ function isFieldValue(value: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 }
 
-/** undici reads the reason as UTF-8; what is not ASCII node:http might refuse to write, so the usual one stands in. */
+/** undici decodes the phrase as UTF-8. node:http may refuse non-ASCII, so the standard phrase replaces it. */
 export function reasonPhrase(status: number, phrase: string): string {
   return /^[\t -~]*$/.test(phrase) ? phrase : (STATUS_CODES[status] ?? '')
 }

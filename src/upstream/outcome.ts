@@ -1,20 +1,20 @@
-// How what was forwarded ended, and who is told.
+// How a forwarded request ended, and the observer that is notified.
 
-/** How an exchange ended: whole, broken off by the upstream, or left by the client. */
+/** How an exchange ended: complete, broken off by the upstream, or abandoned by the client. */
 export type Outcome = 'complete' | 'broken' | 'client_gone'
 
-/** Who is told of each try, and how it ended: one of the last two, once. */
+/** Notified of each attempt, and of the end: exactly one of `onEnd` and `onRefused`, once. */
 export interface ForwardObserver {
   /**
-   * @param target `scheme://host:port` that it was sent to
-   * @param duration milliseconds to the head of the answer, or to the end of the try where none came
+   * @param target `scheme://host:port`
+   * @param duration milliseconds to the response head, or to the end of the attempt if none came
    */
   onAttempt(target: string, duration: number): void
-  /** The exchange is over, and the client's connection is about to know. */
+  /** The exchange is over. The client's side, if still open, is ended next. */
   onEnd(outcome: Outcome): void
   /**
-   * Nothing has been answered, and it is somebody else's to do.
-   * @param thrown Refusal 502, 503, 504 or 413; ClientGone where nobody waits for an answer any more; or a fault
+   * No response was sent, and sending one is left to the observer.
+   * @param thrown Refusal 400, 413, 502, 503 or 504; ClientDisconnected if the client is gone; or a fault
    */
   onRefused(thrown: unknown): void
 }

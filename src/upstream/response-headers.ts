@@ -1,21 +1,21 @@
-// The header fields and trailers of an upstream's answer that a client receives (CONTRACT §6).
+// The headers and trailers of an upstream's response that the client receives (CONTRACT §6).
 
 import { Refusal } from '../refusals/refusal.ts'
 import { describeHeaderName, internHeaderName } from './answer-names.ts'
 
-/** What a route, or CORS, changes in an upstream's answer. */
+/** Changes that a route, or CORS, makes to the headers of an upstream's response. */
 export interface ResponseHeaderRules {
   /** Names and values in turn. */
   readonly set: readonly string[]
-  /** Names in lower case, those that are set among them. */
+  /** Names in lower case, including those in `set`. */
   readonly remove: ReadonlySet<string>
 }
 
 /**
- * @param raw names and values in turn, as undici gives them
- * @param requestId added where the upstream names none
- * @param mayTrail the client can be sent trailers: node:http refuses their announcement anywhere else
- * @throws Refusal 502 where the body has another coding than `chunked`: it would be passed on as if it had none
+ * @param rawHeaders names and values in turn, as undici passes them
+ * @param requestId added if the upstream sends none
+ * @param canSendTrailers the response can carry trailers: node:http refuses their announcement otherwise
+ * @throws Refusal 502 if the body has a coding other than `chunked`: it would be relayed as if it had none
  */
 export function relayHeaders(
   rawHeaders: readonly Buffer[],
@@ -55,7 +55,7 @@ export function relayHeaders(
   return relayed
 }
 
-/** Trailers go through the same sieve as fields. */
+/** Trailers pass the same filter as headers. */
 export function relayTrailers(
   rawTrailers: readonly (string | Buffer)[],
   rules?: ResponseHeaderRules,
@@ -69,8 +69,8 @@ export function relayTrailers(
 }
 
 /**
- * undici has taken no coding off but this one, once (RFC 9112 §6.1): not even `identity`, which is gone since RFC 7230. Nor
- * this one where a tab comes behind it.
+ * undici decodes only `chunked`, and only once (RFC 9112 §6.1): not even `identity`, which RFC 7230 removed, and not
+ * `chunked` followed by a tab.
  */
 function isOnlyChunked(value: string): boolean {
   return value === 'chunked' || /^chunked *$/i.test(value)
@@ -81,9 +81,9 @@ function unsupportedTransferCoding(): Refusal {
   return new Refusal('upstream_unreachable', { cause })
 }
 
-/** What `Connection` names is hop by hop too; how the body is framed is not for it to say. */
+/** Headers named in `Connection` are hop-by-hop too, except Content-Length: it must not alter the framing. */
 function addConnectionOptions(value: string, known: Set<string> | undefined): Set<string> | undefined {
-  // Nearly always this one, which is dropped whether it is named or not.
+  // The usual value; `keep-alive` is dropped whether it is named or not.
   if (value === 'keep-alive') return known
   const connectionOptions = known ?? new Set<string>()
   for (const option of value.toLowerCase().split(',')) connectionOptions.add(option.trim())
@@ -100,7 +100,7 @@ function withoutConnectionOptions(fields: string[], connectionOptions: Set<strin
   return others
 }
 
-/** Field bytes are kept as they are: Node writes latin1 back. */
+/** Preserves the bytes: Node writes latin1 back. */
 function text(bytes: Buffer | string | undefined): string {
   return typeof bytes === 'string' ? bytes : (bytes as Buffer).toString('latin1')
 }

@@ -1,4 +1,4 @@
-// What comes of one request to one target: its answer, streamed on and at most once begun, another try, or a refusal.
+// What one request to one target leads to: a response, streamed and begun at most once, a retry, or a refusal.
 import type { Duplex } from 'node:stream'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
@@ -20,8 +20,8 @@ import type { Target } from './targets/target.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
 
 /**
- * undici's low-level handler: its core calls these methods, and gives the raw fields in order and letter case.
- * (The newer interface is a wrapper around them that makes an object of the fields for every answer.)
+ * undici's low-level handler: its core calls these methods with the raw headers, in order and letter case.
+ * (The newer interface wraps them and builds an object of the headers for every response.)
  */
 export class ResponseRelay implements InFlight, DeferredWrite {
   readonly #options: ForwardOptions
@@ -37,14 +37,12 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #hasStarted = false
   #hasWrittenHead = false
   #hasData = false
-  /** The head waits to be sent. */
   #isHeadDeferred = false
-  /** The answer's end waits with it. */
   #isEndDeferred = false
   #isOver = false
-  /** The upstream says no more. */
+  /** The upstream has ended its side of the connection. */
   #hasUpstreamEnded = false
-  /** `performance.now()`; 0 once its verdict is known. */
+  /** From `performance.now()`; 0 once the result is reported. */
   #sentAtMs = performance.now()
 
   constructor(
@@ -75,7 +73,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     else if (this.#options.expectsContinue) this.#options.response.writeContinue()
   }
 
-  /** The first byte of an answer has come, whatever becomes of it. */
+  /** The first byte of a response has come, whether or not a valid response follows. */
   onResponseStarted(): void {
     this.#hasStarted = true
   }
@@ -94,7 +92,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {
-      // Left behind, it would spoil the refusal's head too.
+      // Left in place, it would spoil the refusal's head too.
       response.statusMessage = ''
       throw error
     }
@@ -104,12 +102,12 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#isHeadDeferred = true
     response.cork()
     defer(this)
-    // Whole with its head (RFC 9110 §15.4.5); undici would look for the body that a 304's Content-Length speaks of.
+    // A 304 ends with its head (RFC 9110 §15.4.5); undici would wait for the body that its Content-Length announces.
     if (status === 304) this.onComplete(null)
     return true
   }
 
-  /** What is not a 101 comes through `onHeaders`, and is answered as it is. */
+  /** Any response other than a 101 comes through `onHeaders`, and is relayed as it is. */
   onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
     const { webSocket: handshake, upstream, response } = this.#options
     if (this.#isOver || handshake === undefined) {
@@ -160,7 +158,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   }
 
   onUpstreamEnd(): void {
-    // Nothing of an answer has come: it was the end of another's, a WebSocket that was here before.
+    // No response has begun: this end is that of a WebSocket that used the connection before.
     if (this.#resume === undefined) return
     this.#hasUpstreamEnded = true
     this.#resume()
@@ -170,13 +168,13 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#fail(error)
   }
 
-  /** The head, with what has come of the body behind it. */
+  /** Sends the head, with the part of the body that has come. */
   send(): void {
     this.#isHeadDeferred = false
     const { response } = this.#options
     if (this.#isEndDeferred) response.end()
     else if (!this.#isOver) {
-      // Node keeps the head for the first of the body, which may be long in coming: that of an event stream, say.
+      // Node delays the head until the body begins, which may take long: in an event stream, for example.
       if (!this.#hasData) response.flushHeaders()
       response.uncork()
     }
@@ -189,7 +187,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#abort?.()
   }
 
-  /** Ends what would not end by itself, as if the upstream had. */
+  /** Ends a response that would not end by itself, as if the upstream had. */
   #endEarly(): void {
     if (this.#isOver) return
     this.#end('complete')
@@ -217,7 +215,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#abort?.()
   }
 
-  /** The first verdict counts. */
+  /** Only the first result counts. */
   #reportResult(result: AttemptResult): void {
     if (this.#sentAtMs !== 0) {
       const { upstream, observer } = this.#options
@@ -230,7 +228,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#endAttempt = undefined
   }
 
-  /** @param error that ended it, where one did */
+  /** @param error the cause, if there is one */
   #end(outcome: Outcome | 'open' | 'unanswered' | Refusal | ClientDisconnected, error?: Error): void {
     this.#isOver = true
     this.#span?.end(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
@@ -241,7 +239,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     if (outcome instanceof Error) observer.onRefused(outcome)
     else if (outcome === 'unanswered') this.#retry(this.#options, this.#target, this.#retriesLeft)
     else if (outcome !== 'open') {
-      // Answered before the body's end: the rest of it stands between the client and its next request.
+      // If the response ended before the request body, the rest of that body precedes the client's next request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }

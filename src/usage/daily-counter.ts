@@ -1,39 +1,39 @@
-// Decides whether one more free use is left today: Redis hints, the record in Postgres decides (CONTRACT §4).
+// Decides whether a user has a free use left today: Redis hints, the record in Postgres decides (CONTRACT §4).
 import type { Clock } from '../clock.ts'
 import type { UsageHint } from './usage-hint.ts'
 import type { UsageRecord, UsageStore } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
-/** `used`: what is spent of today, after this use. `no_user`: there is no such row, so nothing was counted. */
+/** `used`: today's uses, including this one. `no_user`: there is no such row, so nothing was counted. */
 export type UseResult =
   | { counted: true; used: number }
-  /** `day` is the one that was asked for. */
+  /** The day that the use was counted for. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }
 
 export interface DailyCounter {
   /**
    * Counts one use of a free user today. A counted use is stored when this resolves.
-   * @throws StorageError where the record cannot be reached: nothing may pass then
+   * @throws StorageError when the record cannot be reached: the request must then be refused
    */
   use(userId: number): Promise<UseResult>
-  /** A record changed: a read that is under way is nobody's answer from now on. */
+  /** A record changed: reads in progress are not shared with later callers. */
   onChange(): void
 }
 
 interface Dependencies {
   store: UsageStore
-  /** Absent where there is no Redis. */
+  /** Absent without Redis. */
   usageHint?: UsageHint | undefined
   clock: Clock
-  /** `limits.free_daily`: uses a UTC day. */
+  /** `limits.free_daily`: uses per UTC day. */
   dailyLimit: number
-  /** Told each time that Redis failed and the record was asked alone. */
+  /** Called each time Redis fails and the record decides alone. */
   onFallback(reason: unknown): void
 }
 
 /**
- * A pass needs the conditional update, and a refusal needs the record: so no state of Redis (down, wiped, an
- * older copy, one that ran ahead in a crash) grants a use too many or refuses one that is left.
+ * Allowing needs the conditional update, and refusing needs the record: so no state of Redis (down, wiped, an older
+ * copy, one that ran ahead in a crash) allows a use too many or refuses one that is left.
  */
 export function createDailyCounter({
   store,
@@ -80,8 +80,8 @@ export function createDailyCounter({
       }
       const record = await reads.read(userId)
       if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
-      // The update saw the newest record: where it refused, nothing is left today (or the record is dated
-      // tomorrow), whatever a copy of the record says.
+      // The update saw the newest record: if it refused, nothing is left today (or the record is dated tomorrow),
+      // whatever a shared read returned.
       const usedToday = Math.max(usedOn(record, day), dailyLimit)
       if (hinted !== 'unknown') await correctHint(userId, day, usedToday)
       return { counted: false, used: usedToday, reason: 'spent', day }
@@ -98,7 +98,7 @@ interface Reads {
   forgetAll(): void
 }
 
-/** One read in flight for a user: a spent one who keeps trying must not fill the pool. */
+/** One read per user at a time: an exhausted user who keeps trying must not take all of the pool's connections. */
 function createSingleFlight(store: UsageStore): Reads {
   const inFlight = new Map<number, Promise<UsageRecord | undefined>>()
   return {

@@ -1,31 +1,31 @@
-// Free users whose day is spent, remembered until midnight UTC or until their record changes (CONTRACT §4).
+// Caches free users without uses left today, until midnight UTC or until their record changes (CONTRACT §4).
 import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
-  /** The user's uses of the day are spent, by the record. @param day `YYYY-MM-DD` */
+  /** Whether the record showed no uses left on that day. @param day `YYYY-MM-DD` */
   has(userId: number, day: string): boolean
-  /** To be called before the record is asked. @returns remembers what it refused, unless anything changed meanwhile */
+  /** Call before the record is read. @returns a callback that caches a refusal, unless a record changed meanwhile */
   beginRead(): (userId: number, day: string) => void
 }
 
 export interface ExhaustedCache {
-  /** For a limit that is in force from now on: what was remembered by another does not count (CONTRACT §4). */
+  /** For a limit that applies from now on: entries cached under another limit are ignored (CONTRACT §4). */
   withLimit(): ExhaustedUsers
-  /** Hears of no change more: nobody may ask after that. */
+  /** Unsubscribes from the change feed: the cache must not be used afterwards. */
   close(): void
 }
 
 interface Dependencies {
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** Users at most; the least recently used goes first. */
+  /** The least recently used is evicted first. */
   maxUsers: number
 }
 
-/** One memory for all limits: to make one of that size takes 20 ms, and a reload would hold requests up for it. */
+/** One cache for all limits: allocating one of that size takes 20 ms, which would delay requests during a reload. */
 export function createExhaustedCache({ feed, maxUsers }: Dependencies): ExhaustedCache {
   const exhausted = new LRUCache<number, string>({ max: maxUsers })
-  // Of anybody: changes are rare, and one refusal that is not remembered costs one more look at the record.
+  // Counts changes of all users: they are rare, and a refusal that is not cached costs one more read of the record.
   let changeCount = 0
   const close = feed.subscribe(
     change => {
@@ -45,7 +45,7 @@ export function createExhaustedCache({ feed, maxUsers }: Dependencies): Exhauste
       const generation = generations
       let taggedDay = ''
       let tag = ''
-      /** The same text for all of a day: to compare it is to compare an address. */
+      /** The same string all day, so that comparing it compares two pointers. */
       const tagOf = (day: string) => {
         if (day !== taggedDay) {
           taggedDay = day

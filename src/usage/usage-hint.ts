@@ -1,14 +1,14 @@
-// The hint in Redis of how much of a day is spent: it spares the record work, and is never believed alone.
+// The hint in Redis of a user's uses today: it saves work on the record, and never decides alone.
 import { defineScript, type ScriptRunner } from '../storage/redis/redis-scripts.ts'
 import { dayAfterEndSeconds } from './utc-day.ts'
 
 export interface UsageHint {
   /**
-   * Counts one use where fewer than `limit` are counted.
+   * Counts one use if fewer than `limit` are counted.
    * @throws ScriptError within 150 ms
    */
   reserve(userId: number, day: string, limit: number): Promise<'room' | 'full'>
-  /** Sets the count to what the record says. @throws ScriptError within 150 ms */
+  /** Sets the count to the record's. @throws ScriptError within 150 ms */
   set(userId: number, day: string, used: number): Promise<void>
 }
 

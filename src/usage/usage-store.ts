@@ -9,9 +9,9 @@ export interface UsageRecord {
 
 export interface UsageStore {
   /**
-   * Counts one use on `day`, unless `limit` are counted already or the record is dated tomorrow (a replica
-   * whose clock is past midnight wrote it). Of any number at once at most `limit` are counted.
-   * @returns uses of the day, with this one; `undefined` where it was not counted, or there is no such user
+   * Counts one use on `day`, unless `limit` are already counted or the record is dated tomorrow (written by a replica
+   * whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
+   * @returns uses of the day, including this one; `undefined` if it was not counted or the user does not exist
    * @throws StorageError
    */
   count(userId: number, day: string, limit: number): Promise<number | undefined>

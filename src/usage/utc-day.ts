@@ -5,10 +5,10 @@ const DAY_MS = 86_400_000
 let cachedDay = Number.NaN
 let cachedText = ''
 
-/** @param now milliseconds since the epoch; returns `YYYY-MM-DD` */
+/** @param nowMs since the epoch @returns `YYYY-MM-DD` */
 export function utcDay(nowMs: number): string {
   const day = Math.floor(nowMs / DAY_MS)
-  // Nearly always the day that was asked for last, and to write it takes longer than to count a use.
+  // The day rarely changes between two calls, and formatting it takes longer than counting a use.
   if (day !== cachedDay) {
     cachedDay = day
     cachedText = new Date(nowMs).toISOString().slice(0, 10)
@@ -16,12 +16,12 @@ export function utcDay(nowMs: number): string {
   return cachedText
 }
 
-/** Whole seconds, at least 1, from `now` (milliseconds since the epoch) until the UTC day ends. */
+/** Whole seconds, at least 1, from `nowMs` (since the epoch) until the UTC day ends. */
 export function secondsToMidnight(nowMs: number): number {
   return Math.max(1, Math.ceil((DAY_MS - (nowMs % DAY_MS)) / 1000))
 }
 
-/** The first second, since the epoch, at which `day` has been over for a whole day. */
+/** In seconds since the epoch: the moment when `day` has been over for a whole day. */
 export function dayAfterEndSeconds(day: string): number {
   return (Date.parse(day) + 2 * DAY_MS) / 1000
 }

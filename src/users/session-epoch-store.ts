@@ -1,10 +1,11 @@
-// Ends all sessions of a user at once, by raising the user's session epoch; the sessions' records are accounts' (session-store).
+// Ends all sessions of a user by raising the session epoch; accounts/session-store.ts owns the session records.
 import type { Queryable } from '../storage/database.ts'
 
 /**
- * Ends every session of a user, within the caller's transaction. The raised epoch is what ends them; the marks
- * say so in the records. A record that a rotation holds is skipped and not waited for: its epoch is old, and so
- * is its successor's, which copies it (CONTRACT §3). Whether there is such a user.
+ * Ends every session of a user, within the caller's transaction. The raised epoch invalidates them; `revoked` only
+ * records it. A record that a rotation has locked is skipped without waiting: its epoch is outdated, and its
+ * successor copies that epoch (CONTRACT §3).
+ * @returns whether the user exists
  */
 export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
   const users = await tx.query(

@@ -1,17 +1,17 @@
-// How users stand now, read for all at once: for those whose streams were let in a while ago.
+// The current plan and API token of many users in one query, to re-authorize long-lived open streams.
 
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 
 export interface UserStatus {
   readonly plan: Plan
-  /** The id of the user's live API token; there is one at most. */
+  /** The id of the user's active API token; there is at most one. */
   readonly apiTokenId: number | null
 }
 
 export interface UserStatusStore {
   /**
-   * One statement, whatever the number of users. Who is inactive or gone is not in the answer.
+   * One statement, whatever the number of users. Inactive and deleted users are missing from the result.
    * @throws StorageError
    */
   read(userIds: readonly number[]): Promise<Map<number, UserStatus>>

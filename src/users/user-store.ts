@@ -4,12 +4,12 @@ import { type Database, prepared, type Queryable, type TransactionStep } from '.
 import { endSessions } from './session-epoch-store.ts'
 import type { Plan, User } from './user.ts'
 
-/** What a login needs, and nothing else of the program sees. */
+/** The fields that a login needs; no other code reads them. */
 export interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
-  /** Read in the same statement as the hash: a session opened with it dies with the password that it proves. */
+  /** Read in the same statement as the hash: a password change also ends sessions opened with the old password. */
   session_epoch: number
 }
 
@@ -20,47 +20,48 @@ export interface UserPatch {
 
 export interface UserPage {
   users: User[]
-  /** The `cursor` of the page after this one. */
+  /** The `cursor` of the next page. */
   nextCursor: number | null
 }
 
 export interface UserStore {
-  /** Creates the user and its subscription, both of plan `free`, or nothing at all. */
+  /** Creates the user and the subscription, both on plan `free`, or neither. */
   create(
     email: string,
     passwordHash: string,
   ): Promise<{ outcome: 'created'; id: number } | { outcome: 'email_in_use' }>
-  /** Of an active user or not. */
+  /** Finds active and inactive users. */
   findPasswordRecord(email: string): Promise<PasswordRecord | undefined>
   activeEmailExists(email: string): Promise<boolean>
-  /** For operators, in the order of ids: active users or not, those whose id is above `cursor`. */
+  /** For operators, in id order: active and inactive users whose id is above `cursor`. */
   list(filter: {
     email?: string | undefined
     plan?: Plan | undefined
     cursor?: number | undefined
     limit: number
   }): Promise<UserPage>
-  /** Active or not. */
+  /** Active or inactive. */
   findById(id: number): Promise<User | undefined>
-  /** For operators: active or not. The email is a normalised one. */
+  /** For operators; active or inactive. The email must be normalised. */
   findByEmail(email: string): Promise<User | undefined>
   /**
-   * Changes what is given, the plan in the subscription record too. Nothing where there is no such user.
-   * @param alongside stored with the change
+   * Changes the given fields, and the plan in the subscription record too.
+   * @param inTransaction stored with the change
+   * @returns undefined if the user does not exist
    */
   update(id: number, patch: UserPatch, inTransaction?: TransactionStep): Promise<User | undefined>
-  /** Also ends every session of the user. Whether there is such a user. */
+  /** Also ends every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string): Promise<boolean>
-  /** Gives back the day's uses. Whether there is such a user. */
+  /** Resets the day's usage to zero. @returns whether the user exists */
   resetUsage(id: number): Promise<boolean>
-  /** With everything that belongs to the user. Whether there was such a user. */
+  /** Deletes the user with all dependent records. @returns whether the user existed */
   delete(id: number): Promise<boolean>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createUserStore(database: Database): UserStore {
   return {
-    // "Do nothing" waits for a registration of the same email that is under way, as an error would.
+    // `do nothing` waits for a concurrent registration of the same email, as a unique violation would.
     async create(email, passwordHash) {
       const [row] = await database.query<{ id: number }>(
         `with created as (
@@ -139,7 +140,7 @@ export function createUserStore(database: Database): UserStore {
   }
 }
 
-/** The columns of `users` that make a `User`, where the table is `u`. */
+/** The columns of a `User`, for the table alias `u`. */
 const userColumns = 'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at'
 
 async function updateUser(

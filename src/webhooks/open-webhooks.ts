@@ -1,4 +1,4 @@
-// Webhooks put together: registering them where clients are served, and alerts' deliveries, once per host.
+// Assembles webhooks: registration in every serving process, and the delivery of alerts once per host.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -21,7 +21,7 @@ type Settings = Config['webhooks']
 
 interface Dependencies {
   storage: Pick<Storage, 'database'>
-  /** Nothing where `auth.key_secret` is not set. */
+  /** Undefined unless `auth.key_secret` is set. */
   sealer: Sealer | undefined
   clock: Clock
   failureLog: FailureLog
@@ -44,15 +44,16 @@ export function openWebhooks(
 export interface AlertService {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list'>
-  /** What is taken from now on is delivered by these settings. */
+  /** Deliveries leased from now on use these settings. */
   configure(settings: Settings): void
-  /** @param grace milliseconds for what is being delivered */
+  /** @param graceMs for running deliveries */
   stop(graceMs: number): Promise<void>
 }
 
 /**
- * Delivers, and forgets deliveries and replaced secrets that have had their time.
- * @param settings to begin with @param outcomes where attempts are counted
+ * Delivers alerts, and prunes expired deliveries, alerts and replaced secrets.
+ * @param settings the initial ones
+ * @param outcomes counts attempts
  */
 export function openAlerts(
   settings: Settings,

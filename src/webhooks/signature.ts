@@ -1,4 +1,4 @@
-// Standard Webhooks' secrets and signatures (https://github.com/standard-webhooks/standard-webhooks).
+// Secrets and signatures of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
 import { createHmac } from 'node:crypto'
 
 const secretPrefix = 'whsec_'
@@ -12,10 +12,10 @@ export function generateSecret(random: (size: number) => Buffer): string {
 }
 
 /**
- * One signature of `webhook-signature`, which holds several apart by spaces; the key is the secret's decoded bytes.
+ * One signature of `webhook-signature`, which separates several by spaces; the key is the secret's decoded bytes.
  * @param id the value of `webhook-id`
- * @param timestamp seconds since the epoch, the value of `webhook-timestamp`: a whole number
- * @param body exactly as it is sent
+ * @param timestampSeconds since the epoch, the value of `webhook-timestamp`: an integer
+ * @param body exactly as sent
  */
 export function signDelivery(secret: string, id: string, timestampSeconds: number, body: string): string {
   const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')

@@ -1,16 +1,16 @@
-// A webhook's secret as it is kept: sealed, where `auth.key_secret` is set, for its user alone.
+// Seals a webhook's secret for its user, if `auth.key_secret` is set.
 
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'
 
 export interface WebhookSecrets {
-  /** As it is to be stored. */
+  /** The form to store. */
   seal(secret: string, userId: number): string
-  /** As it is signed with; nothing where it was sealed under another `auth.key_secret`. */
+  /** The form to sign with; undefined if it was sealed under another `auth.key_secret`. */
   unseal(stored: string, userId: number): string | undefined
 }
 
-/** @param sealer nothing where `auth.key_secret` is not set */
+/** @param sealer undefined unless `auth.key_secret` is set */
 export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets {
   return {
     seal: (secret, userId) => sealer?.seal(secret, contextOf(userId)) ?? secret,
@@ -18,7 +18,7 @@ export function createWebhookSecrets(sealer: Sealer | undefined): WebhookSecrets
   }
 }
 
-/** Where they stand; `peage keys reseal` goes through all of them. */
+/** The columns of the secrets; `peage keys reseal` reseals them all. */
 export const secretColumns: readonly Column[] = ['secret', 'secret_before'].map(column => ({
   table: 'webhooks',
   key: 'user_id',

@@ -1,31 +1,31 @@
-// The records of webhooks: one for each user at most.
+// The records of webhooks: at most one per user.
 import type { Database } from '../storage/database.ts'
 
 export interface NewWebhook {
-  /** As written. */
+  /** As the user wrote it. */
   url: string
   /** `host:port`. */
   receiver: string
-  /** As it is kept: sealed, where `auth.key_secret` is set. */
+  /** As stored: sealed if `auth.key_secret` is set. */
   secret: string
 }
 
 export interface WebhookStore {
   /**
-   * Takes the place of the user's webhook, and gets what is pending for it. Where the URL is the same, deliveries are
-   * signed with the secret before as well, for 24 hours.
-   * @returns when; `user_gone` where no active user has the id any more
+   * Replaces the user's webhook and takes over its pending deliveries. If the URL is unchanged, deliveries are also
+   * signed with the previous secret for 24 hours.
+   * @returns when it was registered; `user_gone` when no active user has this id
    */
   put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
-  /** Removes the user's webhook, and drops what is pending for it. */
+  /** Removes the user's webhook, and drops its pending deliveries. */
   remove(userId: number, now: Date): Promise<void>
-  /** As `remove`, unless another one was registered since. */
+  /** As `remove`, unless the webhook was registered again since. */
   removeRegistration(userId: number, registration: number, now: Date): Promise<void>
-  /** Forgets up to `limit` secrets before whose time is over at `now`, and says how many there were. */
+  /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
   forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createWebhookStore(database: Database): WebhookStore {
   return {
     async put(userId, { url, receiver, secret }, now) {

@@ -1,4 +1,4 @@
-// A user's webhook, as its owner's endpoints see it: one per user, replaced as a whole (CONTRACT §5).
+// A user's webhook, for its owner's endpoints: one per user, replaced as a whole (CONTRACT §5).
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { type DestinationRules, findDestination } from './sending/destination.ts'
@@ -8,23 +8,23 @@ import type { WebhookSecrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 export interface RegisteredWebhook {
-  /** As written. */
+  /** As the user wrote it. */
   url: string
-  /** `whsec_…`; shown only here. */
+  /** `whsec_…`; only this response shows it. */
   secret: string
   created_at: Date
 }
 
 export interface Webhooks {
   /**
-   * Takes the place of the user's webhook, with a new secret.
-   * @param url as it stood in the body, of any type
-   * @throws Refusal `webhook_url_invalid`; `user_not_found` where the user was deleted or deactivated in the meantime
+   * Replaces the user's webhook, with a new secret.
+   * @param url the body's member, of any type
+   * @throws Refusal `webhook_url_invalid`; `user_not_found` when the user was deleted or deactivated in the meantime
    * @throws StorageError
    */
   register(userId: number, url: unknown): Promise<RegisteredWebhook>
   /**
-   * Removes the user's webhook and what is pending for it; nothing where there is none.
+   * Removes the user's webhook and drops its pending deliveries; does nothing if there is none.
    * @throws StorageError
    */
   remove(userId: number): Promise<void>

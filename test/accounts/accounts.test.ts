@@ -106,7 +106,7 @@ describeOverDatabases('accounts', open => {
 
     it('answers 503 when hashing is full, and works again afterwards', async () => {
       const busy = await openRoom(database, { hashing: { concurrency: 1, queue: 1, wait: 5_000 } })
-      // A connection that had to be opened first would bring its registration after the first hash.
+      // Opens the connections first: a registration that had to open one would arrive after the first hash.
       await Promise.all(Array.from({ length: 6 }, () => database.query('select pg_sleep(0.1)')))
       const outcomes = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
@@ -184,7 +184,7 @@ describeOverDatabases('accounts', open => {
       expect(seen).toEqual([])
     })
 
-    /** A login during which something happens after the password was found right. */
+    /** Runs a login, and `happens` right after its password was verified. */
     async function loginWhile(email: string, happens: () => Promise<unknown>) {
       const passwords = await createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
       const accounts = createAccounts({

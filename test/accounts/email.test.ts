@@ -44,7 +44,7 @@ describe('emails', () => {
     expect(isStorableEmail('a'.repeat(255 - rest.length) + rest)).toBe(false)
     expect(isStorableEmail('😀'.repeat(254 - rest.length) + rest)).toBe(true)
     expect(isStorableEmail('😀'.repeat(255 - rest.length) + rest)).toBe(false)
-    // İ becomes two code points.
+    // Lower-casing turns İ into two code points.
     expect(isStorableEmail(normalizeEmail('İ'.repeat(200) + rest))).toBe(false)
   })
 

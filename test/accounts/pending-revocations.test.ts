@@ -9,7 +9,7 @@ import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary } from '../support/services.ts'
 import { openRoom, outcome, password, type Room } from './setup.ts'
 
-/** A database that can be cut off and put back. */
+/** A database whose connection can be cut and restored. */
 function cuttable(database: Database) {
   const state = { cut: false, statements: 0 }
   const cuttableDatabase: Database = {
@@ -125,7 +125,7 @@ describe('logouts while the store is away', () => {
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
     expect(room.pendingLogouts.count).toBe(1)
-    // And the store, which is away, was not asked for the key.
+    // One statement is the revocation itself: the store, which is down, was not queried for the key.
     expect(state.statements - before).toBe(1)
   })
 

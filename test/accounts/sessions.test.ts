@@ -8,7 +8,7 @@ import { describeWithPostgres } from '../support/services.ts'
 import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
 
 let count = 0
-/** A new user with one session. */
+/** Creates a user with one session. */
 async function newSession(room: Room): Promise<{ id: number; pair: TokenPair }> {
   count += 1
   const email = `session${count}@example.com`
@@ -90,7 +90,7 @@ describeOverDatabases('sessions', open => {
     expect(await used(room, 'x')).toBe('refresh_token_invalid')
     expect(await used(room, '\ud800')).toBe('refresh_token_invalid')
     expect(await used(room, pair.access_token)).toBe('refresh_token_invalid')
-    // Signed, and not in the store.
+    // Validly signed, but not in the store.
     expect(await used(room, (await room.tokens.issueRefresh(id)).token)).toBe('refresh_token_inactive')
   })
 
@@ -225,7 +225,7 @@ describeOverDatabases('sessions', open => {
   })
 })
 
-/** Twenty clients of one user rotate without a pause; all of them have begun when everything is revoked. */
+/** Twenty clients of one user rotate continuously; all have rotated at least once when everything is revoked. */
 async function raceRevokeAll(room: Room): Promise<void> {
   count += 1
   const email = `race${count}@example.com`
@@ -271,7 +271,7 @@ describeWithPostgres('sessions of two connections', () => {
   })
   afterAll(() => database.close())
 
-  /** Rotates within a transaction that is still open while `meanwhile` runs; returns the successor. */
+  /** Rotates in a transaction that stays open while `meanwhile` runs; returns the successor. */
   async function rotateSlowly(id: number, token: string, meanwhile: () => Promise<void>): Promise<string> {
     const successor = await room.tokens.issueRefresh(id)
     await database.transaction(async tx => {
@@ -289,7 +289,7 @@ describeWithPostgres('sessions of two connections', () => {
   const storeWithin = (tx: Queryable) =>
     createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
 
-  /** Resolves when so many statements of this database wait for a lock. */
+  /** Resolves when `expected` statements of this database wait for a lock. */
   async function waitingForLocks(expected: number): Promise<void> {
     for (;;) {
       const rows = await database.query(
@@ -360,7 +360,7 @@ describeWithPostgres('sessions of two connections', () => {
     const second = await newSession(room)
     let late: Promise<string> | undefined
     await database.transaction(async tx => {
-      // A deletion locks the user first, and its sessions next: here the rotation comes in between.
+      // A deletion locks the user first, then the sessions: the rotation starts between the two.
       await tx.query('select 1 from users where id = $1 for update', [second.id])
       late = used(room, second.pair.refresh_token)
       await waitingForLocks(1)

@@ -1,4 +1,4 @@
-// The accounts room over a database, with a clock that tests move.
+// Builds the accounts over a database, with a clock that tests move.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { createPendingRevocations, type PendingRevocations } from '../../src/accounts/pending-revocations.ts'
@@ -35,7 +35,7 @@ export interface Room {
   pendingLogouts: PendingRevocations
   sessions: Sessions
   accounts: Accounts
-  /** Registers and returns the id. */
+  /** Registers a user. @returns the id */
   register(email: string): Promise<number>
 }
 
@@ -84,7 +84,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
   }
 }
 
-/** What became of a call: `ok`, or the code of the refusal. Any other failure is thrown. */
+/** The outcome of a call: `ok`, or the code of the refusal. Other errors are rethrown. */
 export async function outcome(call: Promise<unknown>): Promise<string> {
   try {
     await call
@@ -95,7 +95,7 @@ export async function outcome(call: Promise<unknown>): Promise<string> {
   }
 }
 
-/** How often each outcome came. */
+/** Counts each outcome. */
 export function tally(outcomes: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const one of outcomes) counts[one] = (counts[one] ?? 0) + 1

@@ -1,10 +1,10 @@
-// What `/readyz` makes of the stores and of the workers (CONTRACT §7).
+// How `/readyz` reports the stores and the workers (CONTRACT §7).
 import { describe, expect, it } from 'vitest'
 import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 
 const up = { postgres: true, redis: true }
 
-/** @param workers their `reach`; one that is not there has no pid */
+/** @param workers the `stores` of each; a worker that is not running has no pid */
 function health(workers: (WorkerHealth['stores'] | 'gone')[] | undefined, own = up, isLastReloadGood = true) {
   return createHealth({
     postgres: async () => own.postgres,

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A task that ends when told. */
+/** A task that ends when `end` is called. */
 function heldTask() {
   let end = () => {}
   const promise = new Promise<void>(resolve => {

@@ -1,4 +1,4 @@
-// `peage test`: cases of the configuration or of a file, where they stand, what failed, and what none of them reached.
+// `peage test`: cases of the configuration or of a file, their positions, failures, and what no case reached.
 import { describe, expect, it } from 'vitest'
 import { commandLine, committed } from './peage.ts'
 

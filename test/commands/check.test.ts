@@ -1,4 +1,4 @@
-// The command line `peage check` and `peage schema`, run as a function on real files.
+// `peage check` and `peage schema`, run as functions on real files.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { commandLine, committed } from './peage.ts'

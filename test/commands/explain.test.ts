@@ -1,4 +1,4 @@
-// `peage explain`: the JSON of CONTRACT §1, the exit codes, and what people read.
+// `peage explain`: the JSON of CONTRACT §1, the exit codes, and the text for people.
 import { describe, expect, it } from 'vitest'
 import { commandLine } from './peage.ts'
 
@@ -114,7 +114,7 @@ describe('peage explain --json', () => {
     const { said } = await explain('GET', '/open', '--as', 'pro')
     expect(said.headers.request.set).toMatchObject({ 'x-a': 'b' })
     expect(said.headers.request.set).not.toHaveProperty('x-user-id')
-    // A token of the gateway's is nobody's business, also where no credential is read.
+    // The gateway's own tokens are not for upstreams, even on a route that reads no credential.
     expect(said.headers.request.remove).toEqual(
       expect.arrayContaining(['authorization', 'x-debug', 'x-user-id']),
     )

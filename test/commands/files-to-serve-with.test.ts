@@ -37,7 +37,7 @@ mkdirSync(join(cwd, 'folder.jwk'))
 
 const data = join(cwd, 'data')
 
-/** What keeps a gateway from starting is on line 2; the ports are any. */
+/** The line that prevents a start is line 2. */
 function write(line: string): string {
   const rest = `upstreams: { a: { targets: ["http://a"] } }\nroutes: [{ path: /, upstream: a }]`
   const storage = line.startsWith('storage') ? '' : `storage: { data_dir: ${JSON.stringify(data)} }\n`
@@ -45,7 +45,7 @@ function write(line: string): string {
   return 'gateway.yaml'
 }
 
-// `start` listens for it until its process ends.
+// `start` listens for SIGHUP until its process ends.
 const listening = process.listeners('SIGHUP')
 afterEach(() => {
   for (const listener of process.listeners('SIGHUP')) {

@@ -1,4 +1,4 @@
-// The command line `peage init`, run as a function in a folder of its own.
+// `peage init`, run as a function in a folder of its own.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 import { committed, emptyFolder, runIn } from './peage.ts'
 
-/** The lines below the one that names the schema. */
+/** The text without the line that names the schema. */
 const afterFirstLine = (text: string) => text.slice(text.indexOf('\n'))
 
 describe('peage init', () => {
@@ -81,7 +81,7 @@ describe('peage init', () => {
     expect(await said('file/gateway.yaml')).toBe(
       `error: file/gateway.yaml is not written: ${join(folder, 'file')} is no folder\n`,
     )
-    // Not even root may.
+    // Not even root may write there.
     expect(await said('/proc/self/gateway.yaml')).toMatch(
       /^error: \/proc\/self\/gateway\.yaml is not written: /,
     )

@@ -1,4 +1,4 @@
-// `peage keys …` where keys are files, and where a gateway has the embedded database.
+// `peage keys …` with keys in files, and while a gateway has the embedded database open.
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

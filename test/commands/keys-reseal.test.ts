@@ -1,4 +1,4 @@
-// `peage keys reseal`: another `auth.key_secret` without a sign-out, and without a delivery that cannot be signed.
+// `peage keys reseal`: a new `auth.key_secret` without signing users out, and with every delivery signed.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -200,7 +200,7 @@ webhooks: { allow_private_networks: true }
       }
       let secret = await registered()
 
-      /** At every moment both replicas know the session, and whichever delivers can sign. */
+      /** At every moment both replicas know the session, and the replica that delivers can sign. */
       async function stands(): Promise<void> {
         for (const { url, admin } of [a, b]) {
           expect((await call(url, 'GET', '/api/v1/subscription/upgrade', { token: access })).status).toBe(200)
@@ -225,7 +225,7 @@ webhooks: { allow_private_networks: true }
       ]) {
         await configure(auth)
         a = await restarted(a)
-        // Sealed by the one that is restarted, to be signed with by the other as well.
+        // Sealed by the restarted replica; the other one must be able to sign with it too.
         secret = await registered()
         await stands()
         b = await restarted(b)

@@ -1,4 +1,4 @@
-// `peage keys …` on the keys in the database: what the commands say, and that they are done when they end.
+// `peage keys …` on the keys in the database: their output, and that they are done when they end.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openEmbedded } from '../../src/storage/pglite/pglite.ts'

@@ -1,4 +1,4 @@
-// What is too large, too deep, without an end or wrong a hundred times: said in a sentence, and in time.
+// Files that are too large, too deep, without an end or wrong a hundred times: reported in a sentence, and in time.
 import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -96,7 +96,7 @@ describe('peage check', () => {
   })
 })
 
-/** CPU seconds that a check takes. */
+/** CPU seconds of one check. */
 async function cost(text: string): Promise<number> {
   const file = write('cost.yaml', text)
   const before = process.cpuUsage()
@@ -135,7 +135,7 @@ describe('what a check costs grows no faster than', () => {
         `${upstream}routes:\n- { path: /x, upstream: &a a, auth: none }\n${times(count, i => `- { path: /${i}, upstream: *a }\n`)}`,
     ],
   ])('%s', async (_, count, text) => {
-    // Four times as much: 4 times the cost where it is linear, 16 times where every pair is looked at.
+    // Four times the input costs 4 times as much if linear, 16 times if every pair is compared.
     await cost(text(count / 4))
     const some = await cost(text(count / 4))
     expect((await cost(text(count))) / some).toBeLessThan(9)

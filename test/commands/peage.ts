@@ -1,4 +1,4 @@
-// The command line, run as a function on real files in a folder of its own.
+// Runs the command line as a function, on real files in a folder of its own.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,14 +15,14 @@ export interface Printed {
 
 export interface Bench {
   peage(words: readonly string[], env?: Record<string, string>): Promise<Printed>
-  /** @returns its name */
+  /** @returns the file's name */
   write(name: string, text: string | Uint8Array): string
 }
 
-/** The configuration that comes with the repository. */
+/** The configuration in the repository. */
 export const committed = readFileSync(new URL('../../gateway.yaml', import.meta.url), 'utf8')
 
-/** To be called where tests are declared. */
+/** Call it where tests are declared: it registers a clean-up. */
 export function commandLine(): Bench {
   const cwd = emptyFolder()
   return {
@@ -44,9 +44,9 @@ export function emptyFolder(): string {
 interface Around {
   env?: Record<string, string> | undefined
   stdin?: Io['stdin']
-  /** Where standard output goes, if not into what is returned. */
+  /** Receives standard output instead of the returned text. */
   stdout?: Writable
-  /** Told all that was said so far on standard error. */
+  /** Receives all of standard error so far. */
   onError?: ((soFar: string) => void) | undefined
 }
 
@@ -66,7 +66,7 @@ export async function runIn(cwd: string, words: readonly string[], around: Aroun
   return { exit, ...printed }
 }
 
-/** What a command that was to end well has printed. */
+/** The JSON that a command printed; fails the test if the command did not succeed. */
 export function json({ exit, stdout, stderr }: Printed) {
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
   return JSON.parse(stdout)

@@ -1,4 +1,4 @@
-// What the program says where the database that its configuration names cannot be used.
+// The messages about a configured database that cannot be used.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { Client } from 'pg'
@@ -17,7 +17,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
     postgres = await startPostgres(inject('postgresBin'))
     const client = new Client(postgres.url)
     await client.connect()
-    // What Postgres 15 and newer give a user who owns nothing: no right to create.
+    // As in Postgres 15 and newer: a user that owns nothing has no right to create.
     await client.query('create role guest login; revoke create on schema public from public')
     await client.end()
     await once(silent.listen(0, '127.0.0.1'), 'listening')
@@ -96,7 +96,7 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       const place = at().replace(/\?.*/, '')
       for (const command of ['start', 'migrate']) {
         const { code, stderr } = await runProgram([command], cwd)
-        // `migrate` logs the statement first.
+        // `migrate` logs the statement before the error.
         const said = stderr.trimEnd().split('\n').at(-1)
         expect([code, said]).toEqual([
           1,

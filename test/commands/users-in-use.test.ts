@@ -1,4 +1,4 @@
-// `peage users …` while a gateway has the embedded database: through its admin listener, or a sentence about why not.
+// `peage users …` while a gateway has the embedded database: through its admin listener, or a sentence on why not.
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ interface Gateway {
   backing: Storage
 }
 
-/** A gateway that has the folder; its lock is this process's, which lives, and so holds against every command. */
+/** A gateway on the folder. This process holds its lock and is alive, so every command finds the folder locked. */
 async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const file = writeConfiguration(cwd, {
     name: 'running.yaml',
@@ -44,7 +44,7 @@ describe('peage users, where a gateway has the folder', () => {
   const cwd = folder()
   let gateway: Gateway
   const users = (...words: string[]) => peage(cwd, ['users', ...words], 'un mot de passe')
-  /** The operator's file names the port that the running gateway got. */
+  /** The port that the running gateway got, which the operator's configuration names. */
   const port = () => new URL(String(gateway.server.adminAddress)).port
 
   beforeAll(async () => {

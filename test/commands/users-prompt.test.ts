@@ -1,4 +1,4 @@
-// What `peage users …` asks on a terminal: passwords twice and unseen, and whether a deletion is meant.
+// What `peage users …` asks on a terminal: passwords twice and without echo, and whether to delete.
 import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
@@ -8,7 +8,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
 import { folder, peage } from './users-setup.ts'
 
-/** A terminal's input: types each text when its question has been asked, and knows whether it echoes. */
+/** A terminal's input, which records whether it echoes. */
 function terminal() {
   const modes: boolean[] = []
   const stdin = Object.assign(new PassThrough(), {
@@ -19,7 +19,7 @@ function terminal() {
 }
 
 interface Asked extends Printed {
-  /** What the input was switched to, in order; raw is without echo. */
+  /** The modes that the input was switched to, in order; raw mode has no echo. */
   modes: boolean[]
 }
 
@@ -28,7 +28,7 @@ describe('peage users on a terminal', () => {
   const dir = `${cwd}/data`
   const ada = 'ada@example.com'
 
-  /** Types each answer when its question appears, or all at once. */
+  /** Types each text once its question is printed; one text may answer several questions. */
   async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
     const { stdin, modes } = terminal()
     const left = [...answers]
@@ -122,7 +122,7 @@ describe('peage users on a terminal', () => {
       exit: 1,
       stdout: '',
       stderr: `${question}error: nothing was deleted\n`,
-      // Typed in view: the terminal echoes it.
+      // Typed with the terminal's own echo.
       modes: [],
     })
     expect(await peage(cwd, ['users', 'show', ada])).toMatchObject({ exit: 0 })

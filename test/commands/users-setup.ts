@@ -1,4 +1,4 @@
-// `peage users …` and `peage keys …` as functions on real files, and the two places where accounts are kept.
+// Runs `peage users …` and `peage keys …` on real files, over both places where accounts are stored.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -12,7 +12,7 @@ import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
-/** Runs a command line in `cwd`; standard input is no terminal, unless one is handed in. */
+/** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
 export function peage(
   cwd: string,
   words: readonly string[],
@@ -23,14 +23,14 @@ export function peage(
   return runIn(cwd, words, { stdin: typed, onError })
 }
 
-/** A throw-away folder with a gateway.yaml in it; removed after the suite. */
+/** A temporary folder with a gateway.yaml in it; removed after the suite. */
 export function folder(): string {
   const cwd = emptyFolder()
   writeConfiguration(cwd)
   return cwd
 }
 
-/** What the gateway serves is of no matter here. @param postgres empty: embedded, in `data/` beside the file */
+/** The routing does not matter here. @param postgres empty: embedded, in `data/` beside the file */
 export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = 'upstreams: {}\nroutes: []' } = {},
@@ -42,7 +42,7 @@ export function writeConfiguration(
 
 export interface Place {
   users(words: readonly string[], stdin?: Parameters<typeof peage>[2]): Promise<Printed>
-  /** Looks into the database while no command has it. */
+  /** Opens the database while no command has it open. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 

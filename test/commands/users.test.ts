@@ -1,4 +1,4 @@
-// `peage users …` on the database itself: what it shows, what it changes, and what it says when it cannot.
+// `peage users …` on the database itself: what it shows, what it changes, and how it reports failures.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -16,7 +16,7 @@ const password = 'un mot de passe'
 const hour = 60 * 60_000
 const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 
-/** Whether the password is that user's, in the store. */
+/** Whether the stored hash of that user matches the password. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
   const credentials = await createUserStore(database).findPasswordRecord(email)
   return (await passwords).verify(credentials?.password_hash, password)
@@ -28,10 +28,10 @@ async function hash(password: string): Promise<string> {
 
 describeOverPlaces('peage users', ({ users, inside }) => {
   let made = 0
-  /** A user of its own, with so many sessions. */
+  /** Creates a user with that many sessions. */
   async function newUser({ sessions = 0 } = {}): Promise<{ id: number; email: string }> {
     const email = `user${++made}@example.com`
-    // Not by the command, which opens the embedded database once more.
+    // Not by the command, which would open the embedded database once more.
     const id = await inside(async database => {
       const created = await createUserStore(database).create(email, await hash(password))
       if (created.outcome !== 'created') return expect.unreachable()

@@ -1,4 +1,4 @@
-// CONTRACT §1: all that is wrong with a file is told at once. No fault waits until another one is mended.
+// CONTRACT §1: all errors of a file are reported at once. None waits until another one is fixed.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { first, second } from '../support/certificates.ts'
 // biome-ignore lint/suspicious/noExplicitAny: what is broken below has no type
 type Written = any
 
-/** Everything of it is right. */
+/** A configuration without errors. */
 function sound(): Written {
   return {
     server: {
@@ -58,7 +58,7 @@ const files: Record<string, string> = {
   text: 'no key',
 }
 
-/** Each spoils one value, and says where that is. */
+/** Each makes one value invalid, and says which. */
 const faults: [at: string, spoil: (config: Written) => void][] = [
   ['server.listen', c => (c.server.listen = 'x')],
   ['server.lisen', c => (c.server.lisen = 'x')],

@@ -1,4 +1,4 @@
-// Whatever stands in the file or the environment, loading ends in a configuration or in problems inside the file.
+// Whatever the file or the environment contains, loading ends in a configuration or in problems inside the file.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

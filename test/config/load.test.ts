@@ -1,4 +1,4 @@
-// What the gateway runs on once a file was read: every default, every unit, every name.
+// The configuration that results from a file: every default, every unit, every name.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

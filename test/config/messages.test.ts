@@ -1,4 +1,4 @@
-// Every fault of shape is one line, at the place where it can be mended, saying what would be right.
+// Every error of shape is one line, at the place where it can be fixed, and says what would be right.
 import { describe, expect, it } from 'vitest'
 import { linesOf } from './reading.ts'
 

@@ -1,4 +1,4 @@
-// The committed files: the JSON Schema is the one that `peage schema` prints, and the sample is right by it.
+// The committed files: the JSON Schema is what `peage schema` prints, and the sample is valid by it.
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'

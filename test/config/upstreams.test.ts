@@ -1,4 +1,4 @@
-// What may be said of an upstream, and what is said of what may not (CONTRACT §2, `upstreams`).
+// What an upstream may contain, and what is reported otherwise (CONTRACT §2, `upstreams`).
 import { describe, expect, it } from 'vitest'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'

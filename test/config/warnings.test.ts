@@ -1,4 +1,4 @@
-// What `check` warns of: a gateway starts with it, though it is hardly what was meant.
+// What `check` warns of: settings that a gateway starts with, though they are hardly what was meant.
 import { describe, expect, it } from 'vitest'
 import { linesOf, warningLinesOf } from '../../src/config/diagnostics.ts'
 import { load } from './reading.ts'

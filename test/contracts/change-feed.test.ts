@@ -1,4 +1,4 @@
-// CONTRACT §8: which changes are notified, and that they are heard, over both databases.
+// CONTRACT §8: which changes are notified, and that the feed receives them, over both databases.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
@@ -59,7 +59,7 @@ describeOverDatabases('the change feed', open => {
     return row?.id ?? expect.unreachable()
   }
 
-  /** What was heard of some work, all of it. */
+  /** All notifications caused by `work`. */
   async function heardOf(work: () => Promise<unknown>): Promise<string[]> {
     await feed.catchUp()
     heard.length = 0

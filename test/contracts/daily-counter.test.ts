@@ -1,4 +1,4 @@
-// The daily count: never a use too many, never one too few, over both databases, without and with Redis.
+// The daily count: never a use too many or too few, over both databases, with and without Redis.
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -12,7 +12,7 @@ import { describeOverDatabases } from '../support/databases.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
 
-// In the future, since Redis drops at once what expires in its past.
+// In the future, because Redis drops keys at once whose expiry is past.
 const TODAY = '2096-02-28'
 const NOON = Date.parse(`${TODAY}T12:00:00Z`)
 
@@ -56,7 +56,7 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
   }
 }
 
-/** What holds whether there is a Redis or not, and whatever it is up to. */
+/** Properties that hold with and without Redis, whatever its state. */
 function countsRight(world: () => World): void {
   it('counts the first use of the day, stores it, and refuses the second', async () => {
     const { counter, user, record } = world()
@@ -332,7 +332,7 @@ describeOverDatabases('daily counter with Redis', open => {
       expect(rest).toBeLessThan(100)
       server.resume()
       await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
-      // What was sent to the hanging server may be applied only now.
+      // Only now may the server that hung apply what was sent to it.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)
     })

@@ -1,4 +1,4 @@
-// What every Database promises, over the embedded one and over Postgres.
+// The contract of every Database, over the embedded one and over Postgres.
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Database, StorageError } from '../../src/storage/database.ts'

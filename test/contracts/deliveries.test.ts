@@ -1,4 +1,4 @@
-// Deliveries in the store, embedded and on Postgres: who gets which, for how long, and what ends them (CONTRACT §5, §7).
+// The delivery store over both databases: which are leased, how long, and what ends them (CONTRACT §5, §7).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
@@ -153,7 +153,7 @@ describeOverDatabases('deliveries', open => {
     it('of four at once gives each of 200 deliveries to one of them', async () => {
       for (let i = 0; i < 200; i += 1) await stored.receiving(`https://r${i}.test/`)
       await stored.alert()
-      // As of four replicas.
+      // Stands for four replicas.
       const stores = Array.from({ length: 4 }, () => createDeliveryStore(database))
       const taken: LeasedDelivery[] = []
       await Promise.all(
@@ -257,7 +257,7 @@ describeOverDatabases('deliveries', open => {
         const users = createUserStore(database)
         if (how === 'not pro') await users.update(id, { plan: 'free' })
         if (how === 'inactive') await users.update(id, { is_active: 0 })
-        // Behind the store's back, as a race with a registration may leave it.
+        // Bypasses the store, to leave the state that a race with a registration can leave.
         if (how === 'without webhook') await database.query('delete from webhooks where user_id = $1', [id])
         expect(only(await claim()).user_id).toBe(other)
         expect(await stored.rows(id)).toMatchObject([
@@ -418,7 +418,7 @@ describeOverDatabases('deliveries', open => {
     const url = 'https://a.test/hook'
     const day = 86_400_000
 
-    /** Of a delivery that is due now: the secrets that sign it. */
+    /** The secrets that sign a delivery that is due now. */
     async function signing(id: number): Promise<(string | null)[]> {
       await stored.alert(id)
       const one = only(await claim())
@@ -491,7 +491,7 @@ describeOverDatabases('deliveries', open => {
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
       time += 1
-      // As that release has it.
+      // The previous release's statement.
       await database.query(
         `insert into webhooks (user_id, url, receiver, secret, created_at)
          select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
@@ -634,7 +634,7 @@ describeWithPostgres('deliveries by the hundred thousand', () => {
           took.push(performance.now() - begun)
           expect(some).toHaveLength(5)
         }
-        // Some 10 ms; reading all that waits would take more than 300.
+        // Takes some 10 ms; reading the whole backlog would take over 300.
         expect(Math.min(...took)).toBeLessThan(100)
       }
     } finally {

@@ -1,4 +1,4 @@
-// Rate limits, counted in memory and in Redis: exact under concurrency, and still there when Redis is not.
+// Rate limits, counted in memory and in Redis: exact under concurrency, and enforced while Redis is down.
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import {
@@ -219,7 +219,7 @@ describeWithRedisBinary('limiter when Redis is away', () => {
     for (let turn = 0; turn < 20; turn += 1) answers.push(await limiter.consume('key'))
     const rest = performance.now() - started - first
     server.resume()
-    // Redis, where one is counted, would let two through.
+    // Redis, which has counted one, would allow only two more.
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(3)
     expect(first).toBeLessThan(300)
     expect(rest).toBeLessThan(100)

@@ -1,4 +1,4 @@
-// Migrations are applied once, in order, whoever starts first.
+// Migrations are applied once, in order, even when several replicas start at the same time.
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

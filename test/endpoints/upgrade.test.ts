@@ -1,4 +1,4 @@
-// The upgrade path: which plan comes next, where it is paid for, and what is no upgrade.
+// The upgrade path: the next plan, where to pay for it, and which requests are refused.
 import { describe, expect, it } from 'vitest'
 import type { EndpointResponse } from '../../src/endpoints/endpoint.ts'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'

@@ -1,4 +1,4 @@
-// What a pro user's endpoints answer, and what is then in the store.
+// The responses of a pro user's endpoints, and their effect on the store.
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { EndpointResponse } from '../../src/endpoints/endpoint.ts'
@@ -34,7 +34,7 @@ beforeEach(async () => {
 })
 afterAll(() => database.close())
 
-/** Notes what it is asked, and answers as one that takes every text for an address. */
+/** Records its calls, and accepts every string as a URL. */
 function noting(): Webhooks & { calls: unknown[][] } {
   const calls: unknown[][] = []
   return {
@@ -50,7 +50,7 @@ function noting(): Webhooks & { calls: unknown[][] } {
   }
 }
 
-/** Nothing is remembered here. */
+/** These tests cache nothing. */
 const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {

@@ -1,4 +1,4 @@
-// What is explained is what happens: `npm run agree` holds more pairs of configuration and request to it.
+// Explain agrees with a running gateway; `npm run agree` compares more pairs of configuration and request.
 import { describe, expect, it } from 'vitest'
 import { runAgreement } from './agreement/run.ts'
 
@@ -7,7 +7,7 @@ describe('explain and a running gateway', () => {
     const report = await runAgreement({ seed: 20_261_121, configurations: 4, requests: 125 })
     expect(report.disagreements).toEqual([])
     expect(report.pairs).toBe(500)
-    // They do not all end at the same door.
+    // The pairs do not all have the same outcome.
     expect(report.outcomes.forwarded).toBeGreaterThan(200)
     expect(report.outcomes).toMatchObject({
       '400 path_invalid': expect.any(Number),

@@ -1,4 +1,4 @@
-// A route as a file declares it, with everything else as it is by default.
+// Compiles a route from the given keys, with defaults for all others.
 import type { RouteConfig } from '../../src/config/schema/schema.ts'
 import { compileRoute, type Route } from '../../src/gate/routing/route.ts'
 

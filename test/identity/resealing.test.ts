@@ -1,4 +1,4 @@
-// What lies under the old secret is sealed anew while other processes read it and write beside it.
+// Secrets under the old key are resealed while other processes read and write them.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createKeyStore, privateJwks } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'

@@ -1,4 +1,4 @@
-// docs/openapi.json is the document that is served, is OpenAPI 3.1, and knows every refusal.
+// docs/openapi.json is the served document, is valid OpenAPI 3.1, and contains every refusal.
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import { packageFacts } from '../../src/version.ts'
 const { document, page } = createDocumentation(packageFacts().version)
 const operations = operationGroups.flatMap(group => group.operations)
 
-/** What only declared routes are refused with, or paths and methods that are none of an operation's. */
+/** Refusals of declared routes only, or of paths and methods that belong to no operation. */
 const notOfOperations = [
   'daily_limit_reached',
   'method_not_allowed',

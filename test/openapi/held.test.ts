@@ -1,4 +1,4 @@
-// What is described is what is served: every operation and status of the document, driven on running gateways.
+// The description matches the behaviour: every operation and status of the document, driven on running gateways.
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { createDocumentation } from '../../src/composition/api-description.ts'
@@ -18,7 +18,7 @@ interface Sent {
 const document = JSON.parse(createDocumentation('0.0.0').document) as DocumentText
 const checker = createChecker(document)
 
-/** Not `fetch`: it sends no field twice and no other Host. */
+/** Not `fetch`, which cannot send a header twice or another Host. */
 function send(
   base: string,
   method: string,
@@ -59,15 +59,15 @@ const tooLong = { email: 'x'.repeat(70_000), type: 'x'.repeat(70_000) }
 describeWithPostgresBinary('the document', () => {
   let postgres: Server
   let upstream: Upstream
-  /** On a Postgres that goes away in the end, and all limits off. */
+  /** On a Postgres that is stopped at the end, and with all limits off. */
   let gateway: TestGateway
-  /** With the tightest limits, without an upgrade address and a token for operators. */
+  /** With the tightest limits, without an upgrade address, and without a token for operators. */
   let tight: TestGateway
   let pro: TestUser
   let free: TestUser
   let gone: TestUser
 
-  /** Sends to whichever listener has the path, and holds the answer against the document. */
+  /** Sends to the listener that serves the path, and checks the response against the document. */
   async function drive(to: TestGateway, method: string, pattern: string, sent: Sent = {}, target = pattern) {
     const base = isOfOperators({ path: pattern }) ? to.admin : to.url
     const path = target.replace('{id}', String(free.id))

@@ -1,4 +1,4 @@
-// Which header fields are whose: no spelling of an identity gets by, whatever stands beside it (CONTRACT §6).
+// Header kinds: no spelling of an identity header reaches the upstream, whatever accompanies it (CONTRACT §6).
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import fc from 'fast-check'
@@ -21,7 +21,7 @@ const identityNames = [
   ['x', 'peage', 'assertion'],
 ]
 
-/** What may stand in a field name and is neither letter nor digit (RFC 9110 §5.6.2). */
+/** Characters of a field name that are neither letter nor digit (RFC 9110 §5.6.2). */
 const separator = fc.string({ unit: fc.constantFrom(..."!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 3 })
 const edge = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, separator)
 const anyCase = (word: string) =>
@@ -29,7 +29,7 @@ const anyCase = (word: string) =>
     .array(fc.boolean(), { minLength: word.length, maxLength: word.length })
     .map(upper => [...word].map((letter, i) => (upper[i] ? letter.toUpperCase() : letter)).join(''))
 
-/** Every spelling that some upstream folds into a name of ours. */
+/** Every spelling that some upstream folds into the name of an identity header. */
 const forgedName = fc
   .constantFrom(...identityNames)
   .chain(words =>
@@ -67,7 +67,7 @@ const fieldValue = fc.oneof(
 )
 const fields = fc.array(fc.tuple(fc.oneof(forgedName, knownName, tokenName), fieldValue), { maxLength: 12 })
 
-/** A request as node:http would hand it over. */
+/** A request as node:http emits it. */
 function requestOf(lines: readonly (readonly [string, string])[]): IncomingMessage {
   const request = new IncomingMessage(new Socket())
   Object.assign(request, {

@@ -1,4 +1,4 @@
-// When the change feed may be believed: by heartbeats that were heard, on a clock that the test moves.
+// When the change feed is fresh: decided by received heartbeats, on a clock that the test moves.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
 import type { NotificationHandlers } from '../../src/storage/notifications.ts'
@@ -7,7 +7,7 @@ describe('the feed', () => {
   let feed: ChangeFeed
   let handlers: NotificationHandlers
   let own: string
-  /** Heartbeats that were sent, and are not heard until the test says so. */
+  /** Heartbeats sent, and not received until the test delivers them. */
   let beats: string[]
   let send: () => Promise<never[]>
   let reconnects: number

@@ -1,4 +1,4 @@
-// What a driver threw becomes a StorageError that says what happened and gives nothing away.
+// A driver's error becomes a StorageError that describes the failure and leaks no value.
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'

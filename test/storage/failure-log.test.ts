@@ -1,4 +1,4 @@
-// What the log says of a store that is away for long.
+// The log lines about a store that is down for long.
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'

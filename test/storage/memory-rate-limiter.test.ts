@@ -1,4 +1,4 @@
-// The limiter's memory stays bounded, and no state of the clock shuts anybody out.
+// The limiter's memory stays bounded, and no state of the clock locks a client out.
 import { describe, expect, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/storage/memory-rate-limiter.ts'
 

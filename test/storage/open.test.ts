@@ -1,4 +1,4 @@
-// The same parts are there however they are kept: embedded and alone, or on Postgres and Redis.
+// The same parts are available on every storage: embedded alone, or Postgres with Redis.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

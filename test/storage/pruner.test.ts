@@ -25,7 +25,7 @@ describeOverDatabases('pruning', open => {
     await database.query('delete from refresh_tokens')
   })
 
-  /** Adds so many records that expire so many milliseconds from now. */
+  /** Adds `count` records that expire `expiresIn` milliseconds from now. */
   const add = (count: number, expiresIn: number) =>
     database.query(
       `insert into refresh_tokens (user_id, token_hash, expires_at)

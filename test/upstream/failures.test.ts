@@ -1,4 +1,4 @@
-// What a client is told when an upstream fails: once, in French, without its address; or, too late for that, a break (CONTRACT §6).
+// Upstream failures: one refusal in French, without an address or, if too late, a broken response (CONTRACT §6).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
@@ -47,7 +47,7 @@ routes:
     }
   }
 
-  /** Nothing of where the service is, or of what it is called by. */
+  /** Neither the upstream's address nor the error of the client library. */
   function expectNoAddress(answer: RawAnswer | undefined): void {
     const said = JSON.stringify([answer?.fields, answer?.body.toString()])
     expect(said).not.toMatch(/127\.0\.0\.1|localhost|invalid:|ECONN|ENOTFOUND|undici|Error:|node_modules/)
@@ -238,7 +238,7 @@ routes:
     holder.close()
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
-    // What was refused never reached the upstream, also not late.
+    // The refused request never reached the upstream, not even late.
     expect(upstream.heads).toBe(2)
   })
 

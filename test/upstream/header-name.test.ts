@@ -1,4 +1,4 @@
-// The names of answers' fields are remembered by their bytes: none may ever stand for another.
+// Response header names are interned by their bytes: none may ever be taken for another.
 import { describe, expect, it } from 'vitest'
 import { internHeaderName } from '../../src/upstream/answer-names.ts'
 

@@ -1,4 +1,4 @@
-// An upstream that goes while a slow reader holds its answer back: neither the gateway nor the next request suffers for it.
+// An upstream that disconnects while a slow reader pauses its response: the gateway and the next request are unhurt.
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ServerResponse } from 'node:http'
@@ -39,7 +39,7 @@ routes:
     await upstream?.close()
   })
 
-  /** Piece by piece, each of which is read at once, until one is held back; nothing is behind it. @returns bytes */
+  /** Sends pieces, each read at once, until the gateway pauses, and nothing after that. @returns the bytes sent */
   async function fill(socket: Socket, head: string): Promise<number> {
     let sent = 0
     socket.write(head)
@@ -84,7 +84,7 @@ routes:
     reader.socket.resume()
     const answer = await reader.answer()
     expect(answer?.complete).toBe(becomes === 'whole')
-    // What is whole is all of it.
+    // A response that counts as complete has all of its bytes.
     if (becomes === 'whole') expect(answer?.body.length).toBe(sent)
     reader.close()
     upstream.script = socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')

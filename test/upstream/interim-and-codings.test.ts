@@ -1,4 +1,4 @@
-// Answers that are framed oddly: what comes before one, what trails it, and the codings of its body (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
+// Oddly framed responses: 1xx before them, trailers, and transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
@@ -25,7 +25,7 @@ routes:
   - { name: counted, path: /counted, upstream: app, free_daily: true }
 `)
   })
-  // On a connection that is open already, so that one more tells of one that was closed.
+  // Each test starts with an open connection, so that a second one shows that the first was closed.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
@@ -40,7 +40,7 @@ routes:
   const says = (bytes: string) => {
     upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
   }
-  /** Not idempotent: nothing may send it a second time. */
+  /** Not idempotent, so it is never retried. */
   const send = () => ask(gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0']))
   const next = async () => {
     says(ok)
@@ -93,7 +93,7 @@ routes:
   })
 
   it('a 100 to an upload is passed over, and the body arrives whole', async () => {
-    // The body ends as a head does, so that it is told of as one.
+    // The body ends as a head does, so that the scripted upstream reports it as one.
     let body = ''
     upstream.script = (socket, head) => {
       if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
@@ -104,7 +104,7 @@ routes:
     }
     const connection = new RawConnection(gateway.url)
     connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
-    // The gateway's own, and no second one.
+    // The gateway's own 100, and no second one.
     expect((await connection.answer())?.status).toBe(100)
     connection.write('the end\r\n\r\n')
     const answer = await connection.answer()

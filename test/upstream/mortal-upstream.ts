@@ -1,24 +1,24 @@
-// An upstream that can be killed, with everything in flight, and brought back at the same address.
+// An upstream that can be killed, with requests in flight, and revived at the same address.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 export interface MortalUpstream {
-  /** `http(s)://127.0.0.1:port`; the same after it was killed and revived. */
+  /** `http(s)://127.0.0.1:port`; unchanged by `kill` and `revive`. */
   readonly url: string
   readonly name: string
-  /** What it received, health checks left out. */
+  /** Requests received, except health checks. */
   readonly received: IncomingMessage[]
   checks: number
-  /** The most requests that it had at once. */
+  /** The most requests in flight at once. */
   most: number
-  /** Answers instead of its name. */
+  /** Handles requests; by default it responds with the name. */
   answer: RequestListener
   kill(): Promise<void>
   revive(): Promise<void>
 }
 
-/** Answers its name; `/health` is counted apart. @param tls its certificate, for https */
+/** Responds with its name; `/health` is counted separately. @param tls its certificate, for https */
 export async function startMortal(name: string, tls?: ServerOptions): Promise<MortalUpstream> {
   let server: Server
   let port = 0

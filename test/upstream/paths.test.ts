@@ -1,4 +1,4 @@
-// Which upstream path a request becomes: the client's own bytes, but for what its route strips or rewrites (CONTRACT §2, §6).
+// The path sent to an upstream: the client's own bytes, except what its route strips or rewrites (CONTRACT §2, §6).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
@@ -40,7 +40,7 @@ routes:
   const send = (method: string, target: string, lines: string[] = []) =>
     ask(gateway.url, requestBytes(method, target, lines), method)
 
-  /** The target that the upstream was sent, and the route that the log says it went by. */
+  /** The request target that the upstream received, once the request is logged. */
   async function sent(target: string, lines: string[] = [], method = 'GET') {
     upstream.received.length = 0
     const answer = await send(method, target, lines)

@@ -1,4 +1,4 @@
-// The header fields that an upstream receives (CONTRACT §6): the client's as they were, less what is not for it.
+// The headers that an upstream receives (CONTRACT §6): the client's unchanged, without those not meant for it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'
@@ -40,7 +40,7 @@ routes:
     await upstream?.close()
   })
 
-  /** What the upstream received of a request with these lines: names as they came, values in order. */
+  /** The headers that the upstream received of a request with these lines: names in their case, values in order. */
   async function received(lines: string[], path = '/public/x', method = 'GET'): Promise<[string, string][]> {
     const answer = await ask(gateway.url, requestBytes(method, path, lines), method)
     expect(answer?.status).toBe(200)

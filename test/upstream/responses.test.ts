@@ -1,4 +1,4 @@
-// What a client receives of an upstream's answer: all of it as it is, less what is hop by hop (CONTRACT §6).
+// What the client receives of an upstream's response: everything unchanged, except what is hop-by-hop (CONTRACT §6).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, type RawAnswer, RawConnection, requestBytes, value, values } from '../security/raw-client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -21,7 +21,7 @@ routes:
     await upstream?.close()
   })
 
-  /** The answer to a request, where the upstream says these bytes. */
+  /** The response to a request when the upstream sends these bytes. */
   async function answerTo(bytes: string, method = 'GET', lines: string[] = []): Promise<RawAnswer> {
     upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
     const answer = await ask(gateway.url, requestBytes(method, '/public/x', lines), method)

@@ -1,4 +1,4 @@
-// What a route sets and removes in header fields, on its way there and back, and who calls, signed (CONTRACT §2, §6).
+// Request and response headers that a route sets and removes, and the signed identity assertion (CONTRACT §2, §6).
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
@@ -37,7 +37,7 @@ afterAll(async () => {
   await upstream?.close()
 })
 
-/** What the upstream received of a request with these lines: names as they came, values in order. */
+/** The headers that the upstream received of a request with these lines: names in their case, values in order. */
 async function received(path: string, lines: string[] = []): Promise<[string, string][]> {
   const answer = await ask(gateway.url, requestBytes('GET', path, lines), 'GET')
   expect(answer?.status).toBe(200)

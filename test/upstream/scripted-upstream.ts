@@ -1,13 +1,13 @@
-// An upstream that answers exactly the bytes it is told to: framed badly, cut off, or never.
+// An upstream that responds with exactly the bytes of its script: badly framed, cut off, or none.
 import { createServer, type Socket } from 'node:net'
 
 export interface ScriptedUpstream {
   readonly url: string
-  /** How many requests' heads it has read. */
+  /** How many request heads it has read. */
   heads: number
   /** How many connections it has accepted. */
   connections: number
-  /** What it does when a request's head has come. */
+  /** Called when a request head has arrived. */
   script: (socket: Socket, head: string) => void
   close(): Promise<void>
 }

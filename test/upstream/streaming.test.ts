@@ -1,4 +1,4 @@
-// Bodies through the gateway: whole, unchanged, both ways at once, and never held in memory (CONTRACT §6).
+// Bodies through the gateway: whole, unchanged, both ways at once, and never buffered in memory (CONTRACT §6).
 import { createHash } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
@@ -9,7 +9,7 @@ import { alone } from '../support/setups.ts'
 
 const mebibyte = 1024 * 1024
 
-/** So many bytes that look random and are the same every time, without being held anywhere. */
+/** This many bytes, pseudo-random and the same every time, generated without buffering them. */
 function noise(bytes: number): Readable {
   const block = createHash('sha512').update('noise').digest()
   const chunk = Buffer.alloc(65_536, block)
@@ -72,7 +72,7 @@ describe('streaming', () => {
     const response = await send('/public/x', undefined, {}, 'GET')
     response.pause()
     const settled = await stable(() => written)
-    // Socket buffers on the way take a few MiB; the gateway keeps none of it.
+    // Socket buffers on the way take a few MiB; the gateway buffers none of it.
     expect(settled).toBeLessThan(48 * mebibyte)
     let received = 0
     for await (const chunk of response) received += (chunk as Buffer).length
@@ -272,7 +272,7 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** The value when it has not moved for a while. */
+/** The value once it has not changed for a while. */
 async function stable(read: () => number): Promise<number> {
   for (let last = -1, quiet = 0; quiet < 5; ) {
     await new Promise(resolve => setTimeout(resolve, 50))

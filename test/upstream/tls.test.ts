@@ -1,4 +1,4 @@
-// Targets behind TLS: their certificates are checked, against an own authority and by an own name where asked (CONTRACT §2, `tls`).
+// Targets behind TLS: certificates are verified, against `tls.ca` and `tls.server_name` if set (CONTRACT §2, `tls`).
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
@@ -15,7 +15,7 @@ describe('https targets', () => {
   beforeAll(async () => {
     named = await startMortal('named', { cert: courses.cert, key: courses.key })
     numbered = await startMortal('numbered', { cert: first.cert, key: first.key })
-    // Self-signed, each is its own authority.
+    // Self-signed: each certificate is its own authority.
     const [byName, byAddress] = [courses.files.cert, first.files.cert]
     const health = 'health: { path: /health, interval: 50ms, unhealthy_after: 1 }'
     gateway = await startGateway(`upstreams:
@@ -43,9 +43,9 @@ ${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     for (let i = 0; i < 3; i++) expect((await get('/named'))?.body.toString()).toBe('named')
     const [request] = named.received
     expect((request?.socket as TLSSocket | undefined)?.servername).toBe('courses.internal')
-    // The name is for the handshake; Host is the target's own.
+    // `server_name` is for the handshake; Host is the target's own.
     expect(request?.headers.host).toBe(new URL(named.url).host)
-    // One connection: the name stays what it was from request to request.
+    // One connection: the server name does not change from request to request.
     expect(new Set(named.received.map(({ socket }) => socket)).size).toBe(1)
   })
 
@@ -65,7 +65,7 @@ ${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
     ['with no authority that Node knows', '/unknown'],
   ])('%s are not sent a byte: a 502', async (_, path) => {
     const before = named.received.length
-    // The only connection is not used up by it.
+    // A failed attempt does not use up the only connection.
     for (let i = 0; i < 3; i++) expectRefusal(await get(path), 'upstream_unreachable')
     expect(named.received.length).toBe(before)
   })

@@ -1,4 +1,4 @@
-// Users whose day is spent: remembered by the record's word alone, for that day, until anything says otherwise.
+// Users without uses left: cached only from the record, for that day, and until anything changes.
 import { describe, expect, it } from 'vitest'
 import { createExhaustedCache } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'

@@ -1,4 +1,4 @@
-// The UTC day and the time that is left of it.
+// The UTC day, and the time left in it.
 import { describe, expect, it } from 'vitest'
 import { dayAfterEndSeconds, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 

@@ -124,7 +124,7 @@ describeOverDatabases('the records of users', open => {
       expect(page.users.length).toBeLessThanOrEqual(3)
       seen.push(...page.users.map(user => user.id))
       cursor = page.nextCursor
-      // The one that the cursor points at.
+      // Deletes the user that the cursor points at.
       if (seen.length === 3) await users.delete(seen[2] as number)
     }
     expect(seen).toEqual(ids)

@@ -1,4 +1,4 @@
-// What is kept for webhooks and has had its time goes by itself.
+// Expired deliveries, alerts and secrets are pruned automatically.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { type AlertService, openAlerts } from '../../src/webhooks/open-webhooks.ts'

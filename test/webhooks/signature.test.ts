@@ -1,4 +1,4 @@
-// Signatures as receivers check them: with the Standard Webhooks library.
+// Signatures as receivers verify them: with the Standard Webhooks library.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'

@@ -1,4 +1,4 @@
-// Webhooks' secrets as they are kept, with and without auth.key_secret.
+// Stored webhook secrets, with and without auth.key_secret.
 import { describe, expect, it } from 'vitest'
 import { createSealer } from '../../src/identity/sealer.ts'
 import { createWebhookSecrets } from '../../src/webhooks/webhook-secret.ts'

@@ -1,11 +1,11 @@
-// Request bodies of the admin API: a JSON object with known members, or a refusal that names the first unknown one.
+// Request bodies of the admin API: JSON objects with known members; a refusal names the first unknown member.
 import type { FastifyRequest } from 'fastify'
 import type { TObject, TProperties } from 'typebox'
 import { type JsonObject, readJsonObject } from '../../http/json-body.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 
 /**
- * A misspelt member must not look like a change that was made.
+ * Refuses unknown members: a misspelt one must not look like a change that was made.
  * @param schema of the operation's body
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`
  */
@@ -25,7 +25,7 @@ export async function readBody(
   return body
 }
 
-/** @param name of the body's member that is at fault; it stands in the answer */
+/** @param name of the invalid body member; it appears in the response */
 export function invalidField(name: string): Refusal {
   return new Refusal('request_invalid', { body: { field: name } })
 }

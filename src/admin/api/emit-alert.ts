@@ -7,7 +7,7 @@ import type { Alerts } from '../../webhooks/alerts/alerts.ts'
 import { invalidField } from './bodies.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 
-/** Characters that receivers can be expected to keep. */
+/** In characters; a length that receivers can be expected to store. */
 const maxTypeLength = 255
 
 export const emitAlert = {
@@ -54,7 +54,7 @@ export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
       const type = readType(body.string('type'))
       const userId = readUserId(body.value('user_id'))
       const data = body.value('data') ?? {}
-      // What it says is between the service and its users.
+      // The audit omits the alert's data, which is private to the service and its users.
       const queued = await alerts.emit({ type, data, userId }, audited({ userId, changes: { type } }))
       if (queued === 'user_unknown') throw new Refusal('user_not_found', { status: 404 })
       return { deliveries: queued }
@@ -69,7 +69,7 @@ function readType(type: string): string {
   return type
 }
 
-/** Absent is everybody. `null` and the like are a caller's mistake, which must not become an alert to everybody. */
+/** Absent means all users. `null` and other values are a client error, which must not send an alert to all users. */
 function readUserId(value: unknown): number | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField('user_id')

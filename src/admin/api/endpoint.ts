@@ -1,4 +1,4 @@
-// What an endpoint of the admin API is, and what it is given.
+// An endpoint of the admin API, and the request that it receives.
 import type { FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { Operation, Refusals } from '../../openapi/operation.ts'
@@ -6,37 +6,37 @@ import type { TransactionStep } from '../../storage/database.ts'
 import type { Parameter } from './query-params.ts'
 
 export interface AdminEndpoint {
-  /** It has one answer that is no refusal. */
+  /** Has exactly one successful response. */
   readonly operation: Operation
-  /** @returns the body of that answer @throws Refusal; StorageError */
+  /** @returns the body of the successful response @throws Refusal; StorageError */
   handle(call: AdminRequest): Promise<object>
 }
 
 export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
-  /** Empty where the operation takes none. */
+  /** Empty when the operation has no body. */
   readonly body: JsonObject
-  /** Writes the call into the audit, in the transaction of what it changes: every change is stored with this. */
+  /** Writes the audit record in the transaction of the change: no change is stored without one. */
   audited(change: AuditedChange): TransactionStep
 }
 
 export interface AuditedChange {
   readonly userId: number | undefined
-  /** The fields, and what to; empty where there is nothing to tell apart. */
+  /** The changed fields with their new values; empty when the operation itself says it all. */
   readonly changes: Readonly<Record<string, unknown>>
 }
 
-/** Whoever calls with the right token, which `onRequest` looked at. */
+/** A request whose token `onRequest` verified; `operator` is the token's name. */
 export interface OperatorRequest extends FastifyRequest {
   operator?: string
 }
 
-/** Whoever is no operator, or a page in an operator's browser. */
+/** Refusals of requests without an operator's token, and of cross-site requests from an operator's browser. */
 export const admissionRefusals: Refusals = {
   401: ['admin_unauthorized'],
   403: ['admin_disabled', 'admin_unauthorized'],
 }
 
-/** The same, of what asks the database. */
+/** The same, for endpoints that query the database. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }

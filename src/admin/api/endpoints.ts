@@ -1,4 +1,4 @@
-// All endpoints of the admin API, and what they work on.
+// Lists all endpoints of the admin API, with their dependencies.
 import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
@@ -15,16 +15,16 @@ import { createRouteListing } from './list-routes.ts'
 import { createUserAdministration } from './users.ts'
 
 export interface AdminDependencies {
-  /** Those that are served at the moment. */
+  /** The routes of the current configuration. */
   routes(): readonly RouteConfig[]
-  /** Of every target, in whatever process serves. */
+  /** The status of every target, from whichever processes serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
   users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list'>
   audit: AuditStore
-  /** Resolves when what was changed in the database by now is in force here. */
+  /** Resolves when every database change committed so far is visible in this process. */
   changesVisible(): Promise<void>
   clock: Clock
 }

@@ -1,4 +1,4 @@
-// The audit trail, for operators to read: nobody changes it through the API.
+// The audit log, read-only: no endpoint changes it.
 import Type from 'typebox'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
@@ -59,7 +59,7 @@ export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
   }
 }
 
-/** What no token can have as a name (a NUL, say) is not the database's to refuse. */
+/** Refused here, so that a value that no token name can have (a NUL, say) is no database error. */
 function readName(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(text)) throw new Refusal('request_invalid')
   return text

@@ -1,4 +1,4 @@
-// The log of deliveries, for operators (CONTRACT §7).
+// The delivery log, for operators (CONTRACT §7).
 import Type from 'typebox'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
@@ -60,7 +60,7 @@ export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): Admi
   }
 }
 
-/** With the id that the receiver is told, by which its log and this one can be brought together. */
+/** Adds the `webhook-id` that the receiver gets, to correlate its log with this one. */
 function toResponse({ alert_id, ...rest }: Delivery): object {
   return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
 }

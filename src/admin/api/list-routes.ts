@@ -1,4 +1,4 @@
-// The routes that are served, their guards in order, and how the targets behind them are (CONTRACT §7).
+// The active routes, their guards in order, and the health of their targets (CONTRACT §7).
 import Type from 'typebox'
 import { activeGuards, guardNames } from '../../config/active-guards.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
@@ -72,9 +72,9 @@ export const listRoutes = {
 } as const satisfies Operation
 
 interface Dependencies {
-  /** Those that are served at the moment. */
+  /** The routes of the current configuration. */
   routes(): readonly RouteConfig[]
-  /** Of every target, in whatever process serves. */
+  /** The status of every target, from whichever processes serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
 }
 

@@ -1,17 +1,17 @@
-// Query parameters of the admin API: what cannot be read is refused, and not taken for absent.
+// Query parameters of the admin API: an unreadable value is refused, not treated as absent.
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 
-/** As Fastify gives it. */
+/** As Fastify parses it. */
 export type Parameter = string | string[] | undefined
 
-/** A parameter given twice is one too many to choose from. @throws Refusal `request_invalid` */
+/** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */
 export function singleValue(value: Parameter): string | undefined {
   if (value !== undefined && typeof value !== 'string') throw new Refusal('request_invalid')
   return value
 }
 
-/** An id that a row may have. @throws Refusal `request_invalid` */
+/** An id that a row can have. @throws Refusal `request_invalid` */
 export function readId(value: Parameter): number | undefined {
   const text = singleValue(value)
   if (text === undefined) return undefined
@@ -20,12 +20,12 @@ export function readId(value: Parameter): number | undefined {
   return id
 }
 
-/** Rows on a page. */
+/** Rows per page. */
 export const pageSize = 100
 
 /**
- * A page of what is listed from the newest on, and the `cursor` of the next.
- * @param list asked for one more than fits: it tells whether there are more
+ * One page of a listing, newest first, and the `cursor` of the next page.
+ * @param list called with one row more than a page has, to detect whether another page follows
  * @throws Refusal `request_invalid`; what `list` throws
  */
 export async function readPage<Row extends { id: number }>(

@@ -1,4 +1,4 @@
-// Serves the endpoints of the admin API to operators, and writes what they change into the audit.
+// Serves the endpoints of the admin API to operators, and records their changes in the audit log.
 import type { FastifyInstance, HTTPMethods } from 'fastify'
 import type { Clock } from '../../clock.ts'
 import { toRefusal } from '../../http/answer.ts'
@@ -17,7 +17,7 @@ interface Dependencies {
   clock: Clock
 }
 
-/** @param app where every request is an operator's */
+/** @param app whose every request carries an operator's token */
 export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Dependencies): void {
   for (const { operation, handle } of endpoints) {
     const { method, path, responses, body } = operation
@@ -49,7 +49,7 @@ export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Depe
           })
           return reply.code(status).send(result)
         } catch (thrown) {
-          // What a store or a fault kept from being answered left its record with what it changed, or changed nothing.
+          // A 5xx needs no record here: the change committed together with its audit record, or did not happen.
           const refusedStatus = toRefusal(thrown).status
           if (method !== 'GET' && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
             await audit.write(
@@ -67,7 +67,7 @@ export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Depe
   )
 }
 
-/** @param served what is at each path already */
+/** @param served the operations already registered at each path */
 export function refuseOtherMethods(
   app: FastifyInstance,
   served: readonly { readonly method: string; readonly path: string }[],

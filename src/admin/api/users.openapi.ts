@@ -1,4 +1,4 @@
-// What operators ask about accounts, and are answered (CONTRACT §7).
+// Requests and responses of the operators' account endpoints (CONTRACT §7).
 import Type from 'typebox'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

@@ -1,4 +1,4 @@
-// Accounts as operators see and change them (CONTRACT §7); inactive ones too.
+// The operators' account endpoints, which include inactive accounts (CONTRACT §7).
 import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
@@ -17,7 +17,7 @@ interface Dependencies {
   users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   clock: Clock
-  /** Resolves when what was changed is in force here. */
+  /** Resolves when the change is visible in this process. */
   changesVisible(): Promise<void>
 }
 
@@ -72,14 +72,14 @@ export function createUserAdministration({
   ]
 }
 
-/** What no user can have as an id is the id of no user. */
+/** Text that cannot be a user id names no user: 404. */
 function parseUserId(text: string | undefined): number {
   const id = parseSubject(text)
   if (id === undefined) throw notFound()
   return id
 }
 
-/** What no account can have as an email (a NUL, say) is not the database's to refuse. */
+/** Refused here, so that a value that no account's email can have (a NUL, say) is no database error. */
 function readEmail(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const email = normalizeEmail(text)

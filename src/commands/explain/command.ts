@@ -1,4 +1,4 @@
-// `peage explain`: says what the gateway would do with a request, without a network or a store (CONTRACT §1).
+// `peage explain`: says what the gateway would do with a request, without network or stores (CONTRACT §1).
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
@@ -32,7 +32,7 @@ export function explainCommand(io: Io): Command {
     .option('--json', 'print JSON')
   return withConfigOption(explain).action(
     async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
-      // Methods tell letter cases apart (RFC 9110 §9.1); none is in lower case, and this was typed.
+      // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
       const request = readRequest(explain, method.toUpperCase(), path)
       const config = readConfig(io, file, io.stderr)
       const caller = as === 'anonymous' ? as : { plan: as, used_today: usedToday }

@@ -1,4 +1,4 @@
-// Shows an explanation: aligned text for people, the JSON of CONTRACT §1 for machines.
+// Formats an explanation: aligned text for people, the JSON of CONTRACT §1 for programs.
 
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
 import type { HeaderDiff } from '../../explain/header-diff.ts'
@@ -58,7 +58,7 @@ function changesAsText({ set, remove }: HeaderDiff): string[] {
   ]
 }
 
-/** The title before the first. */
+/** The title stands before the first row only. */
 function rows(title: string, texts: readonly string[]): string[] {
   return texts.map((text, index) => `${(index === 0 ? title : '').padEnd(9)} ${text}`)
 }

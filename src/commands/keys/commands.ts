@@ -1,4 +1,4 @@
-// `peage keys …`: signing keys in the hands of operators (CONTRACT §1).
+// `peage keys …`: administers signing keys (CONTRACT §1).
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument, Command, Option } from 'commander'
 import { type SigningAlgorithm, signingAlgorithms } from '../../identity/keys/signing-key.ts'
@@ -28,7 +28,6 @@ interface NewKeyOptions extends Options {
   readonly alg?: SigningAlgorithm
 }
 
-/** What a key is made for where nobody says. */
 const defaultAlgorithm: SigningAlgorithm = 'ES256'
 
 function algOption(): Option {
@@ -82,7 +81,7 @@ function rotate(io: Io): Command {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
         if (rotation === 'signs') throw alreadySigns(kid)
-        // Who comes after this command, in a script say, finds it done.
+        // Return only once the key signs, so that the next command of a script can rely on it.
         if (rotation.waitMs > 0) {
           io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
           await sleep(rotation.waitMs + replicaMarginMs)
@@ -92,7 +91,7 @@ function rotate(io: Io): Command {
     })
 }
 
-/** Milliseconds: how much later a replica may find that it is time. */
+/** A replica may switch to the new key this much later than computed. */
 const replicaMarginMs = 250
 
 function retire(io: Io): Command {

@@ -1,4 +1,4 @@
-// Why a key was not given its turn or retired, and what to do about it.
+// Why a key was not rotated in, retired or resealed, and what to do about it.
 import type { Retirement } from '../../identity/keys/key-administration.ts'
 import type { Resealed } from '../../identity/resealing.ts'
 
@@ -25,7 +25,6 @@ export function retirementError(kid: string, retirement: Retirement): Error {
   return new Error(`key ${kid} ${which}: peage keys rotate lets another sign first`)
 }
 
-/** Nothing where everything could be read. */
 export function unreadableAmong(keys: Resealed, webhooks: Resealed): Error | undefined {
   const unread = [
     ...named('signing key', keys.unreadable),
@@ -41,5 +40,5 @@ function named(what: string, keys: readonly string[]): string[] {
   return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
 }
 
-/** `--json` has all of them. */
+/** `--json` lists all of them. */
 const mostNamed = 20

@@ -1,12 +1,12 @@
-// Writes a new private key to a file that nobody else may read, and never over another.
+// Writes a new private key to a file that only its owner may read, never over an existing file.
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { generatePrivateJwk, type SigningAlgorithm } from '../../identity/keys/signing-key.ts'
 import type { Io } from '../io.ts'
 
 /**
- * Returns the key's name.
- * @throws Error with a plain sentence where the file cannot be made
+ * @returns the key's `kid`
+ * @throws Error with a sentence for the operator if the file cannot be created
  */
 export async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
   const { kid, text } = await generatePrivateJwk(alg)

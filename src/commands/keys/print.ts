@@ -1,12 +1,12 @@
-// Shows signing keys, never a private part of one: aligned text for people, JSON for machines.
+// Formats signing keys, never a private part of one: aligned text for people, JSON for programs.
 import type { KeyInfo } from '../../identity/keys/key-administration.ts'
 import type { Resealed } from '../../identity/resealing.ts'
 import { createTable } from '../print.ts'
 
 export interface ListedKey extends Omit<KeyInfo, 'createdAt'> {
-  /** `null` where it is in a file. */
+  /** `null` if the key is in a file. */
   readonly createdAt: Date | null
-  /** `database`, or the file. */
+  /** `database`, or the name of the file. */
   readonly keptIn: string
 }
 
@@ -50,7 +50,7 @@ function dateOf(date: Date | null): string {
 }
 
 export function resealedAsJson(keys: Resealed, webhooks: Resealed): string {
-  // A webhook is of a user, whose id is a number.
+  // A webhook secret is identified by its user's id, a number.
   const webhook_secrets = { ...webhooks, unreadable: webhooks.unreadable.map(Number) }
   return `${JSON.stringify({ signing_keys: keys, webhook_secrets })}\n`
 }

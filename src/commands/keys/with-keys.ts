@@ -1,4 +1,4 @@
-// Opens the signing keys to an operator: those in the database, or those in the files of `auth.keys`.
+// Gives commands access to the signing keys: in the database, or in the files of `auth.keys`.
 import { resolve } from 'node:path'
 import type { Config } from '../../config/schema/schema.ts'
 import { createKeyAdministration, type KeyAdministration } from '../../identity/keys/key-administration.ts'
@@ -17,7 +17,7 @@ import type { ListedKey } from './print.ts'
 
 /**
  * Runs `work` on the keys in the database.
- * @throws CommanderError (exit 2) for the configuration; an Error with a plain sentence for anything else
+ * @throws CommanderError (exit 2) for the configuration; an Error with a sentence for the operator otherwise
  */
 export async function withKeys(
   io: Io,
@@ -39,7 +39,7 @@ export async function withKeys(
   )
 }
 
-/** The keys that a gateway of this configuration signs and verifies with; throws as `withKeys` does. */
+/** The keys that a gateway with this configuration signs and verifies with. @throws as `withKeys` does */
 export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
   const config = readConfig(io, file, io.stderr)
   const files = config.auth.keys
@@ -64,7 +64,7 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
 }
 
 /**
- * Seals anew what is kept in the database, webhooks' secrets also where the signing keys are in files.
+ * Re-encrypts the secrets in the database. Webhook secrets are there even if the signing keys are in files.
  * @throws as `withKeys` does
  */
 export async function resealAll(
@@ -92,7 +92,7 @@ async function createAdministration(
   return createKeyAdministration({
     store: createKeyStore(database),
     sealer: await openSealer(auth),
-    // Whoever has the embedded database is alone: no gateway runs on it that would have to know the key first.
+    // A process that has the embedded database open is its only one: no gateway must learn the key first.
     signingDelayMs: database.kind === 'embedded' ? 0 : propagationDelayMs,
     lifetimes: {
       maxTokenTtlMs: Math.max(auth.access_token_ttl, auth.refresh_token_ttl),

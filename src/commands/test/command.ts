@@ -1,4 +1,4 @@
-// `peage test`: holds the configuration to the cases that were written for it, without a network or a store (CONTRACT §1).
+// `peage test`: checks the configuration against its test cases, without network or stores (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { loadCases } from '../../config/test-cases.ts'
@@ -23,7 +23,7 @@ export function testCommand(io: Io): Command {
       file === undefined
         ? loaded
         : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
-    // Green where nothing was tried would be a lie.
+    // Success without a single case would be a lie.
     if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
     const report = await runCases(loaded.config, createExplain(loaded.config, systemClock), cases)
     io.stdout.write(json ? reportAsJson(report) : reportAsText(report))

@@ -1,4 +1,4 @@
-// Shows what became of the cases: a line for each that failed, and what none of them reached.
+// Formats a test report: a line for each failed case, and the routes and guards that no case reached.
 import type { LocatedCase } from '../../config/test-cases.ts'
 import type { CaseResult, Miss, TestReport, Unreached } from '../../explain/run-cases.ts'
 

@@ -1,4 +1,4 @@
-// The same administration through the admin listener of a gateway that has the embedded database (CONTRACT §7).
+// User administration through the admin listener of a gateway that has the embedded database open (CONTRACT §7).
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { Session } from '../../accounts/session-store.ts'
@@ -6,15 +6,15 @@ import type { Config } from '../../config/schema/schema.ts'
 import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
 
-/** There is no way through the admin listener; the message goes on after "…, which ". */
+/** The admin listener cannot be used; the message completes "…, which". */
 export class AdminUnavailable extends Error {
   override readonly name = 'AdminUnavailable'
 }
 
 /**
- * Administers through the listener that the configuration describes.
+ * Administers users through the listener that the configuration describes.
  * @param file the configuration's name, for messages
- * @throws AdminUnavailable here or from any method; an Error where the gateway itself fails
+ * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
  */
 export function createAdminClient(admin: Config['admin'], file: string): UserAdministration {
   if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
@@ -26,7 +26,7 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
   const base = addressOf(admin.listen)
   const notAGateway = `does not answer at ${base}, where something else listens`
 
-  /** What `read` makes of the answer, or nothing where there is no such user. */
+  /** The body as parsed by `read`, or `undefined` if the user does not exist. */
   const request = async <T>(
     [method, path]: readonly [method: string, path: string],
     read: (body: JsonBody) => T,
@@ -71,7 +71,7 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
   }
 }
 
-/** Where "every address" is listened on, loopback is one of them. */
+/** A listener on every address also listens on loopback. */
 function addressOf({ host, port }: { host: string; port: number }): string {
   const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
@@ -83,17 +83,16 @@ interface AdminResponse {
   status: number | undefined
   /** `X-Peage-Error` (CONTRACT §10). */
   code: string | undefined
-  /** Absent where it is not a JSON object. */
+  /** `undefined` if the body is not a JSON object. */
   body: JsonBody | undefined
 }
 
-/** As JSON has it. */
 type JsonBody = Readonly<Record<string, unknown>>
 
-/** Milliseconds without a byte. The gateway itself answers within two seconds, its store down or not. */
+/** Without a byte received. The gateway itself responds within two seconds, even with its store down. */
 const idleTimeoutMs = 10_000
 
-/** `fetch` would refuse some ports that an operator may well choose, 6000 and 10080 among them. */
+/** Not `fetch`, which refuses some ports that an operator may choose, 6000 and 10080 among them. */
 async function sendRequest(method: string, url: URL, token: string, patch?: object): Promise<AdminResponse> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -120,7 +119,7 @@ function objectOf(json: string): JsonBody | undefined {
   }
 }
 
-// Whether it is ours is all that is asked: the gateway's own fields are not checked a second time.
+// Only checks that the response is a gateway's; the gateway's own members are not validated again.
 
 function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string | null } | undefined {
   if (!Array.isArray(users)) return undefined

@@ -1,11 +1,11 @@
-// What operators do with accounts, and how it is done on the database itself.
+// What operators do with accounts, and its implementation on the database.
 import { createSessionStore, type Session } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
-/** How an operator names a user; the email is a normalised one. */
+/** How an operator names a user; the email is normalized. */
 export type UserRef = { readonly id: number } | { readonly email: string }
 
 export interface UserFilter {
@@ -13,32 +13,31 @@ export interface UserFilter {
   plan?: Plan
 }
 
-/** What a running gateway's admin listener offers too (CONTRACT §7). All of it finds inactive users. */
+/** Also offered by a running gateway's admin listener (CONTRACT §7). Every method finds inactive users too. */
 export interface UserAdministration {
-  /** In the order of ids, a page at a time. */
+  /** Ordered by id, one page at a time. */
   list(filter: UserFilter): AsyncIterable<User[]>
   find(ref: UserRef): Promise<User | undefined>
-  /** Nothing where there is no such user. */
   update(id: number, patch: { plan?: Plan; is_active?: 0 | 1 }): Promise<User | undefined>
-  /** The active ones, oldest first. */
+  /** The active sessions, oldest first. */
   sessions(id: number): Promise<Session[]>
-  /** Whether there is such a user. */
+  /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
 }
 
-/** What only the database offers. */
+/** Offered by the database only. */
 export interface DatabaseUsers extends UserAdministration {
-  /** Both the user and its subscription are of plan `free`. */
+  /** The user and its subscription both start on plan `free`. */
   create(email: string, passwordHash: string): Promise<User | 'email_in_use'>
-  /** Also ends every session of the user. Whether there is such a user. */
+  /** Also revokes every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string): Promise<boolean>
-  /** Whether there is such a user. */
+  /** @returns whether the user exists */
   resetUsage(id: number): Promise<boolean>
-  /** Whether there was such a user. */
+  /** @returns whether the user existed */
   delete(id: number): Promise<boolean>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError if the store fails. */
 export function createDatabaseUsers(database: Database, clock: Clock): DatabaseUsers {
   const users = createUserStore(database)
   const sessions = createSessionStore(database)

@@ -1,16 +1,16 @@
-// The words of `peage users …`: who is meant, and how a password comes in.
+// Arguments and options of `peage users …`: which user, and where the password comes from.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import type { Io } from '../io.ts'
 import type { UserRef } from './administration.ts'
 
-/** A sub-command whose first argument is a user. */
+/** A subcommand whose first argument is a user. */
 export function userCommand(name: string, description: string): Command {
   const user = new Argument('<user>', 'an id or an email').argParser(readUser)
   return new Command(name).description(description).addArgument(user)
 }
 
-/** The email as it is stored. */
+/** @returns the email as it is stored */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
   if (isStorableEmail(email)) return email
@@ -21,12 +21,12 @@ export interface PasswordOption {
   readonly passwordStdin?: true
 }
 
-/** An option and never an argument: what is on the command line is in the shell's history and in `ps`. */
+/** An option, never an argument: the command line ends up in the shell's history and in `ps`. */
 export function passwordOption(): Option {
   return new Option('--password-stdin', 'read the password from standard input')
 }
 
-/** Before anything is opened. @throws CommanderError (exit 2) where nobody is there to be asked */
+/** Called before anything is opened. @throws CommanderError (exit 2) if standard input is no terminal */
 export function requireTerminal({ stdin }: Io, command: Command, instead: string): void {
   if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
 }

@@ -1,4 +1,4 @@
-// `peage users …`: accounts in the hands of operators (CONTRACT §1).
+// `peage users …`: administers accounts (CONTRACT §1).
 import { Argument, Command, Option } from 'commander'
 import { createPasswords } from '../../accounts/password.ts'
 import { type Plan, plans } from '../../users/user.ts'

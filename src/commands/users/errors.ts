@@ -1,11 +1,11 @@
-// What became of a change to a user: the record as it is now, or a sentence about why not.
+// Results of a change to a user: the current record, or a sentence about why it failed.
 import type { Plan, User } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserAdministration, UserRef } from './administration.ts'
 import { userLabel } from './print.ts'
 
-/** Says what was done, or prints the user for machines. */
+/** Prints the sentence, or with `--json` the user. */
 export function report(
   { stdout }: Io,
   { json }: { json?: true },
@@ -15,7 +15,7 @@ export function report(
   return print(stdout, [`${json ? JSON.stringify(user) : sentence}\n`])
 }
 
-/** @throws Error where there is no such user */
+/** @throws Error if the user does not exist */
 export async function findUser(users: UserAdministration, ref: UserRef): Promise<User> {
   return orNoSuchUser(await users.find(ref), ref)
 }
@@ -37,7 +37,7 @@ export function emailInUse(holder: User): Error {
   return new Error(`the email is in use by ${which}: ${hint}`)
 }
 
-/** Gives a user that was just created its plan: a failure must not hide that the user is there. */
+/** Gives a newly created user its plan. If that fails, the error still says that the user was created. */
 export async function setInitialPlan(users: UserAdministration, user: User, plan: Plan): Promise<User> {
   if (user.plan === plan) return user
   try {

@@ -1,9 +1,9 @@
-// Shows users and sessions: aligned text for people, JSON in the spec's field names for machines.
+// Formats users and sessions: aligned text for people, JSON with the spec's field names for programs.
 import type { Session } from '../../accounts/session-store.ts'
 import type { User } from '../../users/user.ts'
 import { createTable } from '../print.ts'
 
-/** One JSON document, however long: `{"users":[…]}`, a user a line. */
+/** One JSON document of any length: `{"users":[…]}`, one user per line. */
 export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
   let before = '{"users":[\n'
   for await (const users of pages) {
@@ -14,7 +14,7 @@ export async function* usersAsJson(pages: AsyncIterable<User[]>): AsyncGenerator
   yield before === ',\n' ? '\n]}\n' : '{"users":[]}\n'
 }
 
-/** The email last: it alone may be long. */
+/** The email is the last column, because only it may be long. */
 export async function* usersAsTable(pages: AsyncIterable<User[]>): AsyncGenerator<string> {
   const formatPage = createTable(['ID', 'PLAN', 'ACTIVE', 'USAGE', 'CREATED', 'EMAIL'])
   let hasRows = false
@@ -56,7 +56,7 @@ export function sessionsAsText(sessions: readonly Session[]): string {
   return createTable(['ID', 'CREATED', 'EXPIRES'])(rows)
 }
 
-/** `user 3 (a@example.com)`. */
+/** Such as `user 3 (a@example.com)`. */
 export function userLabel({ id, email }: Pick<User, 'id' | 'email'>): string {
   return `user ${id} (${escapeInvisible(email)})`
 }
@@ -69,7 +69,7 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
   return last_usage_date === null ? '-' : `${daily_usage} on ${last_usage_date}`
 }
 
-/** Anybody chooses an email: one with invisible or turning characters must not rewrite an operator's screen. */
+/** Users choose their emails: invisible or bidirectional characters must not rewrite an operator's screen. */
 function escapeInvisible(email: string): string {
   const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)

@@ -1,12 +1,12 @@
-// Asks the operator: passwords without echo and twice, or from standard input; and whether something is meant.
+// Prompts the operator: for a password (twice, without echo, or from standard input), and for confirmation.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { passwordRefusal } from '../../accounts/password.ts'
 import type { Io } from '../io.ts'
 
 /**
- * A password that an account can have, from a prompt on the terminal or all of standard input.
- * @throws Error where it is none, or was not typed twice alike
+ * Reads a password that is valid for an account, from a terminal prompt or from all of standard input.
+ * @throws Error if it is invalid, or the two entries differ
  */
 export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<string> {
   if (from === 'stdin') return validPassword(await readAll(io))
@@ -17,24 +17,24 @@ export async function readPassword(io: Io, from: 'stdin' | 'prompt'): Promise<st
   })
 }
 
-/** Whether the answer is a yes; anything else is a no. */
+/** Only `y` or `yes` confirms; any other answer is a no. */
 export function confirm(io: Io, question: string): Promise<boolean> {
   return prompt(io, { hidden: false }, async ask => /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `)))
 }
 
 type Ask = (question: string) => Promise<string>
 
-/** Questions go to standard error, so that standard output holds nothing but the result. */
+/** Questions go to standard error, so that standard output contains nothing but the result. */
 async function prompt<T>(
   io: Io,
   { hidden }: { hidden: boolean },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  // As a terminal, readline switches the kernel's echo off and does the echoing itself: here, into nowhere.
+  // With `terminal`, readline turns off the kernel's echo and echoes to `output` itself, which discards it.
   const reader = hidden
     ? createInterface({ input: io.stdin, output: discard(), terminal: true, historySize: 0 })
     : createInterface({ input: io.stdin, terminal: false })
-  // One iterator for all questions: lines that were typed or pasted ahead are kept.
+  // One iterator for all questions, so that lines typed or pasted ahead are not lost.
   const lines = reader[Symbol.asyncIterator]()
   try {
     return await work(async question => {
@@ -53,7 +53,7 @@ function discard(): Writable {
   return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
-/** Bytes that a password and its newline can have: 1,024 code points of four bytes. */
+/** The longest password (1,024 code points of four bytes) and its newline. */
 const maxInputBytes = 4 * 1024 + 2
 
 async function readAll({ stdin }: Io): Promise<string> {
@@ -68,7 +68,7 @@ async function readAll({ stdin }: Io): Promise<string> {
   return withoutNewline(decoded(Buffer.concat(chunks)))
 }
 
-/** One newline is what `echo` or an editor added. */
+/** `echo` or an editor appends one newline, which is not part of the password. */
 function withoutNewline(text: string): string {
   return text.replace(/\r?\n$/, '')
 }

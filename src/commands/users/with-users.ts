@@ -1,4 +1,4 @@
-// Opens accounts to an operator: on the database, or through the gateway that has it.
+// Gives commands access to accounts: on the database, or through the gateway that has it open.
 
 import { systemClock } from '../../clock.ts'
 import type { Config } from '../../config/schema/schema.ts'
@@ -10,8 +10,8 @@ import { AdminUnavailable, createAdminClient } from './admin-client.ts'
 import { createDatabaseUsers, type DatabaseUsers, type UserAdministration } from './administration.ts'
 
 /**
- * Runs `work` on the database, or through the admin listener of the gateway that has its folder.
- * @throws CommanderError (exit 2) for the configuration; an Error with a plain sentence for anything else
+ * Runs `work` on the database, or through the admin listener of the gateway that has its folder locked.
+ * @throws CommanderError (exit 2) for the configuration; an Error with a sentence for the operator otherwise
  */
 export async function withUsers(
   io: Io,
@@ -29,7 +29,7 @@ export async function withUsers(
   })
 }
 
-/** Runs `work` that the admin API does not offer; throws as `administer` does. */
+/** Runs `work` that the admin API does not offer. @throws as `withUsers` does */
 export async function withDatabaseUsers(
   io: Io,
   file: string,

@@ -1,4 +1,4 @@
-// Addresses as ops write them: where to listen, whom to trust, which hosts, upstreams and stores (CONTRACT §2).
+// Addresses as operators write them: listeners, trusted networks, hosts, upstreams and stores (CONTRACT §2).
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
@@ -21,7 +21,7 @@ export function parseListen(text: string): ListenAddress {
   return { host, port }
 }
 
-/** An address or a CIDR, of the forms that `ipaddr.js` reads without guessing (no `127.1`, no octal). */
+/** An address or a CIDR, in the forms that `ipaddr.js` parses without guessing (no `127.1`, no octal). */
 export function parseNetwork(text: string): string {
   const [address = '', ...rest] = text.split('/')
   if (!isIPv4(address) && !isIPv6(address)) {
@@ -33,7 +33,7 @@ export function parseNetwork(text: string): string {
   return text
 }
 
-/** A host as requests are compared with: lower case, without port and final dot; IPv6 keeps its brackets. */
+/** A host as it is compared with requests: lower case, without port and final dot; IPv6 keeps its brackets. */
 export function parseHost(text: string): string {
   const [, host = ''] = /^(\[[^\]]*\]|[^:]*?)\.?(?::[0-9]{1,5})?$/.exec(text.toLowerCase()) ?? []
   if (!(host.startsWith('[') ? isIPv6(host.slice(1, -1)) : isHostName(host))) {
@@ -44,7 +44,7 @@ export function parseHost(text: string): string {
 
 /** An upstream's `http(s)://host[:port]` → its origin. Anything more would be lost or doubled when proxied. */
 export function parseTarget(text: string): string {
-  // WHATWG parsing mends `http:host`, `http:\\host` and stray white space; what was written must need no mending.
+  // The WHATWG parser repairs `http:host`, `http:\\host` and stray white space; an address must need no repair.
   const [, authority, rest] = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(.*)$/iu.exec(text) ?? []
   if (authority === undefined || !URL.canParse(text)) {
     throw new FormatError('must be an address such as http://127.0.0.1:9000 or https://courses.internal')
@@ -73,7 +73,7 @@ export function parseRedis(text: string): string {
   if (!/^rediss?:\/\/[^/\s]/.test(text) || !URL.canParse(text)) {
     throw new FormatError('must be a redis:// or rediss:// address, or empty for none')
   }
-  // ioredis takes any other for a number that Redis refuses, which ends the process.
+  // ioredis takes any other path for a database number, which Redis refuses, and that ends the process.
   if (!/^(\/[0-9]{0,5})?$/.test(new URL(text).pathname)) {
     throw new FormatError('must have the number of a database after the /, or nothing')
   }
@@ -95,7 +95,7 @@ export function parseRedisNode(text: string): string {
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
 const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
-/** Letters of ASCII only: an internationalised name reaches us as punycode. All digits and dots is IPv4 or wrong. */
+/** ASCII only: an internationalized name arrives as punycode. Digits and dots alone are an IPv4 address or wrong. */
 function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
   return (

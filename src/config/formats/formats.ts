@@ -1,4 +1,4 @@
-// Every kind of text that the schema knows: what it is called, how it is read, and its rough shape for editors.
+// The text formats of the schema: each with its noun, its parser, and a rough pattern for editors.
 import { METHODS } from 'node:http'
 import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
@@ -90,7 +90,7 @@ export const formats = {
 
 export type FormatName = keyof typeof formats
 
-/** What is wrong with a text, or nothing. */
+/** What is wrong with the text. */
 export function formatError(format: FormatName, text: string): string | undefined {
   try {
     formats[format].parse(text)
@@ -101,7 +101,7 @@ export function formatError(format: FormatName, text: string): string | undefine
   }
 }
 
-/** An operator's bearer token, as a header field can carry it, or empty for none. */
+/** An operator's bearer token, in characters that a header can carry; empty for none. */
 function parseToken(text: string): string {
   if (text === '') return text
   if (text.length < 16) throw new FormatError('is shorter than 16 characters; take a long random one')
@@ -110,8 +110,9 @@ function parseToken(text: string): string {
 }
 
 /**
- * What a key is derived from. Who has a copy of the database tries as many as they can pay for; the derivation slows
- * that down, and it takes as much as an operator's token to be beyond them. Length is all that can be told of strength.
+ * A secret that a key is derived from. An attacker with a copy of the database guesses as often as they can pay for.
+ * The derivation slows that down, and the length of an operator's token puts it out of reach. Length is the only part
+ * of a secret's strength that can be checked.
  */
 function parseSecret(text: string): string {
   if (text !== '' && text.length < 16) {
@@ -120,7 +121,7 @@ function parseSecret(text: string): string {
   return text
 }
 
-/** CONNECT asks for a tunnel, not for a path. */
+/** CONNECT requests a tunnel, not a path. */
 function parseMethod(text: string): string {
   const known = METHODS.filter(method => method !== 'CONNECT')
   if (known.includes(text)) return text
@@ -133,7 +134,7 @@ function parseMethod(text: string): string {
   )
 }
 
-/** What HTTP can carry in a request line; that the gateway refuses some of it may be what is asked about. */
+/** Whatever HTTP can carry in a request line, even what the gateway refuses: a test may be about the refusal. */
 function parseRequest(text: string): { method: string; path: string } {
   const [, method, path] = /^([^ ]+) +([^ ]+)$/.exec(text) ?? []
   if (method === undefined || path === undefined)
@@ -155,7 +156,7 @@ function parsePath(text: string): string {
   }
 }
 
-/** Path and query of a request of ours, as they are sent. */
+/** Path and query of a request that the gateway itself sends. */
 function parseRequestPath(text: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) {
     throw new FormatError('must be a path such as /health, in ASCII and percent-encoded, without a fragment')
@@ -163,7 +164,7 @@ function parseRequestPath(text: string): string {
   return text
 }
 
-/** Sent to the upstream as it stands, but for `:param` and `*`. */
+/** Sent to the upstream as written, except for `:param` and `*`. */
 function parseRewrite(text: string): string {
   if (/[^\x21-\x7e]/.test(text)) throw new FormatError('must have everything outside ASCII percent-encoded')
   return parsePath(text)

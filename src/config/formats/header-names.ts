@@ -1,4 +1,4 @@
-// How a header field's name is read by the laxest upstream, and which names only the gateway may say (CONTRACT §6).
+// How the laxest upstream reads a header name, and which names only the gateway may set (CONTRACT §6).
 
 /**
  * The name as the laxest upstream reads it: lower case, every run of other characters one `-`, none at the ends.
@@ -11,7 +11,7 @@ export function canonicalName(name: string): string {
     .replace(/^-|-$/g, '')
 }
 
-/** Who calls: the gateway's alone to say. By canonical name, as is what follows. */
+/** They identify the caller, so only the gateway may set them. By canonical name, as in the sets below. */
 export const identityNames: ReadonlySet<string> = new Set([
   'x-user-id',
   'x-user-plan',
@@ -19,7 +19,7 @@ export const identityNames: ReadonlySet<string> = new Set([
   'x-peage-assertion',
 ])
 
-/** Hop by hop (RFC 9110 §7.6.1), framing a message, or answered by the gateway itself. */
+/** Hop-by-hop (RFC 9110 §7.6.1), part of the message framing, or handled by the gateway itself. */
 export function isHopByHop(canonical: string): boolean {
   return hopByHop.has(canonical) || canonical.startsWith('proxy-')
 }
@@ -32,8 +32,8 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
   'http2-settings',
   'expect',
-  // RFC 9110 §7.6.1 leaves it to intermediaries; `Proxy:` becomes HTTP_PROXY in CGI (CVE-2016-5385).
+  // RFC 9110 §7.6.1 leaves it to intermediaries to remove; `Proxy:` becomes HTTP_PROXY in CGI (CVE-2016-5385).
   'proxy',
-  // Ours to set, and never an upstream's.
+  // Set by the gateway, never by an upstream.
   'x-peage-error',
 ])

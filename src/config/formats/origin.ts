@@ -1,12 +1,12 @@
-// An origin as ops write it, and as browsers send it in `Origin` (RFC 6454 §6.2; Fetch standard, CORS protocol).
+// An origin as operators write it, and as browsers send it in `Origin` (RFC 6454 §6.2; Fetch standard, CORS).
 import { FormatError } from './units.ts'
 
 /** Stands for every origin. */
 export const everyOrigin = '*'
 
 /**
- * `https://App.example.com:443` → `https://app.example.com`: what requests say is compared letter by letter.
- * Schemes other than http and https are those of apps and of browser extensions (`capacitor://localhost`).
+ * `https://App.example.com:443` → `https://app.example.com`, because requests' origins are compared as strings.
+ * Schemes other than http and https belong to apps and browser extensions (`capacitor://localhost`).
  */
 export function parseOrigin(text: string): string {
   if (text === everyOrigin) return text
@@ -19,7 +19,7 @@ export function parseOrigin(text: string): string {
   if (!/^https?$/i.test(scheme)) return text.toLowerCase()
   if (!isAscii.test(host) || !URL.canParse(text)) throw new FormatError(expected)
   const { hostname, origin } = new URL(text)
-  // `127.1`, `[::0]`: browsers send the form that the URL standard makes of it.
+  // `127.1`, `[::0]`: browsers send the form that the URL standard normalizes them to.
   if (hostname !== host.toLowerCase()) throw new FormatError(`must be written ${origin}, as browsers send it`)
   return origin
 }

@@ -1,7 +1,7 @@
 // The language of `routes[].path`: literal segments, `:param` segments and a trailing `/*` (CONTRACT §2).
 
 export type Segment =
-  /** Percent-decoded once and ASCII-lower-cased, as requests are before they are matched (CONTRACT §6). */
+  /** Percent-decoded once and ASCII-lower-cased, as request paths are before they are matched (CONTRACT §6). */
   { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
 
 export interface PathPattern {
@@ -16,7 +16,7 @@ export class PathPatternError extends Error {
 }
 
 /**
- * Reads a declared path. What the path rules refuse in every request (CONTRACT §6) is refused here too, so that
+ * Parses a declared path. What the path rules refuse in every request (CONTRACT §6) is refused here too, so that
  * no route is declared that could never match. A trailing slash is ignored.
  * @throws PathPatternError
  */
@@ -38,7 +38,7 @@ export function parsePathPattern(path: string): PathPattern {
   return { segments, wildcard }
 }
 
-/** Equal but for the names of parameters: whatever path one matches, the other matches just as closely. */
+/** Equal except for parameter names: both match the same paths, equally closely. */
 export function sameShape(a: PathPattern, b: PathPattern): boolean {
   return (
     a.wildcard === b.wildcard &&
@@ -51,7 +51,7 @@ export function sameShape(a: PathPattern, b: PathPattern): boolean {
   )
 }
 
-/** Some path matches both. */
+/** Whether some path matches both. */
 export function overlap(a: PathPattern, b: PathPattern): boolean {
   const shared = Math.min(a.segments.length, b.segments.length)
   for (let index = 0; index < shared; index++) {
@@ -65,8 +65,8 @@ export function overlap(a: PathPattern, b: PathPattern): boolean {
 }
 
 /**
- * `outer` matches every path that `inner` matches. A request's own path is the pattern of its decoded, lower-cased
- * segments without wildcard, so this also says whether a pattern matches a request.
+ * Whether `outer` matches every path that `inner` matches. A request's path is a pattern too, of its decoded,
+ * lower-cased segments without a wildcard, so this also tells whether a pattern matches a request.
  */
 export function covers(outer: PathPattern, inner: PathPattern): boolean {
   const within = outer.segments.every((segment, index) => {
@@ -77,7 +77,7 @@ export function covers(outer: PathPattern, inner: PathPattern): boolean {
   return within && (outer.wildcard || (!inner.wildcard && inner.segments.length === outer.segments.length))
 }
 
-/** Of a path that both match, `a` decides: from the left literal over `:param` over `*` (CONTRACT §2). */
+/** Whether `a` wins for a path that both match: from the left, literal over `:param` over `*` (CONTRACT §2). */
 export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]
@@ -87,7 +87,7 @@ export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
   return a.segments.length === b.segments.length && !a.wildcard && b.wildcard
 }
 
-/** What the gateway answers itself, before every route; it can neither be declared nor forwarded (CONTRACT §2). */
+/** The gateway serves these itself, before every route; they can be neither declared nor forwarded (CONTRACT §2). */
 export const ownedPatterns: readonly PathPattern[] = [
   '/api/v1/auth/*',
   '/api/v1/user/api-token/*',
@@ -95,7 +95,7 @@ export const ownedPatterns: readonly PathPattern[] = [
   '/.well-known/jwks.json',
 ].map(parsePathPattern)
 
-/** Every path of the pattern belongs to the gateway. A wider one may be declared: the gateway's own come first. */
+/** Whether all of the pattern belongs to the gateway. A wider one may be declared: the gateway's own paths win. */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
 }
@@ -106,7 +106,7 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
   }
   if (/[{}]/.test(part)) {
-    // Raw braces are in no URI (RFC 3986 §2); other gateways' files have them around parameters.
+    // No URI has raw braces (RFC 3986 §2); other gateways' files put them around parameters.
     throw new PathPatternError(
       `has braces in ${part}: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)`,
     )

@@ -1,7 +1,7 @@
-// Declared paths as a tree: which of them a request belongs to, segment by segment from the left, then the host (CONTRACT §2).
+// Declared paths as a tree: finds the routes of a request segment by segment, then by host (CONTRACT §2).
 import type { PathPattern } from './path-pattern.ts'
 
-/** What has a path, for some hosts. */
+/** Anything that is declared for a path and some hosts. */
 export interface Placed {
   readonly pattern: PathPattern
   /** Lower case, without port and final dot; empty for every host. */
@@ -11,11 +11,11 @@ export interface Placed {
 export class PathTree<Route extends Placed> {
   readonly literals = new Map<string, PathTree<Route>>()
   param: PathTree<Route> | undefined
-  /** Routes that end here, and routes that end here in `/*`. */
+  /** Routes that end at this node, and routes that end here in `/*`. */
   exact: Leaf<Route> | undefined
   wildcard: Leaf<Route> | undefined
 
-  /** @returns where the routes of this path are */
+  /** @returns the leaf with the routes of this path */
   insert(route: Route): Leaf<Route> {
     let node: PathTree<Route> = this
     for (const segment of route.pattern.segments) {
@@ -39,14 +39,14 @@ export class PathTree<Route extends Placed> {
 
   /**
    * The routes of the most specific path that matches and has routes for the host.
-   * @param segments decoded once and folded
+   * @param segments percent-decoded once and lower-cased
    */
   find(host: string, segments: readonly string[]): readonly Route[] | undefined {
     return descend(this, host, segments, 0)
   }
 }
 
-/** The routes of one path: those that name a host come before those that name none. */
+/** The routes of one path: those that name the host win over those that name none. */
 export class Leaf<Route extends Placed> {
   readonly byHost = new Map<string, Route[]>()
   readonly anyHost: Route[] = []
@@ -65,7 +65,7 @@ export class Leaf<Route extends Placed> {
   }
 }
 
-/** Literal over `:param` over `*`, and back to the next choice where the rest of the path or the host fits nothing. */
+/** Literal over `:param` over `*`; backtracks where the rest of the path, or the host, matches nothing. */
 function descend<Route extends Placed>(
   node: PathTree<Route>,
   host: string,

@@ -1,4 +1,4 @@
-// Whether a text is a private JWK that tokens can be signed with; what is said of it has nothing of the key in it.
+// Parses a private JWK that can sign tokens; error messages contain nothing of the key.
 import {
   createHash,
   createPrivateKey,
@@ -9,7 +9,7 @@ import {
   verify,
 } from 'node:crypto'
 
-/** What a JWK says, checked: only the members that are named, `ext` and whatever else is in the file stay out. */
+/** The checked members of a JWK: only those listed here. `ext` and anything else in the file are left out. */
 export interface PrivateJwk {
   readonly kid: string
   /** The only algorithm that this key signs and verifies with (RFC 8725 §3.1). */
@@ -21,7 +21,7 @@ export interface PrivateJwk {
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 to 8,192 bits (CONTRACT §3).
  * @param text the JWK as JSON
- * @param kid the name it is kept under; else the JWK's own `kid`, else its RFC 7638 thumbprint
+ * @param kid the name it is stored under; by default the JWK's own `kid`, else its RFC 7638 thumbprint
  * @returns the key, or what is wrong with it: a clause that follows the name of the key or of its file
  */
 export function readJwk(text: string, kid?: string): PrivateJwk | { fault: string } {
@@ -61,7 +61,7 @@ function kindOf({ kty, crv }: Record<string, unknown>): Kind | undefined {
   return { alg: 'RS256', publicMembers: ['kty', 'n', 'e'], privateMembers }
 }
 
-/** @returns the object, or what the text is not */
+/** @returns the object, or why there is none */
 function parseJwk(text: string): Record<string, unknown> | string {
   let jwk: unknown
   try {
@@ -74,7 +74,7 @@ function parseJwk(text: string): Record<string, unknown> | string {
   return jwk as Record<string, unknown>
 }
 
-/** What the key itself says that it is for (RFC 7517 §4.2 to §4.4). */
+/** What the key declares that it is for (RFC 7517 §4.2 to §4.4). */
 function faultOfPurpose(jwk: Record<string, unknown>, alg: string): string | undefined {
   if (typeof jwk.d !== 'string') return 'is a public key where a private one is needed'
   if (jwk.alg !== undefined && jwk.alg !== alg) {
@@ -99,15 +99,15 @@ function faultOfPair(publicJwk: JsonWebKey, privateJwk: JsonWebKey): string | un
   return faultOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
 }
 
-/** Of RSA; the other types have one strength. */
+/** Only RSA keys vary in strength. */
 function faultOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefined {
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
   if (bits < 2048) return `is too weak: ${bits} bits where 2048 are needed`
-  // Above it a token would not fit into the 4 KiB that one may have.
+  // A larger key's tokens would not fit into the 4 KiB that a token may have.
   if (bits > 8192) return `is too large: ${bits} bits where 8192 may be`
-  // With 1 anybody makes signatures: one is the padded hash itself. Small ones forge where a verifier is careless with
-  // the padding (CVE-2006-4339), and even ones have no inverse (FIPS 186-5 §A.1.1).
+  // With an exponent of 1 anybody can forge: a signature is the padded hash itself. Small exponents allow forgeries
+  // where a verifier checks the padding carelessly (CVE-2006-4339); even ones have no inverse (FIPS 186-5 §A.1.1).
   if (exponent < 65_537n || exponent % 2n === 0n) {
     return 'has a public exponent (e) that is not an odd number of 65537 or more'
   }
@@ -116,7 +116,7 @@ function faultOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefine
 
 const unequal = 'has a public and a private half that do not belong together'
 
-/** A key whose halves do not fit would sign tokens that nobody can verify. */
+/** With mismatched halves, no verifier would accept the tokens that the key signs. */
 function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
   const probe = Buffer.from('probe')
@@ -127,7 +127,7 @@ function belong(privateKey: KeyObject, publicKey: KeyObject): boolean {
   }
 }
 
-/** RFC 7638 §3: the members that every key of the type has, in the order of their names. */
+/** RFC 7638 §3: the members that every key of the type has, sorted by name. */
 function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
   const members = Object.entries(publicMembers).sort(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256')
@@ -135,7 +135,7 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
     .digest('base64url')
 }
 
-/** What is no text is wrong in every member of a key: left out, it is missed. */
+/** Leaves out members that are not strings: no member of a key is anything else, so it counts as missing. */
 function pick(jwk: Record<string, unknown>, members: readonly string[]): Record<string, string> {
   const held = members.map(name => [name, Object.hasOwn(jwk, name) ? jwk[name] : undefined] as const)
   return Object.fromEntries(held.filter((entry): entry is [string, string] => typeof entry[1] === 'string'))

@@ -1,4 +1,4 @@
-// Quantities as ops write them: durations, sizes, rates (CONTRACT §2).
+// Quantities as operators write them: durations, sizes, rates (CONTRACT §2).
 
 /** A value that cannot be used; the message says what would be right and never repeats the value. */
 export class FormatError extends Error {
@@ -7,11 +7,10 @@ export class FormatError extends Error {
 
 export interface Rate {
   readonly limit: number
-  /** Milliseconds. */
   readonly windowMs: number
 }
 
-/** Node fires a timer of more than this many milliseconds at once. */
+/** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const DAY_MS = 86_400_000
 const DURATION_UNITS: Readonly<Record<string, number>> = {
@@ -24,14 +23,14 @@ const DURATION_UNITS: Readonly<Record<string, number>> = {
 const DURATION = /^([0-9]+)(ms|s|m|h|d)$/
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
-/** A timer's length: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
+/** The length of a timer: `250ms`, `30s`, `15m`, `2h`, `7d` → milliseconds, at most 24 days. */
 export function parseDuration(text: string): number {
   const duration = readDurationMs(text)
   if (duration > MAX_TIMER_MS) throw new FormatError('must be at most 24d')
   return duration
 }
 
-/** How long a token lives or a log is kept: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
+/** How long a token or a log entry lives: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)
   if (lifetime % 1_000 !== 0) throw new FormatError('must be in whole seconds')

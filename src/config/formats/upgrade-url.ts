@@ -1,8 +1,8 @@
-// Where plans are paid for, as ops write it: an address with `{user_id}` and `{plan}` to be filled in (CONTRACT §2, §5).
+// The address of the payment page, as operators write it, with `{user_id}` and `{plan}` (CONTRACT §2, §5).
 import { FormatError } from './units.ts'
 
 /**
- * As written, or empty for none. It goes into `Location` as it stands, so it must need no mending; and what is filled
+ * As written, or empty for none. It is sent in `Location` unchanged, so it must need no repair, and the values filled
  * in must not decide where the user is sent.
  */
 export function parseUpgradeUrl(text: string): string {

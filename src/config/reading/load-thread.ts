@@ -1,4 +1,4 @@
-// A thread that reads the configuration beside the one that serves: what is in the file cannot hold that up.
+// A worker thread that reads the configuration, so that a large or malicious file cannot hold up requests.
 import { constants, setPriority } from 'node:os'
 import process from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -7,7 +7,7 @@ import { packSteps } from './packed-config.ts'
 import { type FileSource, readAgain } from './read-again.ts'
 import type { ThreadAnswer } from './read-apart.ts'
 
-// Of this thread alone, which only Linux knows: requests come first where there are more of them than cores.
+// Only on Linux does this apply to the thread alone: requests come first if they outnumber the cores.
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 
 parentPort?.on('message', () => {
@@ -18,7 +18,7 @@ function answer(source: FileSource): ThreadAnswer {
   try {
     const { read, digest } = readAgain(source)
     if ('problems' in read) return { problems: read, digest }
-    // Its cases are not what a gateway serves with.
+    // A gateway does not use the test cases.
     const packed = atOnce(packSteps({ ...read.config, tests: [] }))
     return { packed, lines: read.lines, warnings: read.warnings, digest }
   } catch (error) {

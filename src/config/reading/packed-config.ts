@@ -1,4 +1,4 @@
-// A configuration as bytes in small parts: from thread to thread and from process to process without a long read at once.
+// A configuration serialized in small parts: sent between threads and processes without one long deserialization.
 import { deserialize, serialize } from 'node:v8'
 import { mapSteps, type Steps } from '../../async/steps.ts'
 import type { Config, RouteConfig } from '../schema/schema.ts'
@@ -6,11 +6,11 @@ import type { Config, RouteConfig } from '../schema/schema.ts'
 export interface PackedConfig {
   /** All but the routes. */
   readonly rest: Uint8Array
-  /** Some routes each, in order. */
+  /** Batches of routes, in order. */
   readonly routes: readonly Uint8Array[]
 }
 
-/** Small enough to be read between two requests. */
+/** Small enough to be deserialized between two requests. */
 const routesInPart = 50
 
 export function* packSteps({ routes, ...rest }: Config): Steps<PackedConfig> {

@@ -1,34 +1,34 @@
-// What a reload reads: the configuration, what of its places the log names, and the bytes of the file as a digest.
+// Reads what a load or reload needs: the configuration, the line numbers for the log, and the file's digest.
 import { resolve } from 'node:path'
 import type { Problems } from '../diagnostics.ts'
 import { digestOf, unreadable } from '../file-digest.ts'
 import { type LoadedConfig, loadConfig } from '../load.ts'
 import { type ReadFile, readLimited, readLimitedBytes } from '../yaml/read-file.ts'
 
-/** Plain data: it is sent to a thread. */
+/** Plain data, because it is sent to a thread. */
 export interface FileSource {
-  /** As it was named on the command line. */
+  /** As named on the command line. */
   readonly file: string
-  /** What relative names are relative to. */
+  /** The base of relative file names. */
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
-  /** How long a pipe may take; without it as long as it does. */
+  /** How long a pipe may take to end; without it, as long as it needs. */
   readonly maxWaitMs?: number
 }
 
 export interface ReadAgain {
   readonly read: LoadedConfig | Problems
-  /** Of the file's bytes, or why there were none. */
+  /** Of the file's bytes, or why they could not be read. */
   readonly digest: string
 }
 
-/** Never throws for what is in the file. */
+/** Never throws for the file's content. */
 export function readAgain({ file, folder, env, cores, maxWaitMs }: FileSource): ReadAgain {
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {
     const whole = resolve(folder, path)
-    // Once: `${file:}` may name it too.
+    // Only the first read is the configuration's own: `${file:}` may name the file too.
     if (path !== file || digest !== undefined) return readLimited(whole, maxBytes, maxWaitMs)
     try {
       const bytes = readLimitedBytes(whole, maxBytes, maxWaitMs)

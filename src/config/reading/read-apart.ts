@@ -1,4 +1,4 @@
-// Reads the configuration beside what is served: in a thread with a heap of its own, which ends when it has long been idle.
+// Reads the configuration without blocking requests: in a thread with its own heap, which ends once idle.
 import { Worker } from 'node:worker_threads'
 import { inSlices } from '../../async/steps.ts'
 import { locateDiagnostics, type Problems } from '../diagnostics.ts'
@@ -7,16 +7,16 @@ import type { Config } from '../schema/schema.ts'
 import { type PackedConfig, unpackSteps } from './packed-config.ts'
 import type { FileSource } from './read-again.ts'
 
-/** What a reload takes, or why there is nothing to take. */
+/** What a reload applies, or why there is nothing to apply. */
 export type Reread = { readonly digest: string | undefined } & (
   | Problems
   | ({ readonly config: Config } & Beside)
 )
 
-/** What else there is to say of it. */
+/** What is read along with the configuration. */
 type Beside = Pick<LoadedConfig, 'lines' | 'warnings'>
 
-/** @throws Error where the thread fails */
+/** @throws Error if the thread fails */
 export type ReadApart = () => Promise<Reread>
 
 export type ThreadAnswer =
@@ -24,11 +24,11 @@ export type ThreadAnswer =
   | { readonly problems: Problems; readonly digest: string }
   | { readonly fault: string }
 
-/** Of what is read in it, all together; what the process serves with is not in it. */
+/** For everything that the thread reads; the active configuration is not in its heap. */
 const maxHeapMiB = 768
-/** Milliseconds for which it waits for the next reload: to start it takes longer than to read a short file. */
+/** The thread waits this long for another reload: starting it takes longer than reading a short file. */
 const idleMs = 5_000
-/** Milliseconds in which a pipe has to end: at a start it may take its time. */
+/** On a reload a pipe must end within this time; at the start it may take longer. */
 const maxWaitMs = 5_000
 
 export function createReadApart(source: FileSource): ReadApart {
@@ -42,7 +42,7 @@ export function createReadApart(source: FileSource): ReadApart {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
     })
-    // It holds up no exit.
+    // The thread does not keep the process from exiting.
     started.unref()
     started.once('exit', () => {
       if (thread === started) thread = undefined
@@ -75,7 +75,7 @@ export function createReadApart(source: FileSource): ReadApart {
   }
 }
 
-/** @throws Error where it ends instead */
+/** @throws Error if the thread ends instead */
 function ask(thread: Worker): Promise<ThreadAnswer> {
   return new Promise((resolve, reject) => {
     const settle = (act: () => void) => {

@@ -1,4 +1,4 @@
-// Operators must be told apart: the log and the audit know them by the names of their tokens (CONTRACT §2, `admin`).
+// Operators must be distinguishable: the log and the audit name them by their tokens (CONTRACT §2, `admin`).
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { appendToPointer } from '../pointer.ts'
@@ -6,7 +6,7 @@ import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { isSection } from './declared-upstreams.ts'
 
-/** The name that `admin.token` stands under. */
+/** The name of `admin.token`. */
 const defaultTokenName = 'token'
 
 export function checkOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -33,7 +33,7 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
   return diagnostics
 }
 
-/** The token, where it is one. */
+/** The token, if it is valid. */
 function tokenAt(pointer: string, value: unknown, shape: Validation): string | undefined {
   return typeof value === 'string' && value !== '' && shape.isValid(pointer) ? value : undefined
 }

@@ -1,4 +1,4 @@
-// Routes that lead other hosts around the guards of a route that is limited to some hosts (CONTRACT §2).
+// Finds routes that let requests for other hosts bypass the guards of a route limited to some hosts (CONTRACT §2).
 
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { covers, isMoreSpecific, overlap, ownedPatterns, type PathPattern } from '../formats/path-pattern.ts'
@@ -7,15 +7,15 @@ import type { DeclaredRoute } from './route-declaration.ts'
 import type { SameService } from './shared-targets.ts'
 
 /**
- * A guarded route has a back door where all of this is so:
+ * A guarded route has a back door if all of this is true:
  * - it is limited to some hosts, and the other route (the door) is limited to none;
  * - both lead to the same service;
- * - the door lets some caller in whom the guarded route refuses, or does not count a use that the guarded one counts;
+ * - the door admits some caller whom the guarded route refuses, or does not count a use that the guarded one counts;
  * - there is a path, and a method that both have, which one of its hosts sends to the guarded route and every host
  *   that no route names sends to the door.
  *
- * So it is none where the door's path is the more specific one (it then takes the path from the guarded route's own
- * hosts too, which were never guarded there), and none where third routes take every such path from either of the two.
+ * So there is none if the door's path is the more specific one (it then takes the path from the guarded route's own
+ * hosts too, which were never guarded there), and none if third routes take every such path from either of the two.
  */
 export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
@@ -38,7 +38,7 @@ export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameSer
   }
 }
 
-/** As many as are told: of some files each of thousands of routes is the door of thousands. */
+/** Stops once enough are found to report: in some files thousands of routes each are the door of thousands. */
 function firstOf<T>(all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -54,11 +54,11 @@ interface PlacedRoute extends Placed {
 }
 
 interface Table {
-  /** Routes of which path and hosts are known, in their order. */
+  /** Routes with a valid path and valid hosts, in file order. */
   readonly placed: readonly PlacedRoute[]
-  /** Routes for every host whose path matches some of the same paths, and is not the more specific one. */
+  /** Routes for every host whose path matches some of the same paths and is not the more specific one. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /** Whether a path is sent to the one by hosts that no route names, and to the other by one of its own. */
+  /** Whether hosts that no route names send some path to the door, and one of its own hosts to the guarded route. */
   isOpen(door: PlacedRoute, guarded: PlacedRoute): boolean
 }
 
@@ -73,7 +73,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
     if (hosts.length === 0 && route.guardsKnown) doors.insert(placed)
-    // One longer than a path without `/*`, and it does not match any more.
+    // At one segment more, a path without `/*` no longer matches.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
@@ -91,13 +91,14 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
   }
 }
 
-/** No route names this host, and none has this segment. */
+/** A host that no route names, and a segment that none has. */
 const unnamed = ''
 const unheardOf = '\0'
 
 /**
- * The path of a length that both match and as few other routes as can be: where neither names a segment, it has one
- * that no route names. What takes it from either of the two takes every other path of the length that both match, too.
+ * A path of the given length that both patterns match, and as few other routes as possible: where neither has a
+ * literal, its segment is one that no route names. Third routes that take it from either of the two also take every
+ * other path of that length that both match.
  */
 function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | undefined {
   const fits = ({ segments, wildcard }: PathPattern) =>
@@ -111,7 +112,7 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
   return segment?.kind === 'literal' ? segment.value : undefined
 }
 
-/** The gateway's own paths come before every route. */
+/** The gateway's own paths are matched before every route. */
 function isOwned(path: readonly string[]): boolean {
   const segments = path.map(value => ({ kind: 'literal', value }) as const)
   return ownedPatterns.some(owned => covers(owned, { segments, wildcard: false }))
@@ -119,7 +120,7 @@ function isOwned(path: readonly string[]): boolean {
 
 function lessSpecific(doors: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
   const found: PlacedRoute[] = []
-  /** Behind: at an earlier segment the tree's path has a parameter where the pattern has a literal. */
+  /** `isBehind`: at an earlier segment the tree's path has a parameter where the pattern has a literal. */
   const waiting = [{ node: doors, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
@@ -129,7 +130,7 @@ function lessSpecific(doors: PathTree<PlacedRoute>, pattern: PathPattern): Place
       if (!isMoreSpecific(first.pattern, pattern)) found.push(...leaf.anyHost)
     }
     const segment = pattern.segments[depth]
-    // What follows is more specific, or does not match.
+    // A longer path is more specific, or does not match.
     if (segment === undefined && !(pattern.wildcard && isBehind)) continue
     const wait = (child: PathTree<PlacedRoute> | undefined, behind: boolean) => {
       if (child) waiting.push({ node: child, depth: depth + 1, isBehind: behind })
@@ -151,7 +152,7 @@ function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRo
   )
 }
 
-/** Without a credential, with a bad one, and the users of each plan. */
+/** No credential, a bad one, and the users of each plan. */
 const callers = ['anonymous', 'rejected', 'free', 'premium', 'pro'] as const
 
 function letsIn({ auth = 'required', plans }: Guards, caller: (typeof callers)[number]): boolean {

@@ -1,4 +1,4 @@
-// What the parts of a configuration demand of each other (CONTRACT §2), said even where other parts have faults.
+// What the parts of a configuration demand of each other (CONTRACT §2), checked even if other parts are invalid.
 
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
@@ -20,7 +20,7 @@ import { type SameService, sharedTargets } from './shared-targets.ts'
 import { checkTlsIsUsed } from './upstream-tls.ts'
 import { checkWorkers } from './worker-rules.ts'
 
-/** @param shape what is known to be wrong already: nothing is concluded from it */
+/** @param validation what is already known to be invalid: nothing is concluded from it */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml)
   const checkUpstream = upstreamChecker(upstreams?.map(({ name }) => name))
@@ -47,7 +47,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
   ]
 }
 
-/** By the targets that are sound; of the others nothing is known but their names. */
+/** Compares valid targets; of invalid ones nothing but the upstream's name is known. */
 function createSameService(upstreams: readonly DeclaredUpstream[], validation: Validation): SameService {
   return sharedTargets(
     new Map(
@@ -59,10 +59,10 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
   )
 }
 
-/** @param names of what is declared; nothing where that cannot be told */
+/** @param names of the declared upstreams; `undefined` if they are not known */
 function upstreamChecker(names: readonly string[] | undefined): (route: DeclaredRoute) => Diagnostic[] {
   const declared = new Set(names)
-  /** By what is named: to look for the right name among many takes its time, and only so many faults are printed. */
+  /** By the name used: searching many names takes time, and only `mostProblems` diagnostics are reported. */
   const hints = new Map<string, string>()
   return route => {
     const { upstream } = route.keys
@@ -81,7 +81,7 @@ function hintFor(upstream: string, names: readonly string[]): string {
   return `; declared are ${names.slice(0, mostNames).join(', ')}${more}`
 }
 
-/** Of those that there are to choose from. */
+/** Listed in a hint. */
 const mostNames = 50
 
 function checkOwner(route: DeclaredRoute): Diagnostic[] {
@@ -89,7 +89,7 @@ function checkOwner(route: DeclaredRoute): Diagnostic[] {
   return [route.diagnostic('path', 'belongs to the gateway itself and cannot be declared')]
 }
 
-/** Without authentication there is no user whose plan, use or email could be known. */
+/** Without authentication there is no user to have a plan, a use or an email. */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
   const { auth, plans, free_daily, forward_email, identity_assertion } = route.keys
   if (auth !== 'none') return []

@@ -1,4 +1,4 @@
-// What the parts of a `cors` section demand of each other, at the server and at every route (CONTRACT §2).
+// What the keys of a `cors` section demand of each other, at the server and at every route (CONTRACT §2).
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { everyOrigin } from '../formats/origin.ts'
@@ -17,7 +17,7 @@ export function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[
     const { cors } = (section ?? {}) as { cors?: { origins?: unknown; credentials?: unknown } | null }
     if (cors?.credentials !== true || !validation.isValid(appendToPointer(corsPointer, 'credentials')))
       return []
-    // Any page of the web could then act, and read, as whoever is signed in there.
+    // Otherwise any web page could act, and read responses, as the user who is signed in there.
     if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
     const message = 'cannot go with every origin (*): name the origins that may send credentials'
     return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]

@@ -1,4 +1,4 @@
-// Whether the files can be read that a `postgres://` address names for TLS.
+// Checks that the files which a `postgres://` address names for TLS can be read.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { appendToPointer } from '../pointer.ts'
@@ -7,7 +7,7 @@ import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/** The driver reads them when it connects. @param readFile throws where it cannot */
+/** The driver reads them only when it connects. @param readFile throws if it cannot */
 export function checkDatabaseFiles(sheet: YamlSource, shape: Validation, readFile: ReadFile): Diagnostic[] {
   const { storage } = sheet.value as { storage?: Record<string, unknown> | null }
   return (['postgres', 'postgres_listen'] as const).flatMap(key => {

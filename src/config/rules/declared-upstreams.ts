@@ -1,4 +1,4 @@
-// The `upstreams` of a sheet that may have any shape: what is no section of sections is the shape's to report.
+// The `upstreams` of a YAML source of any shape; validation reports whatever is not a section.
 import { parseTarget } from '../formats/addresses.ts'
 import { appendToPointer } from '../pointer.ts'
 import type { Validation } from '../validate.ts'
@@ -7,11 +7,11 @@ import type { YamlSource } from '../yaml/yaml-source.ts'
 export interface DeclaredUpstream {
   readonly name: string
   readonly pointer: string
-  /** Its keys, of any shape themselves; none where it is no section. */
+  /** Its keys, with values of any shape; empty if the upstream is not a section. */
   readonly keys: Readonly<Record<string, unknown>>
 }
 
-/** Nothing where `upstreams` is no section. */
+/** @returns `undefined` if `upstreams` is not a section */
 export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefined {
   const { upstreams } = yaml.value as { upstreams?: unknown }
   if (!isSection(upstreams)) return undefined
@@ -22,7 +22,7 @@ export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefi
   }))
 }
 
-/** An upstream's targets that are as they should be, whatever the others are. */
+/** The valid targets of an upstream, whatever the others are. */
 export function soundTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
   shape: Validation,
@@ -36,7 +36,7 @@ export function soundTargets(
   })
 }
 
-/** A mapping of keys, whatever they are. */
+/** A mapping with any keys. */
 export function isSection(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

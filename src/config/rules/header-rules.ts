@@ -1,4 +1,4 @@
-// What `routes[].headers` may set and remove: nothing that the gateway says itself, and nothing that frames a message.
+// What `routes[].headers` may set and remove: no header that the gateway sets itself, and none that frames a message.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
@@ -7,7 +7,7 @@ import type { DeclaredRoute } from './route-declaration.ts'
 
 type Direction = 'request' | 'response'
 
-/** Of the fields that are sound, whatever the others are. */
+/** Checks the headers that are valid by themselves, whatever the others are. */
 export function checkHeaders(route: DeclaredRoute): Diagnostic[] {
   const { headers } = route.written
   if (!isSection(headers)) return []
@@ -72,7 +72,7 @@ const isHost = (direction: Direction, name: string) =>
 
 const hostNotRemovable = 'is in every request (RFC 9112 §3.2): set another value instead'
 
-// Some servers read `X_A` as `X-A`: what ops write has one reading (RFC 9110 §5.1 allows far more).
+// Some servers read `X_A` as `X-A`: a configured name must have one interpretation (RFC 9110 §5.1 allows far more).
 const namePattern = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/
 const valuePattern = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

@@ -1,4 +1,4 @@
-// Whether the files of `auth.keys` can be signed with: said with line and column, before anything is started.
+// Checks that the files of `auth.keys` can sign; reported with line and column, before anything starts.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
@@ -9,14 +9,14 @@ import { maxValueBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
- * Reads the files that are named as they should be.
- * @param shape what is known to be wrong already: nothing is concluded from it
- * @param readFile throws where it cannot
+ * Reads the files with a valid entry.
+ * @param shape what is already known to be invalid: nothing is concluded from it
+ * @param readFile throws if it cannot
  */
 export function checkKeyFiles(sheet: YamlSource, shape: Validation, readFile: ReadFile): Diagnostic[] {
   const { auth } = sheet.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []
-  /** Where each kid was seen first. */
+  /** The first entry with each `kid`. */
   const holders = new Map<string, string>()
   return files.flatMap((file, index) => {
     const pointer = appendToPointer('/auth/keys', index)
@@ -25,7 +25,7 @@ export function checkKeyFiles(sheet: YamlSource, shape: Validation, readFile: Re
     if ('fault' in read) return [diagnosticAt(sheet, pointer, read.fault)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
-    // Tokens name the kid alone: half of them would be verified with the wrong key.
+    // Tokens carry only the `kid`: half of them would be verified with the wrong key.
     else
       return [
         diagnosticAt(sheet, pointer, `names a key with the kid of ${holder}; each needs one of its own`),

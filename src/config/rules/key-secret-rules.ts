@@ -1,4 +1,4 @@
-// The secret before only reads: there must be one that encrypts (CONTRACT §1, `peage keys reseal`).
+// `auth.key_secret_old` only decrypts, so a secret that encrypts must be set too (CONTRACT §1, `peage keys reseal`).
 
 import type { Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
@@ -9,7 +9,7 @@ interface Written {
   key_secret_old?: string
 }
 
-/** Else everything new would be stored unencrypted by a file that was meant to change the secret. */
+/** Otherwise a file meant to change the secret would store everything new unencrypted. */
 export function checkKeySecrets(sheet: YamlSource, shape: Validation): Diagnostic[] {
   const { auth } = sheet.value as { auth?: Written | null }
   const pointer = '/auth/key_secret_old'

@@ -1,11 +1,11 @@
-// Whether both listeners can be opened beside each other.
+// Checks that both listeners can be open at the same time.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { type ListenAddress, parseListen } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/** A port is taken for all addresses by the listener that takes it for every one (0.0.0.0, ::). */
+/** A listener on every address (0.0.0.0, ::) takes its port on each single address too. */
 export function checkListeners(sheet: YamlSource, shape: Validation): Diagnostic[] {
   const { server, admin } = sheet.value as Partial<Record<'server' | 'admin', { listen?: unknown } | null>>
   const clients = listenAt('/server/listen', server?.listen, shape)
@@ -15,7 +15,7 @@ export function checkListeners(sheet: YamlSource, shape: Validation): Diagnostic
     clients.port === operators.port &&
     (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
   if (!isTaken) return []
-  // One of them is in the file: by default they are apart.
+  // At least one of them is in the file, because the defaults differ.
   const [pointer, other] = sheet.locations.has('/admin/listen')
     ? (['/admin/listen', 'server.listen'] as const)
     : (['/server/listen', 'admin.listen'] as const)

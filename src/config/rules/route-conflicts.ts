@@ -1,15 +1,15 @@
-// What `allow_in_path` may not open: a way around the guards of the same service (CONTRACT §6).
+// `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
 
 import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
 import type { SameService } from './shared-targets.ts'
 
 /**
- * `/api%2fv1%2fprivate` is one segment here and three to a server that decodes before it
- * splits, which then serves what another of its routes guards.
+ * `/api%2fv1%2fprivate` is one segment to the gateway and three to a server that decodes before it
+ * splits, which then serves a path that another of its routes guards.
  */
 export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
-  /** By the upstream: the first route that guards the same service. */
+  /** By upstream: the first guarded route to the same service. */
   const guards = new Map<string, DeclaredRoute | undefined>()
   const guardOf = (upstream: string): DeclaredRoute | undefined => {
     if (!guards.has(upstream))

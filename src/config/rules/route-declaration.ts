@@ -1,4 +1,4 @@
-// The routes of a file as the rules see them: of each route the keys that are sound, whatever the others are.
+// The routes of a file as the rules see them: of each route the valid keys, whatever the others are.
 
 import { type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost } from '../formats/addresses.ts'
@@ -9,25 +9,25 @@ import type { Validation } from '../validate.ts'
 import type { YamlSource } from '../yaml/yaml-source.ts'
 import { isSection } from './declared-upstreams.ts'
 
-/** What is not sound is `undefined`, and nothing may be concluded from it. */
+/** Anything invalid is `undefined`, and nothing may be concluded from it. */
 export interface DeclaredRoute {
   /** `routes[0]` */
   readonly label: string
   readonly keys: Partial<RouteInput>
-  /** All that stands in the file, of any shape. */
+  /** Everything in the file, of any shape. */
   readonly written: Readonly<Record<string, unknown>>
   readonly pattern: PathPattern | undefined
-  /** As requests are compared with, those that are sound; empty for every host. */
+  /** The valid ones, in the form that requests are compared with; empty for every host. */
   readonly hosts: readonly string[] | undefined
-  /** Those that are sound, with HEAD where GET is; `all` where none is declared. */
+  /** The valid ones, with HEAD if GET is among them; `all` if none is declared. */
   readonly methods: readonly string[] | 'all' | undefined
-  /** Upstream and guards are all as they were meant. */
+  /** Whether upstream and guards are all valid. */
   readonly guardsKnown: boolean
-  /** Nothing is wrong there or further in. */
+  /** Whether nothing is wrong there or further down. */
   sound(steps: readonly (string | number)[]): boolean
-  /** A fault at the value of one key. */
+  /** A diagnostic at the value of one key. */
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
-  /** A fault further in: at the key itself of a mapping, at the item of a list. */
+  /** A diagnostic further down: at the key itself in a mapping, at the item in a list. */
   diagnosticWithin(steps: readonly (string | number)[], message: string): Diagnostic
 }
 

@@ -1,4 +1,4 @@
-// Routes that cannot be told apart: by name in logs and metrics, or by any request. Found by look-up: routes may be many.
+// Routes that cannot be told apart: by name in logs and metrics, or by any request. Uses maps: routes may be many.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import type { PathPattern } from '../formats/path-pattern.ts'
@@ -27,19 +27,19 @@ export function checkRivals(routes: readonly DeclaredRoute[]): Diagnostic[] {
   })
 }
 
-/** Of one path and host: which route, by its index, was the first to declare a method. */
+/** For one path and host: the index of the first route that declared each method. */
 interface Claims {
-  /** A route that declares any, or all. */
+  /** The first route, whatever its methods. */
   any: number
-  /** A route that is there for all. */
+  /** The first route for all methods. */
   all: number
   readonly byMethod: Map<string, number>
 }
 
 /**
- * Claims the requests that the route matches. A route with hosts comes before one without, so those two are no rivals
- * (CONTRACT §2).
- * @returns the index of the first route that has a claim to one of them; infinity where there is none
+ * Claims the requests that the route matches. A route with hosts comes before one without, so those two do not
+ * conflict (CONTRACT §2).
+ * @returns the index of the first route that already claims one of them; infinity if there is none
  */
 function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {
   const { pattern, hosts, methods } = route
@@ -69,10 +69,10 @@ function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, in
   return first
 }
 
-/** A route that names a host or a method twice is no rival of itself. */
+/** A route that names a host or a method twice does not conflict with itself. */
 const other = (holder: number, index: number) => (holder === index ? Number.POSITIVE_INFINITY : holder)
 
-/** Equal where two paths match the same requests: the names of parameters do not count. No literal has a slash in it. */
+/** Equal for paths that match the same requests: parameter names do not count. No literal contains a slash. */
 function shapeOf({ segments, wildcard }: PathPattern): string {
   const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
   return `${parts.join('/')}${wildcard ? '/*' : ''}`

@@ -1,4 +1,4 @@
-// Whether the files that `server.tls` names can be served with: said with line and column, before anything listens.
+// Checks that the files of `server.tls` can be served with; reported with line and column, before anything listens.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import type { Diagnostic } from '../diagnostics.ts'
@@ -9,16 +9,16 @@ import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 type Half = 'cert' | 'key'
 
-/** The certificate (or the chain, its own first) and the private key, both in PEM. */
+/** The certificate (or its chain, leaf first) and the private key, both in PEM. */
 export type CertificatePair = Readonly<Record<Half, string>>
 
-/** What is wrong with a file, in words that follow its name. */
+/** What is wrong with a file; the message follows its name. */
 export interface CertificateError {
   readonly half: Half
   readonly message: string
 }
 
-/** @param shape what is known to be wrong already: nothing is concluded from it */
+/** @param validation what is already known to be invalid: nothing is concluded from it */
 export function checkCertificate(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   const { server } = yaml.value as { server?: { tls?: Partial<Record<Half, unknown>> | null } | null }
   const named = (half: Half) => {
@@ -31,7 +31,7 @@ export function checkCertificate(yaml: YamlSource, validation: Validation, readF
   )
 }
 
-/** Reads the files that are named. @returns the texts of those that can be read, and why the others cannot */
+/** Reads the named files. @returns the texts of those that can be read, and why the others cannot */
 export function readPair(
   files: Partial<CertificatePair>,
   readFile: ReadFile,
@@ -51,7 +51,7 @@ export function readPair(
   return { pair, faults: errors }
 }
 
-/** What keeps the texts from being served with; nothing where they parse and belong together. */
+/** Why the texts cannot be served with; empty if they parse and belong together. */
 export function pairErrors({ cert, key }: Partial<CertificatePair>): CertificateError[] {
   const certificate = cert === undefined ? undefined : attempt(() => new X509Certificate(cert))
   const privateKey = key === undefined ? undefined : attempt(() => createPrivateKey(key))
@@ -67,7 +67,7 @@ export function pairErrors({ cert, key }: Partial<CertificatePair>): Certificate
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    // OpenSSL's own sentence: a key that is too short, a chain with a broken link.
+    // OpenSSL's own message: a key that is too short, a chain with a broken link.
     return [{ half: 'cert', message: `cannot be served with (${(error as Error).message})` }]
   }
   return []

@@ -1,4 +1,4 @@
-// Whether `tls` of an upstream can be what it was meant to be: it has an https target, and its file holds authorities.
+// Checks `tls` of each upstream: it needs an https target, and its file must contain certificate authorities.
 import { X509Certificate } from 'node:crypto'
 import type { Diagnostic } from '../diagnostics.ts'
 import { appendToPointer } from '../pointer.ts'
@@ -8,7 +8,7 @@ import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { declaredUpstreams } from './declared-upstreams.ts'
 
-/** `tls` beside `http:` targets alone would promise what is not kept. */
+/** With `http:` targets alone, `tls` would promise a protection that there is not. */
 export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, targets }) =>
     !Array.isArray(targets) ||
@@ -25,7 +25,7 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
   )
 }
 
-/** Reads the files of `tls.ca`. @param readFile throws where it cannot */
+/** Reads the files of `tls.ca`. @param readFile throws if it cannot */
 export function checkAuthorities(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
   return upstreamsWithTls(yaml).flatMap(({ pointer, ca }) => {
     const at = appendToPointer(appendToPointer(pointer, 'tls'), 'ca')
@@ -36,9 +36,9 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 }
 
 interface WithTls {
-  /** Of the upstream. */
+  /** JSON Pointer of the upstream. */
   pointer: string
-  /** Of any shape, as is `ca`. */
+  /** Of any shape, like `ca`. */
   targets: unknown
   ca: unknown
 }

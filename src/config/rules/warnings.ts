@@ -1,4 +1,4 @@
-// What a gateway starts with, though it is hardly what was meant.
+// Warns of settings that a gateway starts with, though they are hardly what was meant.
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { appendToPointer } from '../pointer.ts'
@@ -6,7 +6,7 @@ import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { type DeclaredUpstream, declaredUpstreams, isSection, soundTargets } from './declared-upstreams.ts'
 
-/** @param shape what is known to be wrong already: nothing is concluded from it */
+/** @param shape what is already known to be invalid: nothing is concluded from it */
 export function checkWarnings(sheet: YamlSource, shape: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(sheet) ?? []
   return [
@@ -29,7 +29,7 @@ function targetsNamedTwice(sheet: YamlSource, shape: Validation, upstream: Decla
   })
 }
 
-/** Not where a route names what is no upstream: it may have meant the one that nothing else leads to. */
+/** None if a route names an unknown upstream: it may have meant the unused one. */
 function unusedUpstreams(
   sheet: YamlSource,
   shape: Validation,

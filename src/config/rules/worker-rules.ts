@@ -1,10 +1,10 @@
-// Whether several processes can share what is configured to be kept (CONTRACT §2, `server.workers`).
+// Checks that several processes can share the configured stores (CONTRACT §2, `server.workers`).
 
 import type { Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/** `auto` too where there is one core: what a file says must not depend on the machine. */
+/** `auto` counts as several even on one core: whether a file is valid must not depend on the machine. */
 export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { server, storage } = yaml.value as {
     server?: Partial<WrittenServer>

@@ -1,9 +1,9 @@
-// The few terms that the schema's sections are written in.
+// Builders for the sections of the schema.
 import Type, { type TCodec, type TProperties, type TSchemaOptions, type TString } from 'typebox'
 import { type FormatName, formats } from '../formats/formats.ts'
 import { parseRate } from '../formats/units.ts'
 
-/** A mapping of these keys and no others. */
+/** A mapping with these keys and no others. */
 export function section<Properties extends TProperties>(
   properties: Properties,
   options: TSchemaOptions & { description: string },
@@ -13,7 +13,7 @@ export function section<Properties extends TProperties>(
 
 type DecodedFormat<Name extends FormatName> = ReturnType<(typeof formats)[Name]['parse']>
 
-/** Text of one format, decoded by it. */
+/** Text in one format, decoded by its parser. */
 export function formatted<Name extends FormatName>(
   format: Name,
   options: TSchemaOptions = {},
@@ -25,7 +25,7 @@ export function formatted<Name extends FormatName>(
   )
 }
 
-/** A rate in quotes or not: YAML reads a bare `0` as a number. */
+/** A rate with or without quotes: YAML parses a bare `0` as a number. */
 export function rate(description: string, byDefault?: string) {
   return Type.Decode(
     Type.Union([Type.Literal(0), Type.String({ format: 'rate' })], {
@@ -37,5 +37,5 @@ export function rate(description: string, byDefault?: string) {
   )
 }
 
-/** The names of upstreams, routes and operators: they stand in logs, metrics and header values. */
+/** Names of upstreams, routes and operators: they appear in logs, metrics and header values. */
 export const NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]*$'

@@ -1,4 +1,4 @@
-// The `cors` section, of the server or of one route: which web pages of other origins may read the answers.
+// The `cors` section, of the server or of one route: which web pages of other origins may read the responses.
 import Type from 'typebox'
 import { formatted, section } from './builders.ts'
 

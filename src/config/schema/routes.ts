@@ -1,4 +1,4 @@
-// The `routes` section: what is let through, to whom, and where it goes (CONTRACT §2, §4, §6).
+// The `routes` section: which requests are forwarded, for which callers, and where to (CONTRACT §2, §4, §6).
 import Type from 'typebox'
 import { formatted, NAME_PATTERN, rate, section } from './builders.ts'
 import { cors } from './cors.ts'

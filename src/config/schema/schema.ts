@@ -1,4 +1,4 @@
-// What gateway.yaml may say: the one source of the types, of the JSON Schema, and of validation (CONTRACT §2).
+// What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
 // A key with a default is required here: defaults are filled in before anything is checked.
 import type { StaticDecode, StaticEncode } from 'typebox'
 import Type from 'typebox'
@@ -29,14 +29,14 @@ export const schema = section(
 )
 
 export type DecodedConfig = StaticDecode<typeof schema>
-/** A route as it was written, defaults filled in, before its texts are read. */
+/** A route as written, with defaults filled in, before its texts are decoded. */
 export type RouteInput = StaticEncode<typeof route>
 
 /** A declared route. Durations are milliseconds, sizes bytes, hosts in lower case without port and final dot. */
 export type RouteConfig = StaticDecode<typeof route> & { name: string }
 export type UpstreamConfig = StaticDecode<typeof upstream>
 
-/** The whole configuration, every default applied. */
+/** The whole configuration, with every default applied. */
 export type Config = Omit<DecodedConfig, 'routes'> & {
   server: { workers: number }
   auth: { hashing: { concurrency: number } }

@@ -1,4 +1,4 @@
-// The `storage` and `limits` sections: where things are kept, and how much of a day is free.
+// The `storage` and `limits` sections: where data is stored, and how many uses a day are free.
 import Type from 'typebox'
 import { formats } from '../formats/formats.ts'
 import { formatted, section } from './builders.ts'
@@ -67,7 +67,7 @@ export const limits = section(
     free_daily: Type.Integer({
       description: 'Uses per UTC day of plan free on routes with free_daily: true.',
       minimum: 1,
-      // The column that counts them is a Postgres integer.
+      // The column that counts uses is a Postgres integer.
       maximum: 2_147_483_647,
       default: 1,
     }),

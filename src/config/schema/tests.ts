@@ -1,4 +1,4 @@
-// The `tests` section: what is expected of the rest of the file, held by `peage test` (CONTRACT §1).
+// The `tests` section: expectations of the rest of the file, checked by `peage test` (CONTRACT §1).
 import Type from 'typebox'
 import { formatted, section } from './builders.ts'
 
@@ -71,7 +71,7 @@ const testCase = section(
 
 export const tests = Type.Array(testCase, { description: 'Cases for peage test.', default: [] })
 
-/** A file of cases alone (`peage test CASES.yaml`). */
+/** A file with nothing but test cases (`peage test CASES.yaml`). */
 export const caseFile = section(
   { tests: Type.Array(testCase, { description: 'The cases.' }) },
   { description: 'Cases for peage test.' },

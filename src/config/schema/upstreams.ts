@@ -1,4 +1,4 @@
-// The `upstreams` section: the services behind.
+// The `upstreams` section: the services that requests are forwarded to.
 import Type from 'typebox'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 

@@ -1,7 +1,7 @@
-// Which node of a YAML document each of its aliases stands for.
+// Resolves the aliases of a YAML document.
 import { type Alias, type Document, type Node, visit } from 'yaml'
 
-/** What each alias stands for: the last node before it with its anchor. The library looks anew for every alias. */
+/** Maps each alias to the last node before it with its anchor. The library itself searches again for every alias. */
 export function resolveAliases(document: Document): Map<Alias, Node> {
   const anchored = new Map<string, Node>()
   const targets = new Map<Alias, Node>()

@@ -1,22 +1,22 @@
-// `${NAME}`, `${NAME:-default}` and `${file:PATH}` inside one scalar; `$${` stands for `${` (CONTRACT §2).
+// Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar; `$${` is a literal `${` (CONTRACT §2).
 import { FileRefused, maxValueBytes, type ReadFile } from './read-file.ts'
 
 export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: ReadFile
-  /** Characters that may still be put in: a short file may name a long value a million times. */
+  /** Characters that may still be inserted: a short file may name a long value a million times. */
   readonly room: number
 }
 
 export interface InterpolationResult {
   readonly text: string
-  /** Characters that were put in; more than there was room for where that is what is wrong. */
+  /** Characters that were inserted; more than `room` if that was the problem. */
   readonly putIn: number
-  /** What could not be replaced, a sentence each; values are never repeated. */
+  /** One sentence for each placeholder that could not be replaced; values are never repeated. */
   readonly faults: readonly string[]
 }
 
-/** Replaces what stands in the text, once: what a value brings in is not looked at again. */
+/** Replaces the placeholders once: an inserted value is not interpolated again. */
 export function interpolate(
   text: string,
   { env, readFile, room }: InterpolationContext,
@@ -46,7 +46,7 @@ export function interpolate(
         }
       } else if (name !== undefined) {
         const value = Object.hasOwn(env, name) ? env[name] : undefined
-        // As in the shell: with `:-` an empty value counts as unset.
+        // As in the shell, an empty value counts as unset with `:-`.
         if (fallback !== undefined) return put(value || fallback)
         if (value !== undefined) return put(value)
         faults.push(
@@ -61,9 +61,9 @@ export function interpolate(
 }
 
 /**
- * A file's text. Bytes that are not UTF-8 all reach us as U+FFFD: a random binary secret would lose most of its strength
- * unseen.
- * @throws whatever kept the file from being read, or the code `NOT_UTF8`
+ * A file's text. Bytes that are not UTF-8 all decode to U+FFFD: a random binary secret would lose most of its
+ * strength unnoticed.
+ * @throws the error that kept the file from being read, or one with the code `NOT_UTF8`
  */
 export function readUtf8(path: string, maxBytes: number, readFile: ReadFile): string {
   const text = readFile(path, maxBytes)
@@ -71,7 +71,7 @@ export function readUtf8(path: string, maxBytes: number, readFile: ReadFile): st
   return text
 }
 
-/** Why a file cannot be read; the system's own message would name the path once more. */
+/** Why a file cannot be read; the system's own message would repeat the path. */
 export function readErrorReason(error: unknown): string {
   if (error instanceof FileRefused) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'

@@ -1,35 +1,35 @@
-// Reads the files that a configuration is made of: whole, up to a limit, and none that has no end.
+// Reads the files that make up a configuration: whole, up to a size limit, and never one without an end.
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 
-/** Bytes that the configuration, a file of cases, and each file of certificates may have. */
+/** Limit of the configuration, a file of cases, and each certificate file. */
 export const maxFileBytes = 4 * 1024 * 1024
-/** Bytes that what `${file:PATH}` names may have. */
+/** Limit of a file that `${file:PATH}` or `auth.keys` names. */
 export const maxValueBytes = 64 * 1024
 
-/** @throws whatever keeps the file from being read; FileRefused where it is not to be */
+/** @throws the error that keeps the file from being read; FileRefused if it may not be read */
 export type ReadFile = (path: string, maxBytes: number) => string
 
-/** A file that there is, and that is not read; the message follows its name in parentheses. */
+/** An existing file that is not read; the message follows its name in parentheses. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'
 }
 
-/** What `readLimitedBytes` gives, as text; bytes that are not UTF-8 become U+FFFD. */
+/** `readLimitedBytes` as text; bytes that are not UTF-8 become U+FFFD. */
 export function readLimited(path: string, maxBytes: number, maxWaitMs?: number): string {
   return readLimitedBytes(path, maxBytes, maxWaitMs).toString('utf8')
 }
 
 /**
- * A regular file's bytes, or a pipe's up to its end.
- * @param maxWaitMs how long a pipe may take; without it as long as it does, as `cat` would wait
- * @throws FileRefused where there is more of it, it is something else, or the pipe does not end in time
+ * The bytes of a regular file, or of a pipe up to its end.
+ * @param maxWaitMs how long a pipe may take; without it, as long as it needs, as with `cat`
+ * @throws FileRefused if it is too large, is neither file nor pipe, or is a pipe that does not end in time
  */
 export function readLimitedBytes(path: string, maxBytes: number, maxWaitMs?: number): Buffer {
   const found = statSync(path)
   if (found.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
-  // No device is even opened: to open one may wait, rewind a tape, or take a terminal.
+  // A device is not even opened: that may block, rewind a tape, or acquire a terminal.
   if (!found.isFile() && !found.isFIFO()) throw new FileRefused(notReadable)
-  // Opened without waiting, a pipe that nothing writes to does not hold up the process that serves.
+  // Opened non-blocking, a pipe without a writer does not block the process that serves.
   const mayWait = found.isFIFO() && maxWaitMs === undefined
   const file = openSync(path, mayWait ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK)
   try {
@@ -57,7 +57,7 @@ function readToEnd(file: number, maxBytes: number, read: Read): Buffer {
 
 const chunkBytes = 64 * 1024
 
-/** Reads a pipe that was opened without waiting: it may have no writer yet, or one with nothing to say yet. */
+/** Reads a non-blocking pipe: it may have no writer yet, or one that has not written yet. */
 function readingUntil(late: number): Read {
   const asleep = new Int32Array(new SharedArrayBuffer(4))
   let hasBegun = false

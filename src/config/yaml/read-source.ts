@@ -1,4 +1,4 @@
-// From a file's name to its values and where each of them stands, or to what keeps it from being read.
+// Reads a file into values and their locations, or into the errors that prevent it.
 
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
 import { interpolate, readErrorReason, readUtf8 } from './interpolate.ts'
@@ -6,11 +6,11 @@ import { maxFileBytes, type ReadFile, readLimited } from './read-file.ts'
 import { parseYaml, type YamlSource } from './yaml-source.ts'
 
 export interface SourceFile {
-  /** As it was named on the command line: problems name it so. */
+  /** As named on the command line, and in diagnostics. */
   readonly file: string
   /** Where `${NAME}` is looked up. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Reads the file itself and what `${file:PATH}` names. */
+  /** Reads the file itself and those that `${file:PATH}` names. */
   readonly readFile?: ReadFile | undefined
 }
 
@@ -19,7 +19,7 @@ export interface ReadSource {
   readonly text: string
 }
 
-/** @param keys those that may stand at the top, for whoever has written none */
+/** @param keys the valid top-level keys, for the message about a file that has none */
 export function readSource(source: SourceFile, keys: readonly string[]): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
   let text: string

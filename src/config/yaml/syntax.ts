@@ -1,11 +1,11 @@
-// Says in one sentence what keeps a text from being YAML.
+// Explains in one sentence why a text is not YAML.
 import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError, type YAMLWarning } from 'yaml'
 import type { Diagnostic } from '../diagnostics.ts'
 
-/** These spoil one value; of anything else the parser recovers by guessing, and its further errors are echoes. */
+/** Each spoils one value. From any other error the parser recovers by guessing; its further errors are echoes. */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
 
-/** The first error after which nothing that follows can be relied upon, and those that stay where they are, in order. */
+/** All errors by offset (`local`), and the first after which nothing that follows can be relied upon (`fatal`). */
 export function syntaxDiagnostics(
   text: string,
   document: Document,
@@ -16,12 +16,12 @@ export function syntaxDiagnostics(
   return { fatal: fatal && toDiagnostic(text, fatal), local }
 }
 
-/** Deeper than any configuration; what composes the tokens below recurses, and would exhaust the stack. */
+/** Deeper than any configuration. The composer recurses, and would exhaust the stack. */
 export const MAX_DEPTH = 100
 
-/** @throws Unreadable where the text nests too deep */
+/** @throws Unreadable if the text nests too deep */
 export function parseText(text: string): Document {
-  // The core schema whatever a %YAML directive says: no dates, no sets, no octal surprises.
+  // The core schema, whatever a %YAML directive says: no dates, no sets, no octal surprises.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   let first: Document | undefined
   for (const document of composer.compose(tokensOf(text), true, text.length)) {
@@ -34,7 +34,7 @@ export function parseText(text: string): Document {
   return first as Document
 }
 
-/** Nothing of the text can be relied upon, and nothing more is said of it. */
+/** Nothing of the text can be relied upon, so this is its only diagnostic. */
 export class Unreadable extends Error {
   readonly fault: Diagnostic
 
@@ -44,12 +44,12 @@ export class Unreadable extends Error {
   }
 }
 
-/** Ends where the text nests too deep: a million brackets would take a gigabyte. */
+/** Stops if the text nests too deep: a million brackets would take a gigabyte. */
 function* tokensOf(text: string): Generator<CST.Token, void> {
   const parser = new Parser()
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme)
-    // Below the document stands its value, at level 0.
+    // The first two entries of the stack are the document and its value, which is level 0.
     if (parser.stack.length > MAX_DEPTH + 2) {
       throw new Unreadable(parser.stack.at(-1)?.offset ?? 0, `nests more than ${MAX_DEPTH} levels deep`)
     }
@@ -61,7 +61,7 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 
-/** The parser's sentence without what it quotes from the file, which may be a secret. */
+/** The parser's message without what it quotes from the file, which may be a secret. */
 function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
   if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
   if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'

@@ -1,4 +1,4 @@
-// Reads YAML into plain values and remembers where each of them stands.
+// Parses YAML into plain values and records where each of them is.
 import {
   type Alias,
   type Document,
@@ -21,7 +21,7 @@ import { MAX_DEPTH, parseText, syntaxDiagnostics, Unreadable } from './syntax.ts
 
 export interface SourceLocation {
   readonly path: string
-  /** Where its key stands; `undefined` for the root and for items of a list. */
+  /** Offset of its key; `undefined` for the root and for list items. */
   readonly key: number | undefined
   readonly value: number
 }
@@ -32,19 +32,19 @@ export interface YamlSource {
   readonly diagnostics: readonly Diagnostic[]
   /** By JSON Pointer, as ajv names places. */
   readonly locations: ReadonlyMap<string, SourceLocation>
-  /** Pointers of scalars that something was put into. */
+  /** Pointers of scalars with interpolated text. */
   readonly interpolated: ReadonlySet<string>
-  /** Pointers of values that could not be made out: what else is said of them would be a consequence. */
+  /** Pointers of values that could not be read: any further error about them would be a consequence. */
   readonly unknown: ReadonlySet<string>
 }
 
-/** A fault at the value that stands at a JSON Pointer. */
+/** A diagnostic for the value at a JSON Pointer. */
 export function diagnosticAt(yaml: YamlSource, pointer: string, message: string): Diagnostic {
   const { path = '', value: offset = 0 } = yaml.locations.get(pointer) ?? {}
   return { offset, path, message }
 }
 
-/** Where what a JSON Pointer names stands; what is not in the file stands where what it would be in does. */
+/** The position of a JSON Pointer; a value that is not in the file has that of its nearest ancestor. */
 export function positionsOf({ locations }: YamlSource, text: string): (pointer: string) => Position {
   const positionOf = positionsIn(text)
   return pointer => {
@@ -56,16 +56,16 @@ export function positionsOf({ locations }: YamlSource, text: string): (pointer: 
   }
 }
 
-/** @param room characters that may be put in */
+/** @param room characters that may be inserted */
 type Interpolate = (text: string, room: number) => InterpolationResult
 
 /** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
 const MAX_ALIASED_VALUES = 10_000
 
-/** A file of the greatest length with nothing but routes has fewer; what is said of each value takes memory too. */
+/** A file of the maximum size with nothing but routes has fewer. Diagnostics of each value take memory too. */
 const MOST_VALUES = 500_000
 
-/** @returns the sheet, or the faults where the text is no YAML to go on with */
+/** @returns the source, or the diagnostics if the text cannot be used as YAML */
 export function parseYaml(text: string, interpolate: Interpolate): YamlSource | Diagnostic[] {
   try {
     const document = parseText(text)
@@ -93,10 +93,10 @@ class Reader {
   readonly #locations = new Map<string, SourceLocation>()
   readonly #interpolated = new Set<string>()
   readonly #unknown = new Set<string>()
-  /** Collections being read: an alias to one of them would never end. */
+  /** Collections being read: an alias to one of them would recurse without end. */
   readonly #open = new Set<Node>()
   #aliasedValues = 0
-  /** Characters that may still be put in. */
+  /** Characters that may still be inserted. */
   #room = maxFileBytes
 
   constructor(document: Document, interpolate: Interpolate, parseDiagnostics: readonly Diagnostic[]) {
@@ -118,7 +118,7 @@ class Reader {
     }
   }
 
-  /** @param around the place as far as it is known; where a value is empty, its key stands for it */
+  /** @param parent the location as far as it is known; an empty value gets the offset of its key */
   #value(node: unknown, pointer: string, parent: SourceLocation, isAliased: boolean): unknown {
     const range = isScalar(node) || isCollection(node) || isAlias(node) ? node.range : undefined
     const empty = range == null || range[0] === range[1]
@@ -149,7 +149,7 @@ class Reader {
       return this.#markUnknown(pointer)
     }
     const value = this.#value(target, pointer, location, true)
-    // The value itself is wrong or right here; what stands within it, where it is written.
+    // An error of the aliased value itself is reported at the alias, one inside it where it is written.
     this.#locations.set(pointer, location)
     return value
   }

@@ -17,13 +17,13 @@ import type { Route } from '../routing/route.ts'
 import { bearerUnchecked, type Credentials, readCredentials } from './credential.ts'
 import type { Guard } from './guard.ts'
 
-/** What is asked to find out who calls. */
+/** What authentication queries. */
 export interface AuthenticationDependencies {
   tokens: TokenCache
   users: Omit<UserCache, 'close'>
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
-  /** Told of what made a key's check fail: the client only learns that it is invalid. */
+  /** Receives the error that made an API key's check fail; the client only learns that the key is invalid. */
   onKeyFault(fault: unknown): void
 }
 
@@ -31,8 +31,8 @@ export interface AuthenticationDependencies {
 export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
 
 /**
- * Throws the spec's 401s; 503 where a bearer's user could not be read (StorageError goes up); 429 past `bad_keys`.
- * The user is the stored record, never the token's claims. At once where token and user are remembered.
+ * Throws the spec's 401s; 503 if a bearer's user cannot be read (the StorageError propagates); 429 past `bad_keys`.
+ * The user is the stored record, never the token's claims. Synchronous if token and user are cached.
  */
 export function createAuthenticate(dependencies: AuthenticationDependencies): Authenticate {
   function identify(
@@ -84,7 +84,7 @@ function identifyByApiKey(
 ): MaybePromise<Identity> {
   if (credentials.apiKey === undefined) throw challenge('token_invalid', credentials)
   const owner = parts.users.findOwner(hashApiToken(credentials.apiKey))
-  // A remembered owner; what has to be read may fail, and who it is may be nobody.
+  // Only a cached owner is certain: a read from the store may fail, or find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(parts, owner)
   return lookUp(parts, owner, credentials, client)
 }
@@ -107,7 +107,7 @@ async function lookUp(
   throw challenge('token_invalid', credentials)
 }
 
-/** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even where the store is away. */
+/** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even if the store is unreachable. */
 async function orInvalid(
   parts: AuthenticationDependencies,
   looking: MaybePromise<ApiTokenOwner | undefined>,
@@ -122,7 +122,7 @@ async function orInvalid(
   }
 }
 
-/** RFC 6750 §3: the challenge names the error only where a token was presented. */
+/** RFC 6750 §3: the challenge names the error only if a token was presented. */
 function challenge(
   code: 'user_not_found' | 'token_invalid' | 'key_check_failed',
   { isTokenPresented }: Pick<Credentials, 'isTokenPresented'>,

@@ -1,4 +1,4 @@
-// The guard that asks for a target to send to: no use is spent where there is none (CONTRACT §4).
+// Requires an available target before the daily use is counted, so that no use is spent without one (CONTRACT §4).
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstream } from '../../upstream/targets/upstreams.ts'
@@ -7,7 +7,7 @@ import type { BodyAllowed } from './limit-body.ts'
 
 declare const targeted: unique symbol
 
-/** An identity whose request there is a target for. */
+/** An identity whose request has an available target. */
 export type TargetAvailable = Identity & { readonly [targeted]: true }
 
 export function availableTarget(

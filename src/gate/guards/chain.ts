@@ -14,13 +14,13 @@ import { limitBody } from './limit-body.ts'
 import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
 
-/** What the guards of a route decided. */
+/** The result of a route's guards. */
 export type Decision<Allowed = UsageCounted> =
   | { readonly allowed: true; readonly identity: Allowed }
-  /** `thrown` is a Refusal, ClientGone, or what a store threw. */
+  /** `thrown` is a Refusal, ClientDisconnected, or a store's error. */
   | { readonly allowed: false; readonly thrown: unknown }
 
-/** Never throws. Runs before the body is read; what is refused spends no use, since the count comes last. */
+/** Never throws. Runs before the body is read; a refused request spends no use, because the count comes last. */
 export type GuardChain<Allowed = UsageCounted> = (
   request: GuardedRequest,
 ) => Decision<Allowed> | Promise<Decision<Allowed>>
@@ -29,11 +29,11 @@ interface Dependencies {
   authenticate: Authenticate
   limitRate: RateLimit
   countDailyUse: CountDailyUse
-  /** Where the decisions are counted. */
+  /** Counts the guards' decisions. */
   decisions: GuardDecisions
 }
 
-/** Only the guards that the route asks for: what it does not ask for costs its requests nothing. */
+/** Only the guards that the route configures: the others cost its requests nothing. */
 export function compileGuards(route: Route, upstream: Upstream, dependencies: Dependencies): GuardChain {
   const { authenticate, limitRate, countDailyUse, decisions } = dependencies
   const ifActive = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
@@ -51,7 +51,7 @@ export function compileGuards(route: Route, upstream: Upstream, dependencies: De
   return decided(andThen(andThen(allowed, target), dailyUse))
 }
 
-/** The guards of an endpoint of the gateway's own: who calls, and whether the plan fits. @param plans nothing for all */
+/** The guards of a local endpoint: authentication and plan. @param plans `undefined` for every plan */
 export function compileEndpointGuards(
   plans: readonly Plan[] | undefined,
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
@@ -61,7 +61,7 @@ export function compileEndpointGuards(
   const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
     plans && counted('plan', decisions.plan, requirePlan(plans))
-  // `required` lets nobody through without a user.
+  // `required` allows no request without a user.
   return decided(andThen(limited, plan) as Guard<void, Identity> as Guard<void, AuthenticatedUser>)
 }
 

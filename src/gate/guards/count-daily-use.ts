@@ -1,4 +1,4 @@
-// The free daily guard (spec §8): one counted use per UTC day for plan `free`, on routes that ask for it.
+// The free daily guard (spec §8): counts uses per UTC day for plan `free`, on routes with `free_daily`.
 
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
@@ -14,7 +14,7 @@ import type { Guard } from './guard.ts'
 
 declare const counted: unique symbol
 
-/** An identity whose use, where it is one, stands in the record. */
+/** An identity whose use, if it counts as one, is stored. */
 export type UsageCounted = Identity & { readonly [counted]: true }
 
 /** Refuses with 429 `daily_limit_reached`. */
@@ -23,12 +23,12 @@ export type CountDailyUse = Guard<TargetAvailable, UsageCounted>
 interface Options {
   counter: Pick<DailyCounter, 'use'>
   spent: ExhaustedUsers
-  /** `limits.free_daily`, uses a day. */
+  /** `limits.free_daily`, in uses per UTC day. */
   limit: number
   clock: Clock
 }
 
-/** At once for whom nothing is counted, and for whom the day is known to be spent. */
+/** Synchronous if nothing is counted, or if the user's day is known to be exhausted. */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
   const refusal = () => reached(secondsToMidnight(clock.now()))

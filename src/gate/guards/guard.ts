@@ -1,4 +1,4 @@
-// What a guard is, and how guards are put in a row when a route is compiled.
+// The guard type, and how guards are chained when a route is compiled.
 import type { GuardName } from '../../config/active-guards.ts'
 import type { Identity } from '../../identity/identity.ts'
 import type { GuardCounts } from '../../observability/metrics/counters.ts'
@@ -7,32 +7,32 @@ import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 
-/** A request in the hands of the guards. */
+/** The part of a request that guards use. */
 export interface GuardedRequest {
   readonly head: RequestHead
-  /** Nothing where there are no traces. */
+  /** Undefined if tracing is off. */
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
-  /** Set by the authentication guard: the log names the user also where a later guard refuses. */
+  /** Set by the authentication guard, so that the log names the user even if a later guard refuses. */
   identity: Identity
-  /** The client has left: no use is spent on an answer that nobody would read. */
+  /** Whether the client has disconnected: no use is spent on a response that cannot be delivered. */
   isGone(): boolean
-  /** Adds headers to the answer, whatever it becomes. */
+  /** Adds headers to the response, whether the upstream or the gateway sends it. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }
 
 /**
- * Decides one thing. `In` is what the guard before it has established and `Out` what this one establishes: brands of
- * the identity, so that a row with a guard forgotten or swapped does not compile. It answers at once unless it has to
+ * Decides one thing. `In` is what the previous guard has established and `Out` what this one establishes: brands of
+ * the identity, so that a chain with a forgotten or swapped guard does not compile. Synchronous unless it has to
  * wait. A refusal that is known at once may be returned, since throwing one costs as much as all guards together.
- * @throws Refusal, ClientGone, or what a store throws; now or in the promise
+ * @throws Refusal, ClientDisconnected, or a store's error; synchronously or as a rejection
  */
 export type Guard<In, Out> = (request: GuardedRequest, input: In) => Ruling<Out> | Promise<Ruling<Out>>
 
 export type Ruling<Out> = Out | Refusal
 
-/** Runs `second` on what `first` lets through. @param second nothing where the route does not ask for it */
+/** Runs `second` on what `first` allows. @param second `undefined` if the route does not configure it */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
-  // The guard that a route does not ask for lets everything through: B is then C in all but the brand.
+  // A guard that is not configured allows everything: B is then C in all but the brand.
   if (second === undefined) return first as unknown as Guard<A, C>
   const next = (request: GuardedRequest, ruling: Ruling<B>) =>
     ruling instanceof Refusal ? ruling : second(request, ruling)
@@ -74,7 +74,7 @@ export function counted<In, Out>(
   }
 }
 
-/** Counts a guard's no. Where a store failed it is an error and not the guard's; a client that left was told none. */
+/** Counts a refusal, or an error if a store failed. A client that disconnected was refused nothing: not counted. */
 function recordFailure({ trace }: GuardedRequest, decisions: GuardCounts, thrown: unknown): void {
   const failure = failureOf(thrown)
   if (failure !== 'client_gone') decisions[failure] += 1

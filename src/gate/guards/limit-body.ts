@@ -1,4 +1,4 @@
-// The guard on a body's declared length (CONTRACT §2, `max_body`). A body that is longer than it says is met while it streams.
+// Refuses a body by its declared length (CONTRACT §2, `max_body`); an undeclared one is checked while it streams.
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'
@@ -6,10 +6,10 @@ import type { PlanAllowed } from './require-plan.ts'
 
 declare const sized: unique symbol
 
-/** An identity whose request declares no body that is too long. */
+/** An identity whose request declares no oversized body. */
 export type BodyAllowed = Identity & { readonly [sized]: true }
 
-/** @param maxBytes nothing for no limit */
+/** @param maxBytes `undefined` for no limit */
 export function limitBody(maxBytes: number | undefined): Guard<PlanAllowed, BodyAllowed> {
   return ({ head }, identity) =>
     maxBytes !== undefined && (head.contentLength ?? 0) > maxBytes

@@ -1,4 +1,4 @@
-// The plan guard (spec §5): runs on what authentication found, and only what it lets through can be counted.
+// The plan guard (spec §5): runs after authentication, and before any use is counted.
 
 import type { Identity } from '../../identity/identity.ts'
 import { upgradePath } from '../../refusals/catalog.ts'
@@ -9,10 +9,10 @@ import type { WithinLimit } from './rate-limit.ts'
 
 declare const admitted: unique symbol
 
-/** An identity that the plan guard let through. */
+/** An identity that the plan guard allowed. */
 export type PlanAllowed = Identity & { readonly [admitted]: true }
 
-/** Refuses nobody with 401 `unauthenticated`, and a plan that is not among them with 403 `plan_insufficient`. */
+/** Refuses anonymous requests with 401 `unauthenticated`, and other plans with 403 `plan_insufficient`. */
 export function requirePlan(plans: readonly Plan[] | undefined): Guard<WithinLimit, PlanAllowed> {
   return (_, identity) => {
     if (plans === undefined) return identity as Identity as PlanAllowed

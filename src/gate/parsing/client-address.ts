@@ -1,14 +1,14 @@
-// Who the client is where proxies stand in between: the rightmost address that is not trusted (CONTRACT §6).
+// The client's address behind proxies: the rightmost one that is not a trusted proxy's (CONTRACT §6).
 import ipaddr from 'ipaddr.js'
 
 type Address = ReturnType<typeof ipaddr.process>
 type Range = readonly [Address, number]
 
 export interface TrustedProxies {
-  /** Whether this peer's `X-Forwarded-*` is believed. */
+  /** Whether this peer's `X-Forwarded-*` headers are trusted. */
   trusts(address: string): boolean
   /**
-   * The client behind a trusted peer.
+   * The address of the client behind a trusted peer.
    * @param peer the socket's address
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
@@ -32,7 +32,7 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
       for (const hop of forwardedFor.split(',').reverse()) {
         if (!trusts(client)) break
         const address = readAddress(hop.trim())
-        // What cannot be read was not written by a proxy that we trust: the last known hop is the client.
+        // No trusted proxy wrote an invalid address: the last known hop is the client.
         if (address === undefined) break
         client = address.toString()
       }
@@ -41,12 +41,12 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   }
 }
 
-/** An address as it is logged and forwarded: IPv4 out of its IPv6 mapping. */
+/** An address as it is logged and forwarded: IPv4-mapped IPv6 becomes IPv4. */
 export function normalizeAddress(text: string): string {
   return text.startsWith('::ffff:') ? (readAddress(text)?.toString() ?? text) : text
 }
 
-/** What limits count by: the address, of IPv6 its /64 (CONTRACT §2, `rate_limits`). */
+/** The key that limits count by: the IPv4 address, or the /64 of an IPv6 address (CONTRACT §2, `rate_limits`). */
 export function rateLimitKey(client: string): string {
   const address = readAddress(client)
   if (address === undefined || address.kind() === 'ipv4') return client
@@ -61,7 +61,7 @@ export function isPrivate(text: string): boolean {
 }
 
 function readAddress(text: string): Address | undefined {
-  // A port behind the address, as some balancers write it.
+  // Some load balancers append a port to the address.
   const bare =
     /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
   return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare)

@@ -1,19 +1,19 @@
-// What a path could mean to servers that decode it again, cut parameters, or trim dots (CONTRACT §6, `allow_in_path`).
+// What a path could mean to servers that decode it again, cut parameters or trim dots (CONTRACT §6, `allow_in_path`).
 
-/** What a path holds that not every server reads in the same way; a set of bits. */
+/** Parts of a path that servers interpret differently, as bit flags. */
 export const ambiguity = { encoded_slash: 1, semicolon: 2, trailing_dot: 4, double_encoding: 8 } as const
 
 type Allowance = keyof typeof ambiguity | 'double_slash'
 
 export function toFlags(allowed: readonly Allowance[]): number {
-  // Duplicate slashes are never refused: they are merged, or sent as they were written.
+  // Duplicate slashes are never refused: they are merged, or forwarded unchanged.
   return allowed.reduce((bits, name) => (name === 'double_slash' ? bits : bits | ambiguity[name]), 0)
 }
 
 /**
- * Which allowances a segment needs, 0 where it is certain.
+ * The ambiguities that a route must allow for a segment; 0 if there are none.
  * @param segment decoded once
- * @returns nothing where no allowance helps: a dot segment that some reading of it has, or a control character
+ * @returns `undefined` if no route can allow it: some interpretation has a dot segment, or a control character
  */
 export function ambiguitiesOf(segment: string): number | undefined {
   if (!mayBeAmbiguous.test(segment)) return 0
@@ -34,8 +34,8 @@ export function ambiguitiesOf(segment: string): number | undefined {
 }
 
 /**
- * The segments that laxer servers would find in a path, one reading for each time they might decode it.
- * @param segments decoded once and folded, without a dot segment in any reading
+ * The segments that laxer servers would see in a path, one interpretation for each time they might decode it.
+ * @param segments decoded once and folded, without a dot segment in any interpretation
  */
 export function laxInterpretations(segments: readonly string[]): string[][] {
   const readings: string[][] = []
@@ -50,15 +50,15 @@ export function laxInterpretations(segments: readonly string[]): string[][] {
 }
 
 const mayBeAmbiguous = /[/\\;#?\p{Cc}]|%[0-9a-f]{2}|[. ]$/iu
-// No allowance speaks of these.
+// No allowance covers these.
 const alwaysRefused = /[\\#?\p{Cc}]| $/u
 const escaped = /%[0-9a-f]{2}/i
-/** `..`, `..;x`, `x/..`, and `...`, of which a server that trims dots would make nothing. */
+/** `..`, `..;x`, `x/..`, and `...`, which a server that trims dots would reduce to nothing. */
 const dotSegment = /(?:^|[/\\])\s*\.[.\s]*(?:$|[/\\;?#])/
-/** Nobody encodes a path so often in good faith, and each layer is a walk over the whole of it. */
+/** No legitimate path is encoded more often, and each layer costs a pass over the whole path. */
 const maxDecodings = 4
 
-/** Decodes what is an escape and leaves a `%` that is none; nothing where that gives no text, or a control character. */
+/** Decodes escapes and leaves a stray `%`. Undefined if that gives invalid UTF-8 or a control character. */
 function decodeAgain(text: string): string | undefined {
   if (!escaped.test(text)) return text
   try {
@@ -76,7 +76,7 @@ function segmentsAsLaxServer(text: string): string[] {
     .filter(segment => segment !== '')
 }
 
-/** Less white space, and the dots at its end. (A pattern would try anew at every dot of a thousand.) */
+/** Removes white space and trailing dots, without a pattern: that would start over at each of a thousand dots. */
 function trimmed(segment: string): string {
   let end = segment.length
   while (end > 0 && (segment[end - 1] === '.' || segment[end - 1]?.trim() === '')) end--

@@ -1,4 +1,4 @@
-// What the head of a request says before any route is known: who sent it, what it presents, where it wants to go.
+// The head of a request before routing: its client, credentials, framing and target.
 import type { IncomingMessage } from 'node:http'
 import { maxHeaderBytes } from '../../http/http-server.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -8,27 +8,27 @@ import { safeId } from './request-ids.ts'
 import { isHost, parseRequestTarget, type RequestTarget } from './request-target.ts'
 
 export interface RequestHead {
-  /** The client's own `X-Request-Id`, where it is safe to keep. */
+  /** The client's own `X-Request-Id`, if it is safe to use. */
   readonly clientRequestId: string | undefined
-  /** The client's address, as far as trusted proxies tell it. */
+  /** The client's address, as reported by trusted proxies. */
   readonly client: string
   /** Whether the peer is a trusted proxy. */
   readonly peerIsTrusted: boolean
-  /** A private peer that forwards for others and is not trusted: all its clients share one limit. */
+  /** The private peer that forwarded the request and is not trusted: all its clients share one rate limit. */
   readonly untrustedForwarder: string | undefined
-  /** The Host header, as received; empty where an HTTP/1.0 client named none. */
+  /** The Host header, as received; empty if an HTTP/1.0 client sent none. */
   readonly host: string
-  /** The values of the headers that were there once; `undefined` where absent. On a route, `authorization` may come from a sub-protocol. */
+  /** The header's value; on a route with WebSockets it may come from a sub-protocol instead. */
   authorization: string | undefined
   readonly apiKey: string | undefined
-  /** Two `Authorization` or two `X-API-Key` headers. */
+  /** Two `Authorization` or `X-API-Key` headers, or one bearer too many among WebSocket sub-protocols. */
   hasAmbiguousCredentials: boolean
-  /** Declared length of the body; `undefined` where it is chunked or there is none. */
+  /** The declared length of the body; undefined if it is chunked or absent. */
   readonly contentLength: number | undefined
   readonly hasBody: boolean
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
-  /** Where it wants to go, or why it may go nowhere. */
+  /** The parsed target, or the refusal if the request is invalid. */
   readonly target: RequestTarget | Refusal
 }
 
@@ -59,12 +59,12 @@ function targetOf(request: IncomingMessage, seen: RequestHeaders): RequestTarget
   if (seen.isMalformed || !hasValidFraming(request, seen)) return malformed()
   const target = parseRequestTarget(request.url ?? '')
   if (target === undefined) return new Refusal('path_invalid')
-  // Host itself was looked at above.
+  // `hasValidFraming` has checked Host itself.
   if (target.authority !== undefined && !isHost(target.authority)) return malformed()
   return target
 }
 
-/** The request cannot be read in one way only: nothing that follows on its connection can be trusted. */
+/** Servers may interpret the request differently, so nothing that follows on its connection can be trusted. */
 export function malformed(): Refusal {
   return closing('request_invalid')
 }

@@ -1,8 +1,8 @@
-// What the fields of a request say of it, and whether they can be read in one way only.
+// Reads the headers of a request that the gate decides by, and checks that its framing is unambiguous.
 import type { IncomingMessage } from 'node:http'
 import { isHost } from './request-target.ts'
 
-/** The values of the fields that the gate decides by; `undefined` where absent. */
+/** Values of the headers that the gate decides by. */
 export interface RequestHeaders {
   host: string | undefined
   authorization: string | undefined
@@ -11,15 +11,15 @@ export interface RequestHeaders {
   contentLength: string | undefined
   transferEncoding: string | undefined
   forwardedFor: string
-  /** All fields as they stood on the wire. */
+  /** The size of all headers on the wire. */
   bytes: number
-  /** Two `Authorization` or two `X-API-Key` fields. */
+  /** Two `Authorization` or two `X-API-Key` headers. */
   hasAmbiguousCredentials: boolean
-  /** Two `Host` fields, or two of those that frame the body. */
+  /** Two `Host`, `Content-Length` or `Transfer-Encoding` headers. */
   isMalformed: boolean
 }
 
-/** One walk over the raw fields: Node's own table joins or drops what was sent twice, which is what must be seen. */
+/** One pass over the raw headers: Node's `headers` joins or drops duplicates, which have to be detected. */
 export function scanHeaders(raw: readonly string[]): RequestHeaders {
   const headers: RequestHeaders = {
     host: undefined,
@@ -80,7 +80,10 @@ function isNamed(name: string, lower: string): boolean {
   return name === lower || name.toLowerCase() === lower
 }
 
-/** What the parser lets through and an upstream may frame differently (RFC 9112 §3.2, §6.1, §6.3; RFC 9110 §10.1.1; CONTRACT §4). */
+/**
+ * False for what Node's parser accepts and an upstream may frame differently (RFC 9112 §3.2, §6.1, §6.3; RFC 9110
+ * §10.1.1; CONTRACT §4).
+ */
 export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders): boolean {
   if (request.httpVersionMajor !== 1) return false
   const isHttp10 = request.httpVersionMinor === 0
@@ -93,7 +96,7 @@ export function hasValidFraming(request: IncomingMessage, seen: RequestHeaders):
   return !isHttp10 && seen.contentLength === undefined && seen.transferEncoding.toLowerCase() === 'chunked'
 }
 
-/** Digits, and few enough that a number holds them exactly. */
+/** Only digits, and few enough for an exact number. */
 function isLength(value: string): boolean {
   return /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
 }

@@ -1,8 +1,8 @@
-// Ids for requests whose clients sent none: told apart across all processes, and cheaper than a UUID each.
+// Ids for requests that bring none: unique across all processes, and cheaper than a UUID each.
 
-/** @param randomBytes of `node:crypto`; asked once */
+/** @param randomBytes of `node:crypto`; called once */
 export function createRequestIds(randomBytes: (size: number) => Buffer): () => string {
-  // 96 bits that no other process has, then a count.
+  // 96 bits that no other process has, then a counter.
   const prefix = randomBytes(12).toString('base64url')
   let count = 0
   return () => {
@@ -11,10 +11,10 @@ export function createRequestIds(randomBytes: (size: number) => Buffer): () => s
   }
 }
 
-/** What of a client's making is kept as an id: it stands in logs and header fields. */
+/** Which ids of clients are accepted: they appear in logs and headers. */
 export const safeId = /^[A-Za-z0-9._:~+/=-]{1,128}$/
 
-/** Keeps a client's own where it is safe. */
+/** Uses a client's own id if it is safe. */
 export function createRequestIdFor(
   randomBytes: (size: number) => Buffer,
 ): (given: string | undefined) => string {

@@ -1,27 +1,27 @@
-// What a request target means: the path rules of CONTRACT §6, applied before anything is matched.
+// Parses a request target by the path rules of CONTRACT §6, before anything is matched.
 import { ambiguitiesOf } from './path-ambiguity.ts'
 
 /** A request target that passed the path rules. */
 export interface RequestTarget {
   /** The authority of an absolute-form target (RFC 9112 §3.2.2), which then names the host. */
   readonly authority: string | undefined
-  /** What an upstream is sent: the client's path with duplicate slashes merged, escapes and letter case kept. */
+  /** The path for the upstream: the client's, with duplicate slashes merged, escapes and letter case unchanged. */
   readonly path: string
-  /** The same with its duplicate slashes, where it has some. */
+  /** The path before merging, if it has duplicate slashes. */
   readonly unmergedPath: string | undefined
-  /** From the `?` on, or empty. */
+  /** From the `?` on; empty without one. */
   readonly query: string
-  /** The path's segments as the client wrote them. */
+  /** The path's segments as the client sent them. */
   readonly rawSegments: readonly string[]
-  /** The segments that are matched: decoded once, ASCII letters folded. */
+  /** The segments to match by: decoded once, ASCII letters in lower case. */
   readonly segments: readonly string[]
-  /** What of it only a route that allows it may have (`uncertain`, as bits); 0 for nearly every path. */
+  /** What a route must allow for this path, as flags of `ambiguity`; 0 for nearly every path. */
   readonly ambiguities: number
 }
 
 /**
- * Reads a request target; `undefined` where the path rules refuse it on every route (400 `Chemin invalide`). One
- * with `needs` is refused too, but on a route that allows them.
+ * Parses a request target; `undefined` if the path rules refuse it on every route (400 `Chemin invalide`). One with
+ * `ambiguities` is also refused, except on a route that allows them.
  */
 export function parseRequestTarget(target: string): RequestTarget | undefined {
   let authority: string | undefined
@@ -39,14 +39,14 @@ export function parseRequestTarget(target: string): RequestTarget | undefined {
   if (query !== '' && forbiddenInQuery.test(query)) return undefined
   const read = readPath(path)
   if (read === undefined) return undefined
-  // One by one: to spread them takes longer than all the rest.
+  // Copied one by one: a spread takes longer than all the rest.
   const { unmergedPath, rawSegments, segments, ambiguities } = read
   return { authority, path: read.path, unmergedPath, query, rawSegments, segments, ambiguities }
 }
 
 /**
- * The Host value's rules: a name, an IPv4 or a bracketed IPv6 address, and a port. Upstreams that are less strict
- * take `a@b` or `a/../b` for something else, so it is refused rather than forwarded (RFC 9110 §7.2).
+ * A valid Host: a name, an IPv4 or a bracketed IPv6 address, and an optional port. Laxer upstreams may interpret
+ * `a@b` or `a/../b` differently, so they are refused rather than forwarded (RFC 9110 §7.2).
  */
 export function isHost(value: string): boolean {
   return hostSyntax.test(value)
@@ -57,18 +57,18 @@ export function normalizeHost(value: string): string {
   return value.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }
 
-// The authority ends where the path or the query begins: what follows an `@` would be another one (RFC 9110 §4.2.4).
+// The authority ends where path or query begins. Behind an `@` another one would follow (RFC 9110 §4.2.4).
 const absoluteForm = /^https?:\/\/([^/?#@]+)((?:[/?].*)?)$/i
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/
-// A raw `#` is no part of a target (RFC 9112 §3.2): some servers cut there, others do not.
+// A raw `#` is not allowed in a target (RFC 9112 §3.2): some servers cut there, others do not.
 const forbiddenInQuery = /[^!"$-~\x80-\xff]/
-// Whatever needs a closer look: escapes, odd characters, empty segments, and segments that end in a dot.
+// Paths that need the full rules: escapes, unusual characters, empty segments, and segments that end in a dot.
 const needsDecoding = /[^A-Za-z0-9/_~!$&'()*+,=:@.-]|\/\/|\.(?:\/|$)/
 const forbiddenRaw = /[^\u0021-\u007e]|[\\#]/
 
 type ParsedPath = Omit<RequestTarget, 'authority' | 'query'>
 
-/** Most paths are asked for again and again; a hostile client may invent some for ever, and they must not stay. */
+/** Most paths recur. Bounded, because a hostile client can send new ones without end. */
 const pathCache = new Map<string, ParsedPath>()
 const maxCachedPaths = 2_000
 const maxCachedPathLength = 200
@@ -112,7 +112,7 @@ function splitPath(path: string): string[] {
   return end < 1 ? [] : path.slice(1, end).split('/')
 }
 
-/** `decodeURIComponent` refuses what is broken, overlong or not UTF-8. */
+/** `decodeURIComponent` rejects escapes that are broken, overlong or not UTF-8. */
 function decodeOnce(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment)

@@ -1,8 +1,8 @@
-// A balancer that is not in `trusted_proxies`: counted at every request, and warned of once (CONTRACT §3).
+// A load balancer that is missing from `trusted_proxies`: counted at every request, logged once (CONTRACT §3).
 import type { Logger } from 'pino'
 import type { Counters } from '../../observability/metrics/counters.ts'
 
-/** @returns to be told of the peer */
+/** @returns call it with the peer of each such request */
 export function createForwarderNotice(
   counters: Pick<Counters, 'untrustedForwarders'>,
   logger: Logger,

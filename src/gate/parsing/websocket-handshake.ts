@@ -1,7 +1,7 @@
 // A client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers can send no other way.
 import type { IncomingMessage } from 'node:http'
 
-/** Whether a request asks for a WebSocket, in whatever form. */
+/** Whether a request asks for a WebSocket, with a valid handshake or not. */
 export function asksForWebSocket(request: IncomingMessage): boolean {
   return (
     request.headers.upgrade !== undefined &&
@@ -10,7 +10,7 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
 }
 
 /**
- * Whether it asks in the one form that there is. A body would be taken for frames by one side and not by the other.
+ * Whether the handshake is valid. A body is not: one side would take it for frames and the other would not.
  * @param request one for which `asksForWebSocket` holds
  */
 export function isHandshake({ method, httpVersion, headers }: IncomingMessage): boolean {
@@ -23,25 +23,25 @@ export function isHandshake({ method, httpVersion, headers }: IncomingMessage): 
     (headers['content-length'] ?? '0') === '0' &&
     headers.expect === undefined &&
     headers['sec-websocket-version'] === '13' &&
-    // Sixteen bytes in base64, and the field once: Node joins two with a comma.
+    // Sixteen bytes in base64, and the header only once: Node joins two with a comma.
     /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(headers['sec-websocket-key'] ?? '')
   )
 }
 
-/** `Sec-WebSocket-Protocol` taken apart. */
+/** The parsed `Sec-WebSocket-Protocol`. */
 export interface OfferedProtocols {
-  /** The tokens of `peage.bearer.<token>` entries (CONTRACT §4); they are for nobody else to see. */
+  /** The tokens of `peage.bearer.<token>` entries (CONTRACT §4), which are not forwarded. */
   readonly bearers: readonly string[]
   readonly others: readonly string[]
 }
 
-/** @param value of the field, or of several joined by commas */
+/** @param value of the header, or of several joined by commas */
 export function parseOfferedProtocols(value: string | undefined): OfferedProtocols {
   const bearers: string[] = []
   const others: string[] = []
   for (const protocol of listOf(value ?? '')) {
     if (protocol.startsWith(bearerPrefix)) bearers.push(protocol.slice(bearerPrefix.length))
-    // Misspelt it is no credential, and no less a secret.
+    // A misspelt entry is not a credential but still a secret, so it is dropped.
     else if (!protocol.toLowerCase().includes(bearerPrefix)) others.push(protocol)
   }
   return { bearers, others }

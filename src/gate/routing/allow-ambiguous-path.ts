@@ -1,23 +1,23 @@
-// Whether a path that not every server reads in the same way may go where it matches (CONTRACT §6, `allow_in_path`).
+// Whether an ambiguous path may go to the route that it matches (CONTRACT §6, `allow_in_path`).
 import { laxInterpretations } from '../parsing/path-ambiguity.ts'
 import type { RequestTarget } from '../parsing/request-target.ts'
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 
 interface Options {
-  /** Whether a path is the gateway's own. */
+  /** Whether a path belongs to the gateway's own endpoints. */
   isOwn(segments: readonly string[]): boolean
   routes: RouteTable<Route>
-  /** Whether two upstreams, by name, are one service. */
+  /** Whether two upstreams, by name, are the same service. */
   isSameService(one: string, other: string): boolean
 }
 
-/** @param route the one that matches with the uncertain characters taken as ordinary ones */
+/** @param route the match when ambiguous characters count as ordinary ones */
 export type AllowAmbiguous = (route: Route, method: string, host: string, target: RequestTarget) => boolean
 
 /**
- * The route must allow all that the path needs. It may still not lead around another route: where a laxer reading
- * is the gateway's own, or another and guarded route's at the same upstream, that one's guards would be dodged.
+ * The route must allow all of the path's ambiguities. The path may still not bypass another route: if a laxer
+ * interpretation is a local endpoint's or another guarded route's at the same upstream, it would evade its guards.
  */
 export function createAllowAmbiguous({ isOwn, routes, isSameService }: Options): AllowAmbiguous {
   return (route, method, host, target) => {

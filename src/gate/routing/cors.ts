@@ -1,4 +1,4 @@
-// Which web pages of other origins may read the answers (Fetch standard, CORS protocol; CONTRACT §6).
+// Which web pages of other origins may read responses (Fetch standard, CORS protocol; CONTRACT §6).
 import { type IncomingMessage, METHODS } from 'node:http'
 import { mapSteps, type Steps } from '../../async/steps.ts'
 import { everyOrigin } from '../../config/formats/origin.ts'
@@ -7,29 +7,29 @@ import type { Route } from './route.ts'
 
 type CorsConfig = NonNullable<RouteConfig['cors']>
 
-/** Header fields of an answer, by name in lower case. */
+/** Response headers by lower-case name. */
 export type CorsHeaders = Readonly<Record<string, string>>
 
-/** What a browser asks before it sends a request that a plain page could not have sent. */
+/** What a browser asks before it sends a cross-origin request that a plain page could not send. */
 export interface Preflight {
-  /** Of the request that it would send. */
+  /** The method of the request that would follow. */
   readonly method: string
-  /** As received; `undefined` where none is named. */
+  /** The header names of that request, as received. */
   readonly headers: string | undefined
   readonly origin: string
 }
 
 export interface CorsPolicy {
-  /** For every answer but a preflight's. @param origin of the request, where it has one */
+  /** Headers for every response except a preflight's. @param origin of the request */
   answer(origin: string | undefined): CorsHeaders
-  /** @param methods those that are served at the path; `undefined` stands for every method */
+  /** @param methods served at the path; `undefined` for every method */
   preflight(preflight: Preflight, methods: Iterable<string> | undefined): CorsHeaders
 }
 
-/** The policy of a route, its own or else the server's; without a route the server's. */
+/** The route's own policy, or the server's if it has none or if there is no route. */
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
-/** @returns `undefined` where no CORS is configured: requests are not even asked for their origin then */
+/** @returns `undefined` if no CORS is configured: the origin of requests is then not even read */
 export function* corsSteps(
   server: CorsConfig | undefined,
   routes: readonly Route[],
@@ -43,7 +43,7 @@ export function* corsSteps(
   return route => ofRoutes.get(route) ?? ofServer
 }
 
-/** The preflight that a request is, or nothing: `OPTIONS` without the two fields is a request as any other. */
+/** Undefined if the request is no preflight: `OPTIONS` without the two headers is an ordinary request. */
 export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
   const asked = headers['access-control-request-method']
@@ -51,7 +51,7 @@ export function readPreflight({ method, headers }: IncomingMessage): Preflight |
   return { method: asked, headers: headers['access-control-request-headers'], origin: headers.origin }
 }
 
-/** What only this gateway says of an answer: an upstream's own word would make two, and browsers then take neither. */
+/** Only the gateway may set these: with an upstream's there would be two, and browsers then accept neither. */
 export const replacedHeaders: ReadonlySet<string> = new Set(
   ['origin', 'credentials', 'methods', 'headers', 'private-network']
     .map(subject => `access-control-allow-${subject}`)
@@ -60,7 +60,7 @@ export const replacedHeaders: ReadonlySet<string> = new Set(
 
 const exposedHeaders = ['X-Peage-Error', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy']
 
-/** Whoever is not let in is told nothing but that the answer depends on the origin, for caches. */
+/** All that a refused origin receives: it tells caches that the response depends on the origin. */
 const onlyVary: CorsHeaders = { vary: 'Origin' }
 
 function createCorsPolicy(config: CorsConfig): CorsPolicy {
@@ -71,7 +71,7 @@ function createCorsPolicy(config: CorsConfig): CorsPolicy {
     ...allowance(origin, config),
     'access-control-expose-headers': names,
   })
-  // Made once: they are the same for every request.
+  // Built once: they are the same for every request.
   const answers = new Map([...origins].map(origin => [origin, answerTo(origin)]))
   return {
     answer(origin) {
@@ -98,11 +98,11 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
   }
 }
 
-/** Spelt out: `*` would be the name of a method to a request with credentials. */
+/** A list, because `*` would be a literal method name to a request with credentials. */
 function everyMethod(asked: string): Iterable<string> {
   const usual = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
   return new Set(METHODS.includes(asked) ? [...usual, asked] : usual)
 }
 
-/** Names of fields (RFC 9110 §5.6.1): what is said back is nothing else. */
+/** A list of header names (RFC 9110 §5.6.1): nothing else is echoed. */
 const isList = /^[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+$/

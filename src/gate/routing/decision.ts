@@ -1,4 +1,4 @@
-// Where a request goes: to an endpoint of ours, through the guards of a route, or nowhere (CONTRACT §2, §4).
+// The routing decision: a local endpoint, a route with its guards, a preflight, or a refusal (CONTRACT §2, §4).
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { GuardedRoute } from '../guarded-route.ts'
@@ -12,7 +12,7 @@ import type { RouteTable } from './route-table.ts'
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
 
 interface Common {
-  /** What every answer tells browsers, a refusal and an upstream's too; `undefined` where no CORS is configured. */
+  /** CORS headers of every response, refusals and the upstream's included; undefined if CORS is not configured. */
   readonly cors: CorsHeaders | undefined
 }
 
@@ -28,7 +28,7 @@ export interface ToRoute extends Common {
   readonly isWebSocket: boolean
 }
 
-/** A browser asks what it may send, and `cors` is the answer. */
+/** A browser asks what it may send; `cors` holds the response headers. */
 interface ToPreflight extends Common {
   readonly kind: 'preflight'
   readonly name: string
@@ -37,31 +37,31 @@ interface ToPreflight extends Common {
 interface Refused extends Common {
   readonly kind: 'refused'
   readonly refusal: Refusal
-  /** The one at the path, where there is one. */
+  /** The route at the path, if there is one. */
   readonly route: GuardedRoute | undefined
-  /** It asked a route that has WebSockets for one. */
+  /** Whether the request asked for a WebSocket, on a route that has them. */
   readonly isWebSocket: boolean
 }
 
 export interface LocalEndpoint {
   readonly path: string
   readonly methods: readonly string[]
-  /** It gives way to a route that is declared at the very path. */
+  /** Whether a route that is declared at exactly this path replaces it. */
   readonly isReplaceable?: boolean
 }
 
-/** The endpoint of ours at a path, `unknown` where the path is ours and nothing is there, or nothing of ours. */
+/** The local endpoint at a path; `unknown` if the path is the gateway's own and has no endpoint. */
 export type FindLocalEndpoint = (segments: readonly string[]) => LocalEndpoint | 'unknown' | undefined
 
 interface Options {
   findLocalEndpoint: FindLocalEndpoint
   routes: RouteTable<GuardedRoute>
   allowAmbiguous: AllowAmbiguous
-  /** `undefined` where none is configured. */
+  /** Undefined if CORS is not configured. */
   policies: CorsPolicies | undefined
 }
 
-/** Where the route has WebSockets it takes the bearer out of the sub-protocols; else it leaves the head as it is. */
+/** Does not change `head`, except on a WebSocket route: there it takes the bearer from the sub-protocols. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
 export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, policies }: Options): Decide {
@@ -102,7 +102,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     host: string,
     route: GuardedRoute,
   ): RoutingDecision {
-    // An authority that disagrees with Host counts where a route names it; else one of the two is a lie.
+    // An authority that disagrees with Host counts only on a route that names it; elsewhere one of the two is forged.
     const isContradicted = target.authority !== undefined && normalizeHost(head.host) !== host
     if (isContradicted && route.hosts.length === 0) return refuse(request, malformed(), route)
     const isWebSocket = route.websocket && asksForWebSocket(request)
@@ -110,14 +110,14 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
       if (!isHandshake(request)) return refuse(request, malformed(), route, true)
       takeBearer(request, head)
     }
-    // Two readers may take two different headers; on every route, guarded or not (CONTRACT §4).
+    // Gateway and upstream might each use another of the two: refused on every route, guarded or not (CONTRACT §4).
     if (head.hasAmbiguousCredentials) {
       return refuse(request, new Refusal('credentials_ambiguous'), route, isWebSocket)
     }
     return { kind: 'route', route, target, isWebSocket, cors: corsOf(request, route) }
   }
 
-  /** Where ops declared a route at the very path of an endpoint that gives way to one (CONTRACT §5). */
+  /** Whether operators declared a route at exactly the path of a replaceable endpoint (CONTRACT §5). */
   function isReplaced(found: LocalEndpoint | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true
@@ -150,7 +150,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
   }
 }
 
-/** Browsers can set no header on a WebSocket: `peage.bearer.<token>` stands for one (CONTRACT §4). */
+/** Browsers cannot set headers on a WebSocket: `peage.bearer.<token>` replaces `Authorization` (CONTRACT §4). */
 function takeBearer(request: IncomingMessage, head: RequestHead): void {
   const { bearers } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
   if (bearers.length === 0) return

@@ -1,21 +1,21 @@
-// What a route sets and removes in header fields, made ready for every request (`routes[].headers`).
+// The headers that a route sets and removes (`routes[].headers`), compiled when the configuration is loaded.
 import { canonicalName } from '../../config/formats/header-names.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
 import type { ResponseHeaderRules } from '../../upstream/response-headers.ts'
 
 export interface HeaderRules {
-  /** The Host that the upstream is told, where that is not its target's own. */
+  /** The Host for the upstream, if it is not the target's own. */
   readonly upstreamHost: string | undefined
-  /** What else is changed in the request's fields, or nothing. */
+  /** All other changes to the request's headers. */
   readonly requestRules: RequestHeaderRules | undefined
-  /** What is changed in the upstream's answers, or nothing. */
+  /** Changes to the headers of the upstream's responses. */
   readonly responseRules: ResponseHeaderRules | undefined
 }
 
 export interface RequestHeaderRules {
-  /** Names and values in turn. */
+  /** Names and values alternating. */
   readonly set: readonly string[]
-  /** Canonical names, those that are set among them: an alias is the same field to some upstream. */
+  /** Canonical names, those that are set included: to some upstreams an alias is the same header. */
   readonly remove: ReadonlySet<string>
 }
 

@@ -1,4 +1,4 @@
-// Which route a request belongs to: segment by segment from the left, then the host, then the method (CONTRACT §2).
+// Matches requests to routes: segment by segment from the left, then by host, then by method (CONTRACT §2).
 
 import { atOnce, mapSteps, type Steps } from '../../async/steps.ts'
 import { PathTree } from '../../config/formats/path-tree.ts'
@@ -6,14 +6,14 @@ import type { Route } from './route.ts'
 
 export type Match<R extends Route> =
   | { readonly kind: 'route'; readonly route: R }
-  /** The most specific routes for path and host do not declare the method; nothing wider is asked. `route` is one of them. */
+  /** The most specific routes for path and host lack the method; wider ones are not tried. `route` is one of them. */
   | { readonly kind: 'method'; readonly allow: string; readonly route: R }
   | { readonly kind: 'none'; readonly route?: undefined }
 
 export interface RouteTable<R extends Route> {
   /**
    * @param host lower case, without port and final dot
-   * @param segments decoded once and folded, as `readTarget` gives them
+   * @param segments decoded once and folded, as `parseRequestTarget` returns them
    */
   match(method: string, host: string, segments: readonly string[]): Match<R>
 }

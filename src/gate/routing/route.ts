@@ -1,4 +1,4 @@
-// A declared route made ready to serve: its path read, its methods expanded, its rewriting decided once.
+// Compiles a declared route: parses its path, expands its methods, and prepares its rewriting.
 import { type PathPattern, parsePathPattern } from '../../config/formats/path-pattern.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
 import { toFlags } from '../parsing/path-ambiguity.ts'
@@ -6,20 +6,20 @@ import type { RequestTarget } from '../parsing/request-target.ts'
 import { compileHeaderRules, type HeaderRules } from './header-rules.ts'
 
 export interface Route extends Omit<RouteConfig, 'upstream'>, HeaderRules {
-  /** Of `upstreams`. */
+  /** A key of `upstreams`. */
   readonly upstreamName: string
   readonly pattern: PathPattern
-  /** Declared methods with HEAD where GET is; `undefined` stands for every method. */
+  /** The declared methods, GET with HEAD; `undefined` for every method. */
   readonly allowedMethods: ReadonlySet<string> | undefined
-  /** It is at one path alone. */
+  /** Whether it matches a single path. */
   readonly isLiteral: boolean
-  /** Something is asked of whoever calls. */
+  /** Whether `auth` is anything but `none`. */
   readonly isGuarded: boolean
-  /** What its paths may hold (`uncertain`, as bits). */
+  /** What its paths may contain, as flags of `ambiguity`. */
   readonly allowedAmbiguities: number
-  /** The path the upstream is sent, without the query. */
+  /** The path for the upstream, without the query. */
   upstreamPath(target: RequestTarget): string
-  /** What was cut off the front, as the client wrote it (`X-Forwarded-Prefix`), or nothing. */
+  /** The prefix that was stripped, as the client sent it (`X-Forwarded-Prefix`). */
   strippedPrefix(target: RequestTarget): string | undefined
 }
 
@@ -55,7 +55,7 @@ function cutFront(count: number): (target: RequestTarget) => string {
   return target => `/${tail(target, count)}`
 }
 
-/** What the client wrote behind its first `from` segments and the slash after them. */
+/** The path after its first `from` segments and the slash that follows them, as the client sent it. */
 function tail({ path }: RequestTarget, from: number): string {
   let at = 0
   for (let count = 0; count < from; count++) {
@@ -67,7 +67,7 @@ function tail({ path }: RequestTarget, from: number): string {
   return path.slice(at + 1)
 }
 
-/** `/v2/races/*` and `:param` are filled in with what the client wrote, escapes kept. */
+/** Fills in `:param`, and `*` as in `/v2/races/*`, with what the client sent, escapes unchanged. */
 function compileRewrite(rewrite: string, pattern: PathPattern): (target: RequestTarget) => string {
   const positions = new Map(
     pattern.segments.flatMap((segment, index) =>
@@ -81,7 +81,7 @@ function compileRewrite(rewrite: string, pattern: PathPattern): (target: Request
       const position = part.startsWith(':') ? positions.get(part.slice(1)) : undefined
       return position === undefined ? part : (target.rawSegments[position] as string)
     })
-    // Nothing behind the bare prefix: no slash that the client did not write.
+    // Nothing follows the bare prefix: add no slash that the client did not send.
     if (filled.length > 1 && filled.at(-1) === '' && parts.at(-1) === '*' && !target.path.endsWith('/'))
       filled.pop()
     return `/${filled.join('/')}`

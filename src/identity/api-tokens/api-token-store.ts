@@ -1,9 +1,9 @@
-// The records of personal API tokens, as the guard and their owner's endpoints use them.
+// The records of personal API tokens, for the authentication guard and the owner's endpoints.
 
 import { createKeyedMutex } from '../../async/keyed-mutex.ts'
 import { type Database, prepared } from '../../storage/database.ts'
 
-/** A key that was not revoked, whoever it is of. */
+/** An API token that is not revoked; its owner may be inactive. */
 export interface ActiveApiToken {
   apiTokenId: number
   userId: number
@@ -11,23 +11,23 @@ export interface ActiveApiToken {
 
 export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
-  /** Notes the time of a use, unless a later one is noted. */
+  /** Records the time of a use, unless a later one is recorded. */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
-   * Stores a user's new key and revokes the one before, in one transaction. Of any number at once each succeeds and
-   * the last of them is live. `user_gone` where the user was deleted or deactivated in the meantime: nothing is
-   * changed then, so that no key comes to life when the account does. The plan is not looked at: a key outlives
-   * its user's plan (spec §5), and a plan that falls counts from the next request on.
-   * @param now stands in the record as `created_at`
+   * Stores a user's new API token and revokes the previous one, in one transaction. Of concurrent calls all succeed,
+   * and the last one's token is active. Returns `user_gone`, and changes nothing, when the user was deleted or
+   * deactivated in the meantime, so that no token becomes usable when the account is reactivated. Ignores the plan: a
+   * token outlives its user's plan (spec §5), and a downgrade applies from the next request on.
+   * @param now stored as `created_at`
    */
   replace(userId: number, tokenHash: string, now: Date): Promise<{ created_at: Date } | 'user_gone'>
-  /** Revokes the user's live key, where there is one. */
+  /** Revokes the user's active API token, if there is one. */
   revoke(userId: number): Promise<void>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createApiTokenStore(database: Database): ApiTokenStore {
-  // A row's lock is waited for on a connection: one busy user would take the whole pool, and everybody else's guard.
+  // Waiting for a row lock occupies a connection: without the mutex one busy user could take the whole pool.
   const userMutex = createKeyedMutex()
   return {
     async findActive(tokenHash) {
@@ -43,9 +43,10 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
       )
     },
 
-    // Locked first, in a statement of its own: one that waited for another replica's commit would not see the key
-    // that it stored, and the index would refuse a second live one. The lock is the weakest that excludes itself:
-    // logins and refreshes (key share) go on. A deletion takes user before keys too, so neither waits for the other.
+    // Locks the user first, in a statement of its own: a statement that had waited for another replica's commit would
+    // not see the token stored there, and the unique index would refuse a second active one. FOR NO KEY UPDATE is the
+    // weakest lock that excludes itself: logins and refreshes (KEY SHARE) continue. A deletion also locks the user
+    // before the tokens, so the two cannot deadlock.
     replace: (userId, tokenHash, now) =>
       userMutex.run(userId, () =>
         database.transaction(async tx => {

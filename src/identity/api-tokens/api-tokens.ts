@@ -1,13 +1,13 @@
-// Personal API tokens as they are made and as they arrive: to the hash that is stored and looked up.
+// Generates personal API tokens, and hashes presented ones for the lookup.
 import { crc32 } from 'node:zlib'
 import { sha256Hex } from '../token-hash.ts'
 
-/** That many random bytes, as `node:crypto` gives them. */
+/** Returns `size` random bytes, as `node:crypto` does. */
 export type RandomBytes = (size: number) => Uint8Array
 
 /**
- * A new key: `peage_`, 30 random base62 characters (178 bits), then the CRC-32 of those 30 characters, as ASCII and
- * without the prefix, as 6 base62 digits, zero-padded, the most significant first (CONTRACT §5). The digits are
+ * A new API token: `peage_`, 30 random base62 characters (178 bits), then the CRC-32 of those 30 characters, as ASCII
+ * and without the prefix, as 6 base62 digits, zero-padded, the most significant first (CONTRACT §5). The digits are
  * `0-9A-Za-z` in this order.
  */
 export function makeApiToken(randomBytes: RandomBytes): string {
@@ -17,15 +17,15 @@ export function makeApiToken(randomBytes: RandomBytes): string {
 
 /**
  * The hash of an `X-API-Key` value: of the bytes received, stripped of white space (CONTRACT §5).
- * @param headerValue as Node gives it, each byte a character
+ * @param headerValue as Node decodes it, one character per byte
  */
 export function hashApiToken(headerValue: string): string {
   return sha256Hex(Buffer.from(stripSpace(headerValue), 'latin1'))
 }
 
 /**
- * Without ASCII white space at its ends; not `trim()`, to which 0xA0 is a space, as that may be a byte of a UTF-8
- * character. And no expression: 15 KB of spaces within a value kept one busy for 150 ms.
+ * Strips ASCII white space from both ends. `trim()` would also strip 0xA0, which may be a byte of a UTF-8 character;
+ * and a regular expression took 150 ms on 15 KB of spaces inside a value.
  */
 export function stripSpace(value: string): string {
   let start = 0
@@ -35,7 +35,7 @@ export function stripSpace(value: string): string {
   return value.slice(start, end)
 }
 
-/** Nothing but ASCII white space. */
+/** Whether the value has nothing but ASCII white space. */
 export function isBlank(value: string): boolean {
   for (let index = 0; index < value.length; index += 1) if (!isSpace(value.charCodeAt(index))) return false
   return true
@@ -48,7 +48,7 @@ function isSpace(code: number): boolean {
 
 const base62Digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Bytes from the last whole multiple of 62 on are drawn again: a remainder of them would favour `0` to `7`. */
+/** Redraws bytes from the last whole multiple of 62 on: their remainders would favour `0` to `7`. */
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   const unbiasedLimit = 256 - (256 % base62Digits.length)
   let text = ''

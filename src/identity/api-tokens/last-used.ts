@@ -1,23 +1,23 @@
-// Writes when keys were last used, behind the request and at most once a second for each (CONTRACT §5).
+// Records when API tokens were last used, in the background and at most once a second per token (CONTRACT §5).
 import type { Clock } from '../../clock.ts'
 import type { ApiTokenStore } from './api-token-store.ts'
 
 export interface LastUsed {
-  /** Notes a use now. The first is written at once, the latest of the next second at its end. Never fails. */
+  /** Records a use now. The first is written at once, the latest of the following second at its end. Never fails. */
   record(apiTokenId: number): void
-  /** Writes what waits, and resolves when every write has ended; also where some failed. */
+  /** Writes pending uses, and resolves when every write has ended, even if some failed. */
   flush(): Promise<void>
 }
 
 interface Dependencies {
   store: Pick<ApiTokenStore, 'recordUse'>
   clock: Clock
-  /** Told of a write that failed; the key's next use writes again. */
+  /** Called when a write fails; the token's next use writes again. */
   onError: (error: unknown) => void
 }
 
 export function createLastUsed({ store, clock, onError }: Dependencies): LastUsed {
-  /** The keys written within the last second. */
+  /** The tokens written within the last second. */
   const recent = new Map<number, { timer: NodeJS.Timeout; unwrittenAtMs: number | undefined }>()
   const writes = new Set<Promise<void>>()
 
@@ -54,5 +54,4 @@ export function createLastUsed({ store, clock, onError }: Dependencies): LastUse
   }
 }
 
-/** Milliseconds. */
 const writeIntervalMs = 1000

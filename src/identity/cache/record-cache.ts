@@ -1,13 +1,13 @@
-// Records that are remembered until the database says that they changed (CONTRACT §3).
+// Caches records until the database reports that they changed (CONTRACT §3).
 import { LRUCache } from 'lru-cache'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 
 export interface RecordCache<K, V extends object> {
   /**
-   * At once where it is remembered; of one key at most one read is under way while the feed is trusted, and one at a
-   * time while it is not.
-   * @throws whatever reading it throws, now or in the promise
+   * Returns a cached record synchronously. Reads the same key once for all concurrent callers while the feed is
+   * fresh, and one read at a time while it is not.
+   * @throws what `read` throws, synchronously or in the promise
    */
   get(key: K): V | undefined | Promise<V | undefined>
   forget(key: K): void
@@ -16,14 +16,14 @@ export interface RecordCache<K, V extends object> {
 
 interface Options<K, V> {
   feed: Pick<ChangeFeed, 'isFresh'>
-  /** Records at most; the least recently used goes first. */
+  /** The least recently used record is evicted first. */
   maxRecords: number
   /**
-   * Keys of no record at most: apart, since anybody can think of them. 0 where the database does not say that a record
-   * has come to be.
+   * How many keys without a record are cached. Counted apart, since a client can make up any number of them. 0 if the
+   * database does not notify insertions.
    */
   maxAbsent: number
-  /** How look-ups end is counted there. */
+  /** Counts lookups by their outcome. */
   results: CacheResults
   read(key: K): Promise<V | undefined>
 }
@@ -37,13 +37,13 @@ export function createRecordCache<K extends {}, V extends object>({
 }: Options<K, V>): RecordCache<K, V> {
   const present = new LRUCache<K, V>({ max: maxRecords })
   const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
-  /** Reads that began after the last change of their record: whoever asks now may wait for them. */
+  /** Reads that began after the last change of their record: new callers may share them. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 
   function load(key: K): Promise<V | undefined> {
     const running: Promise<V | undefined> = read(key).then(
       value => {
-        // Taken out by a change that was heard meanwhile: it may have seen the record before that.
+        // A change was notified during the read and removed it: the value may predate the change.
         if (inFlight.get(key) !== running) return value
         inFlight.delete(key)
         if (!feed.isFresh()) return value
@@ -60,13 +60,16 @@ export function createRecordCache<K extends {}, V extends object>({
     return running
   }
 
-  /** Without the feed nothing tells that a read in flight is too old for whoever asks now: that is the one after it. */
+  /**
+   * While the feed is lost, a running read may have begun before a change that a new caller must see. New callers
+   * share the next read instead, which starts when the running one has ended.
+   */
   const uncachedReads = new Map<K, { running: Promise<V | undefined>; next?: Promise<V | undefined> }>()
 
   function readUncached(key: K): Promise<V | undefined> {
     const turn = uncachedReads.get(key)
     if (turn === undefined) return startRead(key)
-    // Where the one before fails it fails alike: a store that is away must not be waited for twice.
+    // A failed read also fails the next one: callers must not wait twice for a store that is down.
     turn.next ??= turn.running.then(() => startRead(key))
     return turn.next
   }

@@ -1,4 +1,4 @@
-// Access tokens that were found good, remembered until they expire or their key goes (CONTRACT §3).
+// Caches verified access tokens until they expire or their signing key is removed (CONTRACT §3).
 import { LRUCache } from 'lru-cache'
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
@@ -6,10 +6,10 @@ import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens, VerifiedToken } from '../tokens/tokens.ts'
 
 export interface TokenCache {
-  /** A token that is remembered, and good still. */
+  /** A cached token that is still valid. */
   get(token: string): VerifiedToken | undefined
   /**
-   * At once where it is remembered; of one token at most one verification is under way.
+   * Returns a cached token synchronously; concurrent callers share one verification per token.
    * @throws StorageError as `Tokens.verifyAccess`
    */
   verify(token: string): MaybePromise<VerifiedToken | 'invalid'>
@@ -19,14 +19,14 @@ interface Dependencies {
   tokens: Pick<Tokens, 'verifyAccess'>
   keys: Pick<SigningKeys, 'getLoaded'>
   clock: Clock
-  /** Tokens at most, of 4 KiB at most; the least recently used goes first. */
+  /** A token is 4 KiB at most; the least recently used one is evicted first. */
   maxTokens: number
 }
 
-/** Only good ones are remembered, by their whole text: nobody can make another text stand for one. */
+/** Caches valid tokens only, keyed by their full text: no other text can hit another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
   const verifiedTokens = new LRUCache<string, VerifiedToken>({ max: maxTokens })
-  /** What requests wait for now: never more than there are requests. */
+  /** Running verifications: never more than there are requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | 'invalid'>>()
 
   const isValid = ({ expiresAtMs, kid }: VerifiedToken) =>
@@ -35,7 +35,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
   async function verifyUncached(token: string): Promise<VerifiedToken | 'invalid'> {
     try {
       const verified = await tokens.verifyAccess(token)
-      // Again: who joined on the way may have come when it had expired, or when its key had gone.
+      // Checks again: a caller may have joined after the token expired or its key was removed.
       if (verified === 'invalid' || !isValid(verified)) return 'invalid'
       verifiedTokens.set(token, verified)
       return verified

@@ -1,4 +1,4 @@
-// Users and the owners of API keys, remembered until the database says that they changed (CONTRACT §3).
+// Caches users and the owners of API tokens until the database reports that they changed (CONTRACT §3).
 
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
@@ -13,13 +13,13 @@ export interface ApiTokenOwner {
   apiTokenId: number
 }
 
-/** Both at once where it is remembered. @throws StorageError, now or in the promise */
+/** Both return cached records synchronously. @throws StorageError, synchronously or in the promise */
 export interface UserCache {
-  /** The active user with an id. */
+  /** The active user with this id. */
   find(userId: number): MaybePromise<User | undefined>
-  /** The active user of a live key, by the key's hash (spec §5). */
+  /** The active user of an active API token, by the token's hash (spec §5). */
   findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
-  /** Hears of no change more: nobody may ask after that. */
+  /** Unsubscribes from the change feed: the cache must not be used afterwards. */
   close(): void
 }
 
@@ -27,17 +27,17 @@ interface Dependencies {
   users: Pick<UserStore, 'findById'>
   apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
-  /** Users at most, and as many keys; the least recently used goes first. */
+  /** The limit for users, and the same for API tokens; the least recently used is evicted first. */
   maxUsers: number
   results: CacheResults
 }
 
-/** Keys of nobody that are remembered. */
+/** How many unknown API tokens are cached. */
 const maxUnknownTokens = 1_000
 
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
-  // Inactive ones too, whose return is notified. An id of nobody is not remembered: a user's insertion is not, and an
-  // id may come again where a database is restored.
+  // Caches inactive users too, since their reactivation is notified. Does not cache unknown ids: a user's insertion
+  // is not notified, and a restored database may reuse an id.
   const byId = createRecordCache<number, User>({
     feed,
     maxRecords: maxUsers,

@@ -1,4 +1,4 @@
-// What operators do with the stored keys: look at them, make them, give them their turn, and retire them.
+// Operations on the stored signing keys: list, generate, rotate and retire.
 
 import { isSealed, type Sealer } from '../sealer.ts'
 import { assertionSignerAt, type KeyTimes, type Lifetimes, retirableFrom, signerAt } from './key-schedule.ts'
@@ -11,27 +11,26 @@ export interface KeyInfo {
   readonly alg: SigningAlgorithm
   readonly state: 'signs' | 'will_sign' | 'verifies'
   readonly createdAt: Date
-  /** Its turn, also one that is over; `null` where it never had one. */
+  /** When it starts to sign, or started; `null` if it never has. */
   readonly signsFrom: Date | null
   readonly signsAssertions: boolean
-  /** From when on nothing is good any more that it signed; `null` where no key follows it. */
+  /** From when on nothing that it signed is valid; `null` if no key succeeds it. */
   readonly retirableFrom: Date | null
 }
 
 export interface KeyAdministration {
   /** The latest to sign first. */
   list(): Promise<KeyInfo[]>
-  /** Makes a key that is published and verifies; returns its name. */
+  /** Creates a key that is published and verifies; returns its `kid`. */
   generate(alg: SigningAlgorithm): Promise<string>
-  /** Makes a key, or takes one that is stored, and lets it sign when every replica knows it. */
+  /** Creates a key, or takes a stored one, and schedules it to sign once every replica knows it. */
   rotate(to: { alg: SigningAlgorithm } | { kid: string }): Promise<KeyRotation | 'unknown' | 'signs'>
-  /** Deletes a key, so that what it signed is good no more; by force while some of it still would be. */
+  /** Deletes a key, which invalidates what it signed. `force` deletes it even if some of that is still valid. */
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
 
 export interface KeyRotation {
   readonly kid: string
-  /** Milliseconds until it signs. */
   readonly waitMs: number
 }
 
@@ -41,14 +40,14 @@ export type Retirement =
 
 interface Dependencies {
   store: KeyStore
-  /** Where `auth.key_secret` is set. */
+  /** Present when `auth.key_secret` is set. */
   sealer: Sealer | undefined
-  /** Milliseconds until replicas that may be running know a key that is stored now. */
+  /** How long running replicas may take to learn of a key that is stored now. */
   signingDelayMs: number
   lifetimes: Lifetimes
 }
 
-/** Every method throws StorageError, and all but `retire` KeyError where the stored keys cannot be opened. */
+/** Every method throws StorageError; all but `retire` throw KeyError when the stored keys cannot be decrypted. */
 export function createKeyAdministration({
   store,
   sealer,
@@ -85,7 +84,10 @@ export function createKeyAdministration({
     }
   }
 
-  /** The JWK as it is stored. What the gateways could not open would keep them from reading any key. */
+  /**
+   * The JWK as stored. First checks that our secret opens the stored keys: gateways that cannot open the new key
+   * would fail to load all of them.
+   */
   async function createStoredJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
     const rows = await store.all()
     await decryptStoredKeys(rows, sealer)

@@ -1,9 +1,9 @@
-// The keys of `auth.keys`, read from their files.
+// Reads the keys of `auth.keys` from their files.
 import { readFile } from 'node:fs/promises'
 import { KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'
 
 /**
- * In their order: the first signs.
+ * In the order of the configuration: the first signs.
  * @throws KeyError with a sentence that names the file
  */
 export async function readKeyFiles(files: readonly string[]): Promise<SigningKey[]> {

@@ -1,4 +1,4 @@
-// The keys that a process knows at a time: which of them signs what, and what is published of them.
+// The signing keys that a process has loaded: which one signs what, and the public JWKS.
 import type { Clock } from '../../clock.ts'
 import { assertionSignerAt, signerAt } from './key-schedule.ts'
 import { KeyError, type PublicJwk, type SigningKey } from './signing-key.ts'
@@ -7,15 +7,15 @@ import type { DecryptedKey } from './stored-keys.ts'
 export interface KeyRing {
   /** The key that signs access and refresh tokens. */
   current(): SigningKey
-  /** The key that signs identity assertions: after a rotation, for some minutes, still the one before. */
+  /** The key that signs identity assertions; for some minutes after a rotation this is still the previous key. */
   forAssertions(): SigningKey
-  /** A key in memory, without a look at the store. A token is good only as long as its key is here. */
+  /** A loaded key, without querying the store. A token is valid only while its key is loaded. */
   getLoaded(kid: string): SigningKey | undefined
   /** The public keys, the signing one first (RFC 7517 §5). */
   jwks(): { keys: PublicJwk[] }
 }
 
-/** @param keys the first signs @throws KeyError where there is none */
+/** @param keys the first signs @throws KeyError when empty */
 export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   const [first] = keys
   if (first === undefined) throw new KeyError('auth.keys: no key that signs')
@@ -26,9 +26,9 @@ export function keyRingFromFiles(keys: readonly SigningKey[]): KeyRing {
   )
 }
 
-/** @param opened the latest to sign first; one at least signs now */
+/** @param decrypted the latest to sign first; at least one signs now */
 export function keyRingFromStore(decrypted: readonly DecryptedKey[], clock: Clock): KeyRing {
-  // How long until it signs is what the database says; a replica whose clock is wrong does not begin too early.
+  // Times are converted from the database's clock: a replica with a wrong clock does not start signing too early.
   const keyTimes = decrypted.map(({ key, row: { created_at, signs_from, read_at } }) => {
     const clockOffsetMs = clock.now() - read_at.getTime()
     return {

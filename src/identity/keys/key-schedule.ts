@@ -1,36 +1,36 @@
-// Which of the stored keys signs when, and from when on nothing is left that one of them signed.
+// When each stored key signs, and from when on nothing that it signed is valid.
 
 export interface KeyTimes {
-  /** Milliseconds, as are all times here: when it was stored, and so published. */
+  /** All times are milliseconds. When the key was stored, and so published. */
   readonly createdAt: number
-  /** `null` for one that has only verified so far. */
+  /** `null` if it has only verified so far. */
   readonly signsFrom: number | null
 }
 
 /**
- * From when a key is stored to when a token is signed with it. By then no replica stands by a reading of the store that
- * began before: one takes a second and a half at most, and its answer stands for another second.
+ * The delay between storing a key and signing with it. By then no replica uses a read of the store that began before
+ * the key was stored: a read takes 1.5 s at most, and its result is used for another second.
  */
 export const propagationDelayMs = 5_000
 
-/** Seconds for which verifiers may keep the JWKS (CONTRACT §3). */
+/** How long verifiers may cache the JWKS (CONTRACT §3). */
 export const jwksMaxAgeSeconds = 300
 
-/** From when a key is stored to when every copy of the JWKS that may still be used has it. */
+/** The delay between storing a key and its presence in every cached copy of the JWKS that may still be used. */
 const publicationDelayMs = jwksMaxAgeSeconds * 1000 + 2 * propagationDelayMs
 
-/** How long an assertion is good (CONTRACT §6). */
+/** How long an assertion is valid (CONTRACT §6). */
 export const assertionTtlMs = 60_000
 
 /**
- * Whose turn it is to sign access and refresh tokens, which the replicas verify themselves.
+ * The key that signs access and refresh tokens, which the replicas verify themselves.
  * @param keys the latest to sign first, as the store lists them
  */
 export function signerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, 0)
 }
 
-/** Whose turn it is to sign assertions: upstreams verify them with a JWKS that may be `jwksMaxAgeSeconds` old. */
+/** The key that signs assertions: upstreams verify them with a JWKS that may be `jwksMaxAgeSeconds` old. */
 export function assertionSignerAt<K extends KeyTimes>(keys: readonly K[], now: number): K | undefined {
   return latest(keys, now, publicationDelayMs) ?? signerAt(keys, now)
 }
@@ -43,15 +43,15 @@ function latest<K extends KeyTimes>(keys: readonly K[], now: number, minAgeMs: n
 }
 
 export interface Lifetimes {
-  /** Of the tokens that live longest. */
+  /** Lifetime of the tokens that live longest. */
   readonly maxTokenTtlMs: number
-  /** Whether some route asks for assertions. */
+  /** Whether any route requests assertions. */
   readonly usesAssertions: boolean
 }
 
 /**
- * From when on nothing is good any more that the key signed; `undefined` while no key follows it.
- * @param keys all of them, it included or not
+ * From when on nothing that the key signed is valid; `undefined` while no key succeeds it.
+ * @param keys all keys, with or without this one
  */
 export function retirableFrom(
   key: KeyTimes,
@@ -68,7 +68,7 @@ export function retirableFrom(
       Math.max(Number(successor.signsFrom), successor.createdAt + publicationDelayMs),
     ),
   )
-  // A replica that hears of the follower late signs with the key a little longer.
+  // A replica that learns of the successor late keeps signing with this key a little longer.
   const tokensEnd = supersededAt + lifetimes.maxTokenTtlMs + propagationDelayMs
   return lifetimes.usesAssertions
     ? Math.max(tokensEnd, assertionsSupersededAt + assertionTtlMs + propagationDelayMs)

@@ -1,4 +1,4 @@
-// The records of the signing keys that replicas share. A `private_jwk` is JSON, or sealed (sealed.ts).
+// The records of the signing keys that replicas share. A `private_jwk` is JSON, or sealed (sealer.ts).
 import type { Database } from '../../storage/database.ts'
 import type { Column } from '../sealed-column-store.ts'
 
@@ -6,30 +6,30 @@ export interface StoredKey {
   kid: string
   private_jwk: string
   created_at: Date
-  /** `null`: it only verifies. Of those whose time has come, the one whose time came last signs. */
+  /** `null`: it only verifies. Of the keys whose `signs_from` has passed, the one with the latest signs. */
   signs_from: Date | null
-  /** The time of the database, whose clock all times here are of: replicas need not agree on theirs. */
+  /** The database's time: all times here come from its clock, because the replicas' clocks may differ. */
   read_at: Date
 }
 
 export interface KeyStore {
   /** The latest to sign first, then those that only verify. */
   all(): Promise<StoredKey[]>
-  /** Stores a key that signs from now on, unless one does: of many replicas at once, one stores. */
+  /** Stores a key that signs from now on, unless one does: of many concurrent replicas, one stores. */
   addFirst(kid: string, privateJwk: string): Promise<void>
   /** Stores a key that only verifies. */
   add(kid: string, privateJwk: string): Promise<void>
-  /** Stores a key that signs in `delay` milliseconds; at once where none does. */
+  /** Stores a key that signs after `delayMs`; at once if none signs now. */
   addSigning(kid: string, privateJwk: string, delayMs: number): Promise<void>
-  /** Lets a key sign in `delay` milliseconds. Whether there is such a key. */
+  /** Schedules a key to sign after `delayMs`. @returns whether the key exists */
   letSign(kid: string, delayMs: number): Promise<boolean>
-  /** Deletes a key, unless it was given another turn to sign than `signsFrom`. Whether it did. */
+  /** Deletes a key, unless its `signs_from` is no longer `signsFrom`. @returns whether it was deleted */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
-  /** Replaces a key's text where it is still `from`. */
+  /** Replaces a key's text if it still equals `from`. */
   replaceText(kid: string, from: string, to: string): Promise<void>
 }
 
-/** Where their private parts stand. */
+/** The column of the private keys. */
 export const privateJwks: Column = {
   table: 'signing_keys',
   key: 'kid',
@@ -38,7 +38,7 @@ export const privateJwks: Column = {
   context: kid => kid,
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createKeyStore(database: Database): KeyStore {
   return {
     all: () =>
@@ -50,7 +50,7 @@ export function createKeyStore(database: Database): KeyStore {
     addFirst: (kid, privateJwk) =>
       database.transaction(async tx => {
         await tx.query('lock table signing_keys in share row exclusive mode')
-        // `now()` is when the transaction began: whoever had the lock before may have begun later.
+        // `now()` is the transaction's start: the previous holder of the lock may have started later.
         await tx.query(
           `insert into signing_keys (kid, private_jwk, signs_from)
            select $1, $2, now() where not exists (select from signing_keys where signs_from <= clock_timestamp())`,

@@ -1,4 +1,4 @@
-// Reads the stored keys again when the database says that they changed, so that every replica knows a key in time.
+// Reloads the stored keys when the database reports a change, so that every replica learns of a key in time.
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 import { KeyError } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -6,11 +6,11 @@ import type { SigningKeys } from './signing-keys.ts'
 interface Dependencies {
   keys: Pick<SigningKeys, 'reload'>
   feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
-  /** Told where keys in the store have become unreadable; those in memory stay. */
+  /** Called when keys in the store have become unreadable; the loaded keys stay. */
   onError: (error: KeyError) => void
 }
 
-/** Returns what ends it. */
+/** Returns a function that stops the watch. */
 export function watchKeys({ keys, feed, onError }: Dependencies): () => void {
   let isStale = false
   let isReading = false
@@ -19,7 +19,7 @@ export function watchKeys({ keys, feed, onError }: Dependencies): () => void {
     if (isReading) return
     isReading = true
     let isStoreDown = false
-    // What changes while they are read is read once more.
+    // A change during the read causes another read.
     while (isStale && !isStoreDown) {
       isStale = false
       await keys.reload().catch((error: unknown) => {
@@ -37,7 +37,7 @@ export function watchKeys({ keys, feed, onError }: Dependencies): () => void {
   }
 
   const unsubscribe = feed.subscribe(change => change === 'signing_keys' && markStale(), markStale)
-  // The timer is for when nobody tells, and for when the store was away.
+  // The timer covers a lost change feed and a store that was down.
   const timer = setInterval(() => {
     if (isStale || !feed.isFresh()) markStale()
   }, pollIntervalMs).unref()
@@ -47,5 +47,4 @@ export function watchKeys({ keys, feed, onError }: Dependencies): () => void {
   }
 }
 
-/** Milliseconds. */
 const pollIntervalMs = 1_000

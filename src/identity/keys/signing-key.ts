@@ -1,4 +1,4 @@
-// One signing key: from a private JWK, checked, to what signs, what verifies and what may be published.
+// One signing key: validates a private JWK, and derives the keys that sign and verify and the JWK to publish.
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { type PrivateJwk, readJwk } from '../../config/formats/private-jwk.ts'
 
@@ -25,7 +25,7 @@ export class KeyError extends Error {
 /**
  * Reads a private JWK: EC P-256, OKP Ed25519, or RSA of 2,048 bits or more (CONTRACT §3).
  * @param text the JWK as JSON
- * @param kid the name it is kept under; else the JWK's own `kid`, else its RFC 7638 thumbprint
+ * @param kid the name it is stored under; else the JWK's own `kid`, else its RFC 7638 thumbprint
  * @throws KeyError
  */
 export async function readPrivateJwk(text: string, kid?: string): Promise<SigningKey> {
@@ -48,7 +48,7 @@ async function importKey(jwk: object, alg: SigningAlgorithm): Promise<CryptoKey>
   }
 }
 
-/** Names what a KeyError is about, before what it says. */
+/** Prefixes a KeyError's message with its subject. */
 export async function withSubject(subject: string, reading: Promise<SigningKey>): Promise<SigningKey> {
   try {
     return await reading
@@ -57,13 +57,13 @@ export async function withSubject(subject: string, reading: Promise<SigningKey>)
   }
 }
 
-/** Makes a key; the text is its private JWK, with its `kid`. */
+/** Creates a key; `text` is its private JWK, including its `kid`. */
 export async function generatePrivateJwk(alg: SigningAlgorithm): Promise<{ kid: string; text: string }> {
   for (;;) {
     const { privateKey } = await generateKeyPair(alg, { extractable: true })
     const jwk = await exportJWK(privateKey)
     const kid = await calculateJwkThumbprint(jwk)
-    // On a command line it would be taken for an option.
+    // A command line would take such a `kid` for an option.
     if (!kid.startsWith('-')) return { kid, text: JSON.stringify({ ...jwk, kid, alg, use: 'sig' }) }
   }
 }

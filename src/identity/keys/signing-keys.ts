@@ -1,4 +1,4 @@
-// The keys that sign and verify: read from files, or made once and shared by all replicas through the database.
+// The keys that sign and verify: read from files, or generated once and shared by all replicas through the database.
 import type { Clock } from '../../clock.ts'
 import type { Sealer } from '../sealer.ts'
 import { readKeyFiles } from './key-files.ts'
@@ -9,12 +9,12 @@ import { readStoredKeys } from './stored-keys.ts'
 
 export interface SigningKeys extends KeyRing {
   /**
-   * A key by its name. An unknown name makes a replica read the stored keys again, at most once a second.
-   * @throws StorageError where they cannot be read: the token may be a good one
+   * A key by its `kid`. An unknown one makes a replica read the stored keys again, at most once a second.
+   * @throws StorageError when they cannot be read: the token may be valid
    */
   find(kid: string): Promise<SigningKey | undefined>
   /**
-   * Reads the stored keys again now. Files are not read again: a reload of the configuration makes a new set.
+   * Reads the stored keys again now. Files are not read again: a configuration reload creates a new set.
    * @throws StorageError
    * @throws KeyError
    */
@@ -32,17 +32,17 @@ export async function readSigningKeys(files: readonly string[]): Promise<Signing
 
 interface StoredKeysDependencies {
   store: KeyStore
-  /** Where `auth.key_secret` is set; keys that are stored plain are sealed at once. */
+  /** Present when `auth.key_secret` is set; keys stored in plain text are sealed at once. */
   sealer: Sealer | undefined
   clock: Clock
-  /** Told where keys in the store have become unreadable; those in memory stay. */
+  /** Called when keys in the store have become unreadable; the loaded keys stay. */
   onError: (error: KeyError) => void
 }
 
 /**
- * The keys kept in the database, the first of them made here where there is none.
+ * The keys stored in the database; the first is generated here if there is none.
  * @throws StorageError
- * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or another one
+ * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or a different one
  */
 export async function openSigningKeys({
   store,
@@ -55,7 +55,7 @@ export async function openSigningKeys({
   let reading: Promise<void> | undefined
   let lastRead: { at: number; failure?: unknown } | undefined
 
-  // Of two readings that overlap, the one that began later has seen more, whichever ends first.
+  // Of two overlapping reads, the one that began later is newer, whichever ends first.
   let started = 0
   let applied = 0
   async function reload(): Promise<void> {
@@ -81,8 +81,8 @@ export async function openSigningKeys({
     }
   }
 
-  // Made-up names must not become a query each. Within the second the last answer stands, a failure too: while
-  // the store is away nobody can say that a token is bad.
+  // Made-up key ids must not cost one query each. For a second the last result stands, even a failure: while the
+  // store is down no token can be declared invalid.
   async function refresh(): Promise<void> {
     const ageMs = lastRead === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastRead.at
     if (reading === undefined && ageMs >= 0 && ageMs < minReadIntervalMs) {
@@ -108,5 +108,5 @@ export async function openSigningKeys({
   }
 }
 
-/** Milliseconds between two readings of the store for unknown names (CONTRACT §3). */
+/** Between two reads of the store for unknown key ids (CONTRACT §3). */
 const minReadIntervalMs = 1000

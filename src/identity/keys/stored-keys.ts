@@ -1,4 +1,4 @@
-// The keys in the database, opened: the first of them made where there is none, and plain ones sealed.
+// Decrypts the stored keys; generates the first if there is none, and seals those in plain text.
 
 import { isSealed, type Sealer } from '../sealer.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'
@@ -10,16 +10,17 @@ export interface DecryptedKey {
 }
 
 /**
- * All of them, the latest to sign first; one at least signs now. Plain ones are sealed at once where there is a sealer.
+ * All stored keys, the latest to sign first; at least one signs now. With a sealer, keys in plain text are sealed at
+ * once.
  * @throws StorageError
- * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or another one
+ * @throws KeyError with a sentence for the operator: `auth.key_secret` is missing or a different one
  */
 export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined): Promise<DecryptedKey[]> {
   let rows = await store.all()
   if (!rows.some(signsNow)) {
     const { kid, text } = await generatePrivateJwk('ES256')
     await store.addFirst(kid, sealer?.seal(text, kid) ?? text)
-    // Read back: another replica's may have come first, and then ours was not stored.
+    // Read back: if another replica stored its key first, ours was not stored.
     rows = await store.all()
   }
   const decrypted = await decryptStoredKeys(rows, sealer)

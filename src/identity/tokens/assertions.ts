@@ -1,4 +1,4 @@
-// Identity assertions: what an upstream can check for itself about who calls, with the public keys (CONTRACT §6).
+// Identity assertions: signed statements of the caller's identity that upstreams verify with the JWKS (CONTRACT §6).
 
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
@@ -7,8 +7,8 @@ import type { Tokens } from './tokens.ts'
 
 export interface Assertions {
   /**
-   * A token that says who calls, good for at least half a minute more.
-   * @param upstream its name, the audience
+   * A token that names the user, valid for at least another 30 seconds.
+   * @param upstream its name, the token's audience
    */
   tokenFor(user: { id: number; plan: Plan }, upstream: string): Promise<string>
 }
@@ -19,7 +19,7 @@ interface Dependencies {
   clock: Clock
 }
 
-/** A signature costs more than the rest of the gate: one serves all that a user asks of an upstream in half a minute. */
+/** A signature costs more than the rest of the gate: a user's requests to an upstream share a token for 30 s. */
 export function createAssertions({ tokens, keys, clock }: Dependencies): Assertions {
   const remembered = new Map<string, { token: Promise<string>; at: number }>()
   return {
@@ -30,7 +30,7 @@ export function createAssertions({ tokens, keys, clock }: Dependencies): Asserti
       const ageMs = entry === undefined ? Number.POSITIVE_INFINITY : now - entry.at
       if (entry !== undefined && ageMs >= 0 && ageMs < reuseMs) return entry.token
       const token = tokens.issueAssertion({ id, plan }, upstream)
-      // Behind the younger ones: the oldest make room.
+      // Re-inserted at the end: the oldest entries are evicted first.
       remembered.delete(key)
       if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value as string)
       remembered.set(key, { token, at: now })
@@ -42,7 +42,7 @@ export function createAssertions({ tokens, keys, clock }: Dependencies): Asserti
   }
 }
 
-/** Milliseconds; an assertion is good for a minute, so that half of it is left for the upstream. */
+/** An assertion is valid for a minute, so the upstream has at least half of that left. */
 const reuseMs = 30_000
 
 const maxRemembered = 10_000

@@ -1,4 +1,4 @@
-// Access and refresh tokens: how they, and assertions, are made, and the one way in which one is found good (CONTRACT §3).
+// Issues access tokens, refresh tokens and assertions, and verifies the first two (CONTRACT §3).
 import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
@@ -7,26 +7,29 @@ import { assertionTtlMs } from '../keys/key-schedule.ts'
 import type { SigningKey } from '../keys/signing-key.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 
-/** What a good token says. Everything else about its user is in the record. */
+/** The contents of a valid token. Everything else about its user is in the record. */
 export interface VerifiedToken {
   userId: number
-  /** The key that signed it: when that is gone, so is the token. */
+  /** The signing key: once it is removed, the token is invalid. */
   kid: string
-  /** Milliseconds since the epoch from which on it is no longer good. */
+  /** Since the epoch; the token is invalid from then on. */
   expiresAtMs: number
 }
 
 export interface Tokens {
   issueAccess(user: { id: number; email: string; plan: Plan }): Promise<string>
-  /** `expiresAt` is for the record: now and the lifetime, to the millisecond. */
+  /** `expiresAt` is for the record: now plus the lifetime, to the millisecond. */
   issueRefresh(userId: number): Promise<{ token: string; expiresAt: Date }>
-  /** For an upstream to check, named as the audience; no access or refresh token, by its `typ` (CONTRACT §3, §6). */
+  /**
+   * For upstreams to verify, with the upstream as audience; its `typ` keeps it from being used as an access or
+   * refresh token (CONTRACT §3, §6).
+   */
   issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
-  /** @throws StorageError where the token's key is unknown here and the stored keys cannot be read */
+  /** @throws StorageError when the token's key is not loaded and the stored keys cannot be read */
   verifyAccess(token: string): Promise<VerifiedToken | 'invalid'>
   /** @throws StorageError as `verifyAccess` */
   verifyRefresh(token: string): Promise<VerifiedToken | 'invalid'>
-  /** The same by the keys in memory alone: `undecided` where the token's key is not among them. */
+  /** Verifies with the loaded keys alone: `undecided` when the token's key is not among them. */
   verifyRefreshOffline(token: string): Promise<VerifiedToken | 'invalid' | 'undecided'>
 }
 
@@ -35,7 +38,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** Milliseconds, as is the other; tokens count in seconds, so a part of one is a whole one. */
+  /** Tokens count whole seconds, so both lifetimes are rounded up to a second. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
@@ -72,7 +75,7 @@ export function createTokens({
 
   async function verify({ token, claims }: DecodedToken, key: SigningKey) {
     const userId = parseSubject(claims.sub)
-    // One audience: jose would also take a list that names ours among others.
+    // A single audience: jose would also accept a list that contains ours.
     if (userId === undefined || typeof claims.aud !== 'string') return 'invalid'
     try {
       const { payload } = await jwtVerify(token, key.publicKey, {
@@ -123,18 +126,18 @@ export function createTokens({
   }
 }
 
-/** Whether it looks like a token of this gateway, good or not: such a one must not leak to an upstream (CONTRACT §6). */
+/** Whether it looks like our token, valid or not: such a token must not leak to an upstream (CONTRACT §6). */
 export function isGatewayToken(token: string): boolean {
   const [header = ''] = token.split('.', 1)
-  // Too short for any header with a `typ` of ours: a field full of commas must not cost thousands of parses.
+  // Too short for any header with our `typ`: a header full of commas must not cost thousands of parses.
   if (header.length < minHeaderChars) return false
   const typ = parseObject(Buffer.from(header, 'base64url').toString())?.typ
   return typeof typ === 'string' && /^(application\/)?(at|rt)\+jwt$/i.test(typ)
 }
 
 /**
- * A user id from a `sub` claim: a decimal integer without sign, leading zero or white space, 1 to 2^53 − 1
- * (CONTRACT §3). `Number()` alone would take `1e3`, `0x1` and ` 1`.
+ * A user id from a `sub` claim: a decimal integer without sign, leading zero or white space, 1 to 2^53 − 1 (CONTRACT
+ * §3). `Number()` alone would accept `1e3`, `0x1` and ` 1`.
  */
 export function parseSubject(sub: unknown): number | undefined {
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return undefined
@@ -152,9 +155,9 @@ interface DecodedToken {
 }
 
 /**
- * Takes a token apart, only in the one form that an issuer writes. What could be read in two ways is refused:
- * other base64 for the same bytes, a member twice, and header members that name a key or change how the token
- * is read (`jwk`, `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
+ * Parses a token in the one form that an issuer writes. Refuses whatever has two interpretations: other base64 for
+ * the same bytes, duplicate members, and header members that name a key or change how the token is read (`jwk`,
+ * `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
 function decode(token: string, typ: TokenType): DecodedToken | undefined {
   if (token.length > maxTokenBytes) return undefined
@@ -174,10 +177,10 @@ function decode(token: string, typ: TokenType): DecodedToken | undefined {
 /** `{"typ":"at+jwt"}` in base64url. */
 const minHeaderChars = 22
 
-/** 4 KiB (CONTRACT §3); what passes is ASCII, a byte a character. */
+/** 4 KiB (CONTRACT §3); an accepted token is ASCII, so characters are bytes. */
 const maxTokenBytes = 4096
 
-/** An object from JSON as `JSON.stringify` writes it: so no member stands twice, and no byte is not UTF-8. */
+/** Accepts only what `JSON.stringify` would write, which excludes duplicate members and invalid UTF-8. */
 function parseCompact(bytes: Buffer): Record<string, unknown> | undefined {
   const object = parseObject(bytes.toString())
   return object !== undefined && bytes.equals(Buffer.from(JSON.stringify(object))) ? object : undefined

@@ -1,26 +1,26 @@
-// What is counted where it happens: plain numbers, which whoever counts is handed and adds to.
+// Counters: plain numbers, passed to the code that increments them where an event happens.
 import { byLabel, counter, type Family, family, unlabeledSample } from './families.ts'
 
-/** How one guard decided; `error` is where it could not, because a store failed. */
+/** Decisions of one guard; `error` counts those that it could not make because storage failed. */
 export interface GuardCounts {
   pass: number
   refuse: number
   error: number
 }
 
-/** By the names that `peage explain` prints. */
+/** By the guard names that `peage explain` prints. */
 export type GuardDecisions = Readonly<
   Record<'authenticate' | 'rate_limit' | 'plan' | 'max_body' | 'target' | 'free_daily', GuardCounts>
 >
 
-/** Look-ups of users and of keys; `bypass` is one past the memory, while changes are not heard. */
+/** Lookups of users and keys; `bypass` counts those that skip the cache while the change feed is lost. */
 export interface CacheResults {
   hit: number
   miss: number
   bypass: number
 }
 
-/** How attempts at deliveries ended; `retried` is one that another follows. */
+/** Results of delivery attempts; `retried` counts those that another follows. */
 export interface DeliveryOutcomes {
   delivered: number
   retried: number
@@ -31,15 +31,15 @@ export interface Counters {
   readonly guards: GuardDecisions
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
-  /** Uses that were counted in Postgres alone because Redis failed. */
+  /** Uses counted in Postgres alone because Redis failed. */
   dailyUsageFallbacks: number
-  /** Requests of peers that forward for others and are not trusted. */
+  /** Requests forwarded by peers that are not trusted proxies. */
   untrustedForwarders: number
   /** @param outcome `success`, a refusal's code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
-  /** A reload of the configuration was tried; one that is refused leaves the old one in force. */
+  /** Counts an attempt to reload the configuration; a rejected one leaves the previous configuration active. */
   countReload(result: 'success' | 'failure'): void
-  /** Whether what is in force is what was saved last, as far as that is known. */
+  /** Whether the active configuration is the one saved last, as far as that is known. */
   isLastReloadGood(): boolean
   readonly families: readonly Family[]
 }
@@ -93,7 +93,7 @@ export function createCounters(): Counters {
         'Requests with X-Forwarded-For from a private address that is not in server.trusted_proxies.',
         () => unlabeledSample(counters.untrustedForwarders),
       ),
-      // Every worker reloads each time: a sum would count them all.
+      // Every worker performs each reload: a sum would count it once per worker.
       family(
         {
           name: 'peage_config_reloads_total',

@@ -1,13 +1,13 @@
-// The page that Prometheus reads: of this process, or of several seen as one. prom-client is known here alone.
+// The page that Prometheus scrapes, of this process or merged from several. Only this file knows prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, type Histogram, type Metric, Registry } from 'prom-client'
 import type { Family, FamilyJson } from './families.ts'
 
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE
 
 export interface Exposition {
-  /** In Prometheus' text format. */
+  /** In Prometheus's text format. */
   text(): Promise<string>
-  /** As plain objects, for `textOfAll`. */
+  /** As plain objects, for `mergedText` and `mergedCounters`. */
   gather(): Promise<readonly FamilyJson[]>
 }
 
@@ -21,12 +21,12 @@ export function createExposition(families: readonly Family[]): Exposition {
   }
 }
 
-/** One page for several processes, each metric put together by its aggregator. @param gathered of each one */
+/** One page for several processes, each metric merged by its aggregator. @param gathered of each process */
 export function mergedText(gathered: readonly (readonly FamilyJson[])[]): Promise<string> {
   return AggregatorRegistry.aggregate(gathered as object[]).metrics()
 }
 
-/** What only grows, of several processes as if one had counted it. @param gathered of each one */
+/** The metrics that only grow, merged as if one process had counted them. @param gathered of each process */
 export async function mergedCounters(
   gathered: readonly (readonly FamilyJson[])[],
 ): Promise<readonly FamilyJson[]> {
@@ -40,17 +40,17 @@ export async function mergedCounters(
 
 let processRegistry: Registry | undefined
 
-/** CPU, memory, event-loop delay and the like. Once: each would leave observers behind that nothing takes away. */
+/** CPU, memory, event-loop delay and the like. Created once: each creation leaves observers that nothing removes. */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
   collectDefaultMetrics({ register: processRegistry })
-  // What is of no kind at the moment has no series, so their number would come and go; and all is listed for them.
+  // A kind without instances has no series, so series would come and go; and each scrape would list every instance.
   for (const kind of ['handles', 'requests', 'resources']) {
     processRegistry.removeSingleMetric(`nodejs_active_${kind}`)
     processRegistry.removeSingleMetric(`nodejs_active_${kind}_total`)
   }
-  // Others would appear with the first of their kind.
+  // Without this, a series would appear only with the first collection of its kind.
   const collections = processRegistry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>
   for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections.zero({ kind })
   return processRegistry

@@ -1,18 +1,18 @@
-// A metric as Prometheus is told of it: its name and meaning, and its numbers, read when they are asked for.
+// A metric family as Prometheus sees it: a name, a help text, and values that are read at each scrape.
 
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
-  /** Where it is not the family's own: the parts of a histogram have names of theirs. */
+  /** If it differs from the family's name: the parts of a histogram have names of their own. */
   readonly metricName?: string
 }
 
-/** How the workers of one machine are seen as one. */
+/** How the values of one machine's workers are merged. */
 export type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 /**
- * What prom-client's registry asks of a metric. Its own counters and histograms put their labels together and look
- * them up at every increment, which a request would pay for; ours are plain numbers where they are counted.
+ * What prom-client's registry needs of a metric. Its own counters and histograms build and look up their labels at
+ * every increment, which each request would pay for; ours are plain numbers.
  */
 export interface Family {
   readonly name: string
@@ -44,12 +44,12 @@ export function gauge(
   return family({ name, help, type: 'gauge', aggregator }, read)
 }
 
-/** The one sample of a metric without labels. */
+/** The single sample of a metric without labels. */
 export function unlabeledSample(value: number): readonly Sample[] {
   return [{ labels: {}, value }]
 }
 
-/** A sample for each name, in a label of that meaning. */
+/** One sample per name, which becomes the value of the label. */
 export function byLabel(label: string, counts: Readonly<Record<string, number>>): readonly Sample[] {
   return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }))
 }

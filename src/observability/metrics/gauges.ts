@@ -1,17 +1,17 @@
-// What is not counted but asked: how the stores and the running gateway stand at the moment of a scrape.
+// Gauges: the state of storage and of the running gateway at the moment of a scrape.
 import { byLabel, type Family, gauge, unlabeledSample } from './families.ts'
 
 export interface PoolState {
-  /** Connections: open, and of these idle. */
+  /** Open connections; `idle` counts those of them not in use. */
   readonly total: number
   readonly idle: number
-  /** Who waits for a connection. */
+  /** Statements waiting for a connection. */
   readonly waiting: number
   /** `storage.pool`. */
   readonly max: number
 }
 
-/** Nothing where there is no such store. */
+/** Undefined for a store that is not configured. */
 export interface StorageGauges {
   readonly postgresPool: (() => PoolState) | undefined
   readonly isRedisUp: (() => boolean) | undefined
@@ -20,10 +20,10 @@ export interface StorageGauges {
 export interface GatewayGauges {
   /** Every target, with its upstream's name and its own origin, and whether requests go to it. */
   targets(): readonly TargetState[]
-  /** WebSockets and event streams that are open, by kind. */
+  /** Open WebSockets and event streams, by kind. */
   openStreams(): Readonly<Record<'web_socket' | 'event_stream', number>>
   pendingRevocations(): number
-  /** Whether changes of the records are heard. */
+  /** Whether changes of users and keys are received. */
   isChangeFeedFresh(): boolean
 }
 
@@ -35,8 +35,8 @@ export interface TargetState {
 
 export interface Gauges {
   /**
-   * Asks this gateway too: the one before it may still have streams to end.
-   * @returns asks it no more
+   * Reads this gateway too: the one before it may still have streams to end.
+   * @returns unregisters it
    */
   register(gateway: GatewayGauges): () => void
   readonly families: readonly Family[]
@@ -74,7 +74,7 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
         'peage_change_feed_trusted',
         'Whether changes of users and keys are heard: 0 where each is read for every request.',
         'min',
-        // A primary hears of nothing: its workers do.
+        // A primary with workers has no change feed to report: its workers have.
         () =>
           [...gateways].slice(-1).flatMap(gateway => unlabeledSample(gateway.isChangeFeedFresh() ? 1 : 0)),
       ),
@@ -107,7 +107,7 @@ function poolGauges(state: () => PoolState): Family[] {
   ]
 }
 
-/** A target that an upstream names twice is one time series: well where either is. */
+/** A target that an upstream names twice is one time series, healthy if either is. */
 function uniqueTargets(targets: readonly TargetState[]): TargetState[] {
   const byName = new Map<string, TargetState>()
   for (const state of targets) {

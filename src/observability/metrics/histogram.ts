@@ -1,16 +1,15 @@
-// Durations in buckets: two additions for each, and Prometheus' cumulative form only when it asks.
+// Histograms of durations: two additions per observation, and Prometheus's cumulative form only at a scrape.
 import { type Family, family, type Sample } from './families.ts'
 
 export interface Histogram {
-  /** By bucket, not cumulative; the last is for what took longer than all bounds. */
+  /** By bucket, not cumulative; the last counts durations above all bounds. */
   readonly counts: Float64Array
-  /** Milliseconds. */
   sumMs: number
 }
 
 /**
- * Seconds. The gateway's own part of a request is below the first; 30 s is how long an upstream may take by default, so
- * that what stands behind it was cut off. Two or three a decade tell a p99 to within a factor of two or so.
+ * The gateway's own part of a request is below the first bound; 30 s is an upstream's default timeout, so whatever
+ * took longer was cut off. Two or three bounds per decade give a p99 to within a factor of two or so.
  */
 const bucketBoundsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
@@ -22,16 +21,15 @@ export function createHistogram(): Histogram {
   return { counts: new Float64Array(bucketBoundsSeconds.length + 1), sumMs: 0 }
 }
 
-/** @param duration milliseconds */
 export function observe(durations: Histogram, durationMs: number): void {
   let bucket = 0
-  // From the shortest on: most requests end in the first few.
+  // Starts at the shortest: most requests fall into the first few buckets.
   while (bucket < bucketBoundsMs.length && durationMs > (bucketBoundsMs[bucket] as number)) bucket += 1
   ;(durations.counts[bucket] as number) += 1
   durations.sumMs += durationMs
 }
 
-/** @param rows by the value of the label */
+/** @param rows by label value */
 export function histogram(
   name: string,
   help: string,

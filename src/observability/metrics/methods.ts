@@ -1,4 +1,4 @@
-// The methods that are told apart; a client may choose from more, and labels and names of spans are to be few.
+// The methods that metrics and spans distinguish: a client may send any other, and labels and span names must be few.
 
 export const knownMethods: ReadonlySet<string> = new Set([
   'GET',

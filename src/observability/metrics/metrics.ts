@@ -1,4 +1,4 @@
-// Everything that is counted in this process, for as long as it runs: a reload of the configuration keeps it.
+// All metrics of this process, for as long as it runs: a reload of the configuration does not reset them.
 
 import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
@@ -10,13 +10,12 @@ import { createRequestCounts, type RequestCounts } from './requests.ts'
 export interface Metrics extends Exposition {
   readonly requests: Pick<RequestCounts, 'count'>
   readonly counters: Omit<Counters, 'families'>
-  /** Where the answers of an upstream are timed, by its name. */
+  /** The response times of an upstream, by its name. */
   upstream(name: string): Histogram
   readonly register: Gauges['register']
 }
 
 interface Options {
-  /** The program's. */
   version: string
   stores: StorageGauges
 }

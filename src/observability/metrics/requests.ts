@@ -1,4 +1,4 @@
-// Requests as they end: how many by route, method and status, and how long they took.
+// Completed requests: how many by route, method and status, and how long they took.
 import { STATUS_CODES } from 'node:http'
 import { counter, type Family, type Sample } from './families.ts'
 import { createHistogram, type Histogram, histogram, observe } from './histogram.ts'
@@ -10,29 +10,29 @@ export interface RequestCounts {
 }
 
 interface CountedRequest {
-  /** A declared route's name or an endpoint's path, nothing where the request came to neither. */
+  /** A declared route's name or an endpoint's path; undefined if the request matched neither. */
   readonly route: string | undefined
-  /** As it was sent. */
+  /** As received. */
   readonly method: string
-  /** Nothing where the client left before anything was answered. */
+  /** Undefined if the client disconnected before a response began. */
   readonly status: number | undefined
-  /** Milliseconds from its arrival to the end of its answer. */
+  /** From the request's arrival to the end of its response. */
   readonly durationMs: number
 }
 
 interface RouteCounts {
-  /** By method, then by status or the class of those that nobody knows. */
+  /** By method, then by status, or by class if the status is unknown. */
   readonly byMethod: Map<string, Map<number | string, { count: number }>>
   readonly durations: Histogram
 }
 
-/** The route of requests that came to none; one that is declared under this name shares its series. */
+/** The label of requests that matched no route; a route declared under this name shares its series. */
 const noRoute = 'none'
 
-/** The status of requests that were left before they were answered: nginx's, so that all of them are numbers. */
+/** The status of requests whose client left before a response: nginx's, so that every status is a number. */
 const clientGone = 499
 
-/** Its connection is no answer's to end: what an open WebSocket took would drown what its route's requests take. */
+/** Not timed: the time for which WebSockets stay open would drown the durations of their route's requests. */
 const switchingProtocols = 101
 
 export function createRequestCounts(): RequestCounts {
@@ -67,7 +67,7 @@ export function createRequestCounts(): RequestCounts {
   }
 }
 
-/** The first of its kind, or one of a method or a status that has no cell of its own. */
+/** Creates the first cell of its kind, or finds that of a method or status without a cell of its own. */
 function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): { count: number } {
   const method = knownMethods.has(rawMethod) ? rawMethod : 'other'
   const statuses = byMethod.get(method) ?? new Map<number | string, { count: number }>()
@@ -78,7 +78,7 @@ function cellOf({ byMethod }: RouteCounts, rawMethod: string, status: number): {
   return cell
 }
 
-/** An upstream may invent 900, or let its clients do so: those outside the registry are one of each class. */
+/** An upstream may invent 900, or let its clients do so: unregistered statuses are counted together, by class. */
 function isKnown(status: number): boolean {
   return status === clientGone || status in STATUS_CODES
 }

@@ -1,6 +1,6 @@
-// What `error.type` says of a failure: one of few words, and nothing of what the failure was about.
+// The `error.type` of a failure: one of few values, and no details of the failure.
 
-/** The error's code (of a refusal, SQLSTATE, or Node's), else its class. */
+/** The error's code (a refusal's, SQLSTATE, or Node's), otherwise its class. */
 export function errorType(thrown: unknown): string {
   if (!(thrown instanceof Error)) return typeof thrown
   const { code } = thrown as { code?: unknown }

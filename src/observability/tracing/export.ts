@@ -1,4 +1,4 @@
-// Where spans go: OpenTelemetry's batches, over OTLP/HTTP as JSON. A collector that is away costs spans, and one warning.
+// Exports spans in batches, over OTLP/HTTP as JSON. An unreachable collector costs spans, and one warning.
 import { randomUUID } from 'node:crypto'
 import { DiagLogLevel, diag, type Tracer } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
@@ -13,7 +13,7 @@ import type { Logger } from 'pino'
 
 type Log = Pick<Logger, 'info' | 'warn'>
 
-/** Milliseconds between two of the SDK's own warnings: it has one for every batch. */
+/** Between two of the SDK's own warnings: it emits one for every batch. */
 const warnIntervalMs = 60_000
 
 export function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
@@ -22,7 +22,7 @@ export function createExport(logger: Log, version: string): { tracer: Tracer; sh
   let lastWarned = Number.NEGATIVE_INFINITY
   const warn = (...words: unknown[]) => {
     const now = performance.now()
-    // What is dropped while the collector is away was said.
+    // The log already says that spans are dropped while the collector is unreachable.
     if (!isSettingUp && (isUnreachable || now - lastWarned < warnIntervalMs)) return
     if (!isSettingUp) lastWarned = now
     logger.warn({ reason: words.join(' ') }, 'OpenTelemetry')
@@ -49,7 +49,7 @@ export function createExport(logger: Log, version: string): { tracer: Tracer; sh
   }
 }
 
-/** @param onResult of each batch: why it failed, or nothing */
+/** @param onResult receives why a batch failed, or undefined, for each batch */
 function observingResults(
   exporter: SpanExporter,
   onResult: (failure: string | undefined) => void,
@@ -64,18 +64,18 @@ function observingResults(
   }
 }
 
-/** An answer's status, or a connection's failure; never what the collector wrote. */
+/** A response's status, or a connection's failure; never what the collector wrote. */
 function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
   const words = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
   return words.length === 0 ? 'no answer that the collector took them' : words.join(' ')
 }
 
-/** The environment has the last word. */
+/** The environment takes precedence. */
 function resourceOf(version: string) {
   const own = resourceFromAttributes({
     'service.name': 'peage',
     'service.version': version,
-    // Of each process: workers and replicas are told apart by it.
+    // Of each process: it tells workers and replicas apart.
     'service.instance.id': randomUUID(),
     'process.pid': process.pid,
   })

@@ -1,4 +1,4 @@
-// The spans of a process, made by OpenTelemetry's SDK and sent by its exporter.
+// Traces a process with OpenTelemetry's SDK and exporter.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -12,12 +12,12 @@ interface Options {
   version: string
 }
 
-/** Milliseconds that a stop waits for a collector at most: spans are not worth a slow restart. */
+/** The longest a shutdown waits for the collector: spans are not worth a slow restart. */
 const maxCloseMs = 2_000
 
 export function createTracing({ logger, version }: Options): Tracing {
   const { tracer, shutdown } = createExport(logger, version)
-  // What the stores are asked passes through caches and single flights that know of no request.
+  // Storage queries pass through caches and single flights that know of no request.
   const activeRequest = new AsyncLocalStorage<RecordedRequest>()
   return {
     begin: createBeginRequest(tracer, activeRequest),

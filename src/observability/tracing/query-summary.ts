@@ -1,11 +1,11 @@
-// A statement's summary: what it does to which tables (`db.query.summary`), for names of spans that are few.
+// Summarises a statement as operations and tables (`db.query.summary`), so that span names stay few.
 
-/** Of a statement that writes, its writes; else what it reads first. `update users` → `UPDATE users`. */
+/** A writing statement's writes, otherwise the table that it reads first. `update users` → `UPDATE users`. */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)
   if (known !== undefined) return known
   const summary = summarize(text)
-  // All texts are constants of the program; should that change, they must not stay.
+  // All texts are constants of the program; should that change, the cache must not grow without end.
   if (summaries.size >= 500) summaries.clear()
   summaries.set(text, summary)
   return summary
@@ -13,7 +13,7 @@ export function summaryOf(text: string): string {
 
 const summaries = new Map<string, string>()
 
-// Not the locks and conflicts that end in the same word: `for update`, `for no key update`, `do update`.
+// Excludes the locks and conflicts that end in the same word: `for update`, `for no key update`, `do update`.
 const writes = /(?<!\b(?:for|key|do) )\b(insert into|update|delete from|lock table) ([a-z_]+)/g
 
 function summarize(text: string): string {

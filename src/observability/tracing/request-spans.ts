@@ -1,4 +1,4 @@
-// The spans of one request: its own, its guards', its tries at an upstream (OpenTelemetry's conventions for HTTP).
+// The spans of one request: its own, its guards', its upstream attempts' (OpenTelemetry's conventions for HTTP).
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage } from 'node:http'
 import {
@@ -23,7 +23,7 @@ import type {
 } from './tracing.ts'
 import { recordedUpstream } from './upstream-spans.ts'
 
-/** Guards that may ask a store, or that the answer names; the others compare two numbers. */
+/** Guards that may query storage, or that the response names; the others compare two numbers. */
 const guardsWithSpans: ReadonlySet<string> = new Set(['authenticate', 'rate_limit', 'plan', 'free_daily'])
 
 export function createBeginRequest(
@@ -63,7 +63,7 @@ export class RecordedRequest implements RequestTrace {
   readonly traceId: string
   readonly spanId: string
   readonly isContinued: boolean
-  /** Of what a store is asked now; nothing where that is not this request's doing. */
+  /** The parent of storage spans; undefined while queries are not on this request's behalf. */
   storeParent: Context | undefined
   readonly #tracer: Tracer
   readonly #activeRequest: AsyncLocalStorage<RecordedRequest>
@@ -129,7 +129,7 @@ export class RecordedRequest implements RequestTrace {
     span.setAttribute('peage.decision', decision)
     if (outcome !== undefined) span.setAttribute('peage.outcome', outcome)
     if (status !== undefined) span.setAttribute('http.response.status_code', status)
-    // A 4xx is the client's error, not ours; half an answer is one whatever its status.
+    // A 4xx is the client's error, not ours; half a response is an error whatever its status.
     const failureType = outcome === 'broken' ? outcome : (status ?? 0) >= 500 ? String(status) : undefined
     if (failureType !== undefined) {
       span.setAttribute('error.type', failureType).setStatus({ code: SpanStatusCode.ERROR })
@@ -138,7 +138,7 @@ export class RecordedRequest implements RequestTrace {
   }
 }
 
-/** Not sampled: nothing is noted, and the upstream is told that nothing is. */
+/** Not sampled: records nothing, and passes that decision on to the upstream. */
 function unsampledTrace(span: Span, isContinued: boolean): RequestTrace {
   const context = span.spanContext()
   const traceparent = writeParent(context)

@@ -1,15 +1,15 @@
-// Whether there are traces, by OpenTelemetry's standard variables. What is said here is what its SDK would leave unsaid.
+// Reads OpenTelemetry's standard variables for traces, and reports the mistakes on which its SDK is silent.
 
 type Env = Readonly<Record<string, string | undefined>>
 
 export interface TracingSettings {
-  /** Where they are sent, without what may be secret in it. */
+  /** The URL that traces are sent to, without what may be secret in it. */
   readonly endpoint: string
-  /** What works, though not as it is written. */
+  /** Settings that work, though not as written. */
   readonly warnings: readonly string[]
 }
 
-/** What a variable holds that could not work, a sentence each. */
+/** Settings that cannot work; `problems` has a sentence for each. */
 export class TracingSettingsError extends Error {
   override readonly name = 'TracingSettingsError'
   readonly problems: readonly string[]
@@ -21,11 +21,11 @@ export class TracingSettingsError extends Error {
 }
 
 /**
- * @returns nothing where traces are off: no endpoint and no `OTEL_TRACES_EXPORTER=otlp`, or switched off
+ * @returns undefined if traces are off: no endpoint and no `OTEL_TRACES_EXPORTER=otlp`, or switched off
  * @throws TracingSettingsError
  */
 export function tracingSettings(env: Env): TracingSettings | undefined {
-  // Empty is as good as absent (OpenTelemetry, "Environment Variable Specification").
+  // An empty value counts as absent (OpenTelemetry, "Environment Variable Specification").
   const get = (name: string) => env[name]?.trim() || undefined
   const otlpVariable = (name: string) => {
     const key = get(`OTEL_EXPORTER_OTLP_TRACES_${name}`)
@@ -69,7 +69,7 @@ function urlOf(text: string): URL | undefined {
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
 }
 
-/** The SDK takes all of them or, without a word, none. */
+/** The SDK takes all attributes or, silently, none. */
 function isValidAttributes(attributes = ''): boolean {
   try {
     return attributes
@@ -84,7 +84,7 @@ function isValidAttributes(attributes = ''): boolean {
 const ratios = ['traceidratio', 'parentbased_traceidratio']
 const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
 
-/** The SDK would go on with all of them, which is what somebody who names a sampler does not want. */
+/** On an error the SDK would sample every request, which is not what an operator who names a sampler wants. */
 function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
   if (sampler === undefined) return []
   if (!samplers.includes(sampler)) {

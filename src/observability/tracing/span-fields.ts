@@ -1,11 +1,10 @@
-// What spans say of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that could be a secret.
+// Span attributes of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that may be secret.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
 import { knownMethods } from '../metrics/methods.ts'
 import { redactPath } from '../redact-path.ts'
 import type { ReceivedRequest } from './tracing.ts'
 
-/** @param template where there is one */
 export function spanName(method: string, template: string | undefined): string {
   const verb = knownMethods.has(method) ? method : 'HTTP'
   return template === undefined ? verb : `${verb} ${template}`
@@ -36,7 +35,7 @@ export function receivedFields(
 }
 
 /**
- * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: for a number that OTLP has no
- * room for, or for very many bytes, a collector refuses the spans of everybody in the batch.
+ * A name of 253 characters or an address (RFC 1035 §2.3.4), and a port of five digits: a number too large for OTLP,
+ * or very many bytes, would make the collector reject the whole batch, with the spans of other requests.
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/

@@ -1,10 +1,10 @@
-// Spans of what the stores are asked (OpenTelemetry's conventions for databases): which statement, never its values.
+// Spans of storage queries (OpenTelemetry's conventions for databases): which statement, never its values.
 import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { errorType } from './error-type.ts'
 import { summaryOf } from './query-summary.ts'
 import type { StoreSpans } from './tracing.ts'
 
-/** @param parentNow whose doing it is; nobody's in particular has no span */
+/** @param currentParent the request that a query is made for; a query for no particular request has no span */
 export function createStoreSpans(tracer: Tracer, currentParent: () => Context | undefined): StoreSpans {
   function inSpanOfRequest<T>(attributes: () => Attributes, run: () => Promise<T>): Promise<T> {
     const parent = currentParent()

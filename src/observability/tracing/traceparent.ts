@@ -1,10 +1,10 @@
-// The `traceparent` field, read and written (W3C Trace Context §3.2).
+// Parses and writes the `traceparent` header (W3C Trace Context §3.2).
 import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
 
 /**
- * @param traceparent @param tracestate as node:http gives them: of a field that came twice the values are joined, and
- * two of the former are none
- * @returns nothing where it is malformed: the trace begins here then
+ * @param traceparent @param tracestate as node:http gives them: it joins the values of a repeated header, so a
+ * repeated `traceparent` is malformed
+ * @returns undefined if `traceparent` is malformed: the trace then begins here
  */
 export function readParent(
   traceparent: string | string[] | undefined,

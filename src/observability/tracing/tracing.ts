@@ -1,13 +1,12 @@
-// What the rest of the program knows of traces. Where there are none it is handed nothing, and none of this is loaded.
+// The tracing interface for the rest of the program. If traces are off, no instance exists and nothing is loaded.
 import type { IncomingMessage } from 'node:http'
 
-/** The spans of a process. */
 export interface Tracing {
-  /** Begins the span of a request that has arrived; a good `traceparent` of its own is the parent. */
+  /** Begins the span of a received request; its `traceparent`, if valid, is the parent. */
   begin(request: IncomingMessage, received: ReceivedRequest): RequestTrace
-  /** What the stores are asked on a request's behalf. */
+  /** Spans of storage queries made on a request's behalf. */
   readonly stores: StoreSpans
-  /** Sends what is still to be sent. @param time milliseconds; what is not taken by then is dropped */
+  /** Sends the remaining spans. @param timeoutMs spans that the collector has not taken by then are dropped */
   close(timeoutMs: number): Promise<void>
 }
 
@@ -16,47 +15,46 @@ export interface ReceivedRequest {
   readonly requestId: string
   /** The client's address. */
   readonly client: string
-  /** The authority that was asked for, as received. */
+  /** The requested authority, as received. */
   readonly host: string
-  /** The declared path, or that of the gateway's own endpoint: what a client wrote is none. */
+  /** The declared path of the route or of the gateway's own endpoint, never the path that a client wrote. */
   readonly template: string | undefined
-  /** The route's name, where a route serves it. */
+  /** The route's name, if a route serves the request. */
   readonly route: string | undefined
 }
 
-/** One request's. */
 export interface RequestTrace {
   /** 32 and 16 lower-case hexadecimal digits (W3C Trace Context). */
   readonly traceId: string
   readonly spanId: string
-  /** The client's `traceparent` was good: its `tracestate` is of this trace, and goes on. */
+  /** The client's `traceparent` was valid: its `tracestate` belongs to this trace, and is passed on. */
   readonly isContinued: boolean
-  /** What the stores are asked while `work` goes on, and by what it starts, is its doing. */
+  /** Attributes storage queries by `work`, and by whatever it starts, to this request. */
   run(work: () => void): void
-  /** A guard decides from now on, or none does; the one before has let it through. */
+  /** The guard of this name decides next, or none does; the previous one has allowed the request. */
   onGuard(name: string | undefined): void
-  /** The guard that decides has not let it through. */
+  /** The current guard has not allowed the request. */
   onGuardFailed(decision: GuardFailure, thrown: unknown): void
   /**
-   * It leaves the gateway: what the stores are asked from now on is not its doing.
-   * @param isTold whether the upstream receives `traceparent`
+   * The request leaves the gateway: later storage queries are not attributed to it.
+   * @param propagates whether the upstream receives `traceparent`
    */
   forwardTo(upstream: string, propagates: boolean): UpstreamTrace
   end(result: RequestResult): void
 }
 
-/** `error`: a store failed. */
+/** `error`: storage failed. */
 export type GuardFailure = 'refuse' | 'error' | 'client_gone'
 
 export interface RequestResult {
-  /** Nothing where the client left before anything was answered. */
+  /** Undefined if the client disconnected before a response began. */
   readonly status: number | undefined
-  /** As the access log has them. */
+  /** As in the access log. */
   readonly decision: string
   readonly outcome: string | undefined
 }
 
-/** What is sent to an upstream for one request. */
+/** The upstream attempts of one request. */
 export interface UpstreamTrace {
   begin(attempt: Attempt): AttemptSpan
 }
@@ -65,24 +63,23 @@ export interface Attempt {
   readonly method: string
   /** `scheme://host:port`. */
   readonly origin: string
-  /** Path and query; the query is not told. */
+  /** Path and query; the query is not recorded. */
   readonly path: string
-  /** How often it was sent before. */
+  /** How often the request was sent before. */
   readonly resendCount: number
 }
 
-/** One try. */
 export interface AttemptSpan {
-  /** The field's value; nothing where the upstream is not told. */
+  /** The header's value; undefined if it is not propagated. */
   readonly traceparent: string | undefined
   onStatus(status: number): void
-  /** @param how an outcome, or the error that ended it */
+  /** @param outcome or the error that ended the attempt */
   end(outcome: string | Error): void
 }
 
-/** Around what a store is asked; the promise is the one that `ask` gives. */
+/** Wraps storage queries in spans; each call settles as `run` does. */
 export interface StoreSpans {
-  /** @param text without values: they stand in parameters */
+  /** @param text without values, which are in the parameters */
   statement<T>(text: string, run: () => Promise<T>): Promise<T>
   /** @param name of the script */
   script<T>(name: string, run: () => Promise<T>): Promise<T>

@@ -1,4 +1,4 @@
-// The spans of what is sent to an upstream: each try has its own, and its upstream is told of that one.
+// Spans of upstream attempts: each attempt has its own, and propagates that one to its upstream.
 import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { redactPath } from '../redact-path.ts'
 import { errorType } from './error-type.ts'
@@ -8,7 +8,7 @@ import type { Attempt, AttemptSpan, UpstreamTrace } from './tracing.ts'
 
 interface Options {
   tracer: Tracer
-  /** The request's. */
+  /** Of the request's span. */
   context: Context
   upstream: string
   propagates: boolean
@@ -47,7 +47,7 @@ function attemptSpan(span: Span, propagates: boolean): AttemptSpan {
     traceparent: propagates ? writeParent(span.spanContext()) : undefined,
     onStatus(status) {
       span.setAttribute('http.response.status_code', status)
-      // To whoever asked, an error of either kind is one.
+      // For a caller, a 4xx is an error as a 5xx is.
       if (status >= 400) fail(String(status))
     },
     end(outcome) {

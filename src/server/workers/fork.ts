@@ -1,4 +1,4 @@
-// One worker's process: forked with a line to it, and watched to its end.
+// One worker process: forked, connected by an RPC channel, and observed until it exits.
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import type { PrimaryApi, WorkerApi } from './protocol.ts'
@@ -6,21 +6,21 @@ import { createRpcChannel, type RpcChannel } from './rpc.ts'
 import { rescueConnections } from './socket-handoff.ts'
 
 export interface WorkerProcess {
-  /** Nothing where there is no process: the machine had no room for it. */
+  /** Undefined if the fork failed, because the machine had no room for another process. */
   readonly pid: number | undefined
-  /** Resolves when it can be asked, or there is no process any more. */
+  /** Resolves when the worker takes calls, or has exited. */
   readonly ready: Promise<unknown>
   readonly channel: RpcChannel<WorkerApi>
-  /** Resolves when there is no process any more, to how it ended; never rejects. */
+  /** Resolves to the exit status when the process has exited; never rejects. */
   readonly ended: Promise<ExitStatus>
-  /** At once, whatever it is doing. */
+  /** Sends SIGKILL. */
   kill(): void
 }
 
 export interface ExitStatus {
   readonly code?: number
   readonly signal?: string
-  /** Why there never was a process. */
+  /** Why the fork failed. */
   readonly reason?: string
 }
 
@@ -29,12 +29,12 @@ export type Fork = () => WorkerProcess
 const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
- * Workers share what they listen on: this process accepts the connections, and hands them out in turn.
- * @throws Error where this process is a worker itself, of another cluster
+ * Workers share one listening socket: this process accepts the connections and distributes them in turn.
+ * @throws Error if this process is itself a worker of another cluster
  */
 export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
   if (!cluster.isPrimary) throw new Error('server.workers cannot be used within another cluster; make it 1')
-  // Structured clones: a configuration is not all JSON.
+  // Structured clones, because a configuration is not all JSON.
   cluster.setupPrimary({ exec: program, args: [], serialization: 'advanced' })
   return () => {
     let worker: Worker
@@ -54,7 +54,7 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
       worker.once('exit', (code: number | null, signal: string | null) =>
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }),
       )
-      // Of a process that there is, an error is about one message.
+      // If the process exists, an error concerns a single message.
       worker.on('error', error => pid === undefined && resolve({ reason: error.message }))
     })
     void ended.then(channel.close)

@@ -1,20 +1,20 @@
-// What workers have counted, those that are gone too: a sum that falls would look like a flood to Prometheus.
+// Merges workers' metrics, exited workers included: Prometheus would take a counter that falls for a flood.
 import { mergedCounters } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 
 type Families = readonly FamilyJson[]
 
 interface WorkerMetrics {
-  /** Nothing where there is no worker. */
+  /** Undefined if the slot has no worker. */
   pid: number | undefined
-  /** Nothing where it did not answer in time: what it said before stands. */
+  /** Undefined if the worker did not reply in time: its previous reply then counts. */
   families: Families | undefined
 }
 
-/** @returns takes what the workers that there are have answered, and adds what is known of the others */
+/** @returns takes the running workers' replies, and adds the counters of those that have exited */
 export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Promise<Families[]> {
   const latest = new Map<number, Families>()
-  /** The first is the total of many. */
+  /** Counters of exited workers; the first entry may be the total of several. */
   let gone: Families[] = []
   let isAdding = false
 
@@ -40,5 +40,5 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
   }
 }
 
-/** Of the dead that are kept apart. */
+/** Exited workers whose counters are stored separately, before they are added up. */
 const maxSeparate = 8

@@ -1,4 +1,4 @@
-// Workers that serve in this process' stead: opened, asked, told and ended together (CONTRACT §2, `server.workers`).
+// The data plane of several workers: started, queried, reloaded and ended together (CONTRACT §2, `server.workers`).
 
 import { inSlices } from '../../async/steps.ts'
 import type { Dependencies } from '../../composition/dependencies.ts'
@@ -10,7 +10,7 @@ import { createMergedMetrics } from './merged-metrics.ts'
 import { prepareTimeoutMs, replyTimeoutMs } from './protocol.ts'
 import { createWorkerSlot, type WorkerSlot } from './supervisor.ts'
 
-/** @throws Error with what kept the first worker that failed from listening; none is left then */
+/** @throws Error with the reason of the first worker that cannot listen; no worker is left running */
 export async function serveByWorkers({ config: first, logger }: Dependencies): Promise<DataPlane> {
   let config = await inSlices(packSteps(first))
   const changesVisible = async () => {
@@ -43,7 +43,7 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
         }
         return {
           commit() {
-            // Whoever starts from now on starts with it.
+            // Workers that start from now on start with it.
             config = next
             return finish('commit')
           },
@@ -80,8 +80,8 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
 }
 
 /**
- * What keeps one of them from it. Asked again where one began to serve meanwhile, in another's place: it did so with
- * what is in force now.
+ * Prepares the configuration in every worker, and also in a replacement that began to serve meanwhile, which started
+ * with the active one. @returns the first failure
  */
 async function prepareInAll(slots: readonly WorkerSlot[], config: PackedConfig): Promise<string | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
@@ -95,7 +95,7 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: PackedConfig):
   return undefined
 }
 
-/** What keeps the worker from it; whoever is not there, or not any more, starts with what is in force then. */
+/** @returns the failure; none for a worker that has exited, since its replacement starts with the active one */
 async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<string | undefined> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)

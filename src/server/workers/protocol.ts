@@ -1,38 +1,38 @@
-// What a primary and its workers ask of each other.
+// The RPC methods of the primary and its workers.
 import type { StoreReachability } from '../../admin/health.ts'
 import type { PackedConfig } from '../../config/reading/packed-config.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
-// Types, not interfaces: those would have no index signature.
+// Types, because interfaces have no index signature.
 export type WorkerApi = {
-  /** Serve with this configuration; answered when it listens, or with what keeps it from that. */
+  /** Serves with this configuration. Replies when the worker listens, or with the reason why it cannot. */
   serve(config: PackedConfig): Promise<{ address: string } | { fault: string }>
-  /** Make all that another configuration needs, and serve nobody with it yet; or what keeps it from that. */
+  /** Builds another configuration, without serving requests with it yet. Replies with the reason if it fails. */
   prepare(config: PackedConfig): Promise<{ fault?: string }>
-  /** Serve with what was prepared, or forget it. */
+  /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
-  /** Which stores it reaches. */
+  /** Which stores the worker reaches. */
   reach(): Promise<StoreReachability>
-  /** What it has counted, and how it stands. */
+  /** The worker's counters and gauges. */
   metrics(): Promise<readonly FamilyJson[]>
-  /** How every target stands to it. */
+  /** The status of every target, as this worker sees it. */
   targetStatus(): Promise<readonly TargetStatus[]>
-  /** Answered when it has heard of all that is committed by now. */
+  /** Replies when the worker has received every change committed by now. */
   catch_up(): Promise<void>
-  /** Drain, and exit: that is the answer. @param time milliseconds */
+  /** Drains and exits; the exit is the reply. @param time milliseconds */
   drain(time: number): Promise<never>
 }
 
 export type PrimaryApi = {
-  /** Said once: what a worker is asked before that is lost. */
+  /** Sent once, when the worker takes calls: earlier calls to it are lost. */
   hello(): Promise<void>
-  /** Answered `true` when every worker has heard of all that is committed by now. */
+  /** Replies `true` when every worker has received every change committed by now. */
   changes_visible(): Promise<true>
 }
 
-/** Milliseconds that a worker may take to prepare a configuration, or to begin to serve with it. */
+/** For a worker to prepare a configuration, or to activate it. */
 export const prepareTimeoutMs = 10_000
 
-/** Milliseconds that an answer may take for which somebody waits. */
+/** For replies that a client or an operator waits for. */
 export const replyTimeoutMs = 1_000

@@ -1,20 +1,20 @@
-// Questions and answers between a primary and one of its workers, over the channel that cluster opened between them.
+// RPC between the primary and one worker, over the channel that cluster opened between them.
 
-/** By what they are called: what is asked with, and what is answered. */
-// biome-ignore lint/suspicious/noExplicitAny: which arguments a question has is its own business
+/** Methods by name. */
+// biome-ignore lint/suspicious/noExplicitAny: each method has parameters of its own
 export type RpcMethods = Record<string, (...content: any[]) => Promise<unknown>>
 
 export interface RpcChannel<Theirs extends RpcMethods> {
   /**
-   * Nothing where no answer comes in time, or the other is gone. Never rejects.
-   * @param timeoutMs milliseconds; nothing for as long as it takes
+   * Resolves to `undefined` if no reply comes in time, or if the peer is gone. Never rejects.
+   * @param timeoutMs `undefined` for no timeout
    */
   call<Kind extends keyof Theirs & string>(
     kind: Kind,
     timeoutMs: number | undefined,
     ...content: Parameters<Theirs[Kind]>
   ): Promise<Awaited<ReturnType<Theirs[Kind]>> | undefined>
-  /** The other is gone: whoever waits for an answer waits for nothing. */
+  /** Call when the peer is gone: pending calls resolve to `undefined`. */
   close(): void
 }
 
@@ -35,7 +35,7 @@ interface Reply {
   readonly result: unknown
 }
 
-/** @param ours what the other may ask; an answer that fails is none */
+/** @param ours methods that the peer may call; one that rejects replies `undefined` */
 export function createRpcChannel<Theirs extends RpcMethods>(
   channel: IpcChannel,
   ours: RpcMethods,
@@ -44,7 +44,7 @@ export function createRpcChannel<Theirs extends RpcMethods>(
   let calls = 0
   let isClosed = false
 
-  // A channel that has just closed is no error: the other's end is told of elsewhere.
+  // A channel that has just closed is no error: the peer's exit is reported elsewhere.
   const send = (message: Call | Reply) => channel.send?.(message, undefined, undefined, () => {})
 
   async function answer({ method, id, params }: Call): Promise<void> {

@@ -1,28 +1,28 @@
-// Connections on their way to a worker: where it dies before it takes them, they go to another.
+// Connections in transit to a worker: if it dies before accepting them, another worker receives them.
 import type { Worker } from 'node:cluster'
 
-/** As cluster words it among its own processes. */
+/** The format of cluster's internal messages. */
 interface ClusterMessage {
   act?: unknown
   seq?: unknown
   ack?: unknown
 }
 
-/** What the operating system knows of a connection. */
+/** The native handle of a connection. */
 interface Handle {
   close(): void
 }
 
-/** Who may take connections now. */
+/** Workers that can take connections now. */
 const listening = new Set<Worker>()
 
-/** Milliseconds in which all that a dead process has said is read. */
+/** Enough time to read all messages that a dead process has sent. */
 const drainDelayMs = 100
 
 /**
- * Node forgets what a dead worker was sent and had not taken, and such a client would wait for ever. Nothing of it was
- * read, so it is distributed again, as Node does with what a worker refuses. For cluster's own messages there is no
- * documented way: where a version words them otherwise, nothing is rescued and all else goes on.
+ * Node forgets connections that a worker was sent and had not accepted when it died: their clients would wait
+ * forever. Nothing was read from them, so they are distributed again, as Node does with those that a worker refuses.
+ * Cluster's internal messages are undocumented: if Node changes them, nothing is rescued and the rest still works.
  */
 export function rescueConnections(worker: Worker): void {
   const inTransit = new Map<unknown, Handle>()
@@ -36,7 +36,8 @@ export function rescueConnections(worker: Worker): void {
   process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
   worker.once('listening', () => listening.add(worker))
   worker.once('exit', () => {
-    // Node waits for the dead to take it before it says that they are gone; the share of the dead is then the others'.
+    // Node waits for the dead worker to take the handle before it emits `disconnect`, and only then do the other
+    // workers receive its share of connections.
     const late = setTimeout(tell, drainDelayMs, 'disconnect')
     worker.once('disconnect', () => clearTimeout(late))
   })

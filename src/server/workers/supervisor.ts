@@ -1,4 +1,4 @@
-// A place among the workers, held by one after another: whoever dies is replaced, later and later where that goes on.
+// One worker slot: a worker that dies is replaced, with a growing delay if its replacements keep dying.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { PackedConfig } from '../../config/reading/packed-config.ts'
@@ -8,23 +8,23 @@ import type { RpcChannel } from './rpc.ts'
 
 export interface WorkerSlot {
   /**
-   * Resolves when the first worker listens, to where; from then on the place is kept held.
-   * @throws Error with what kept it from listening
+   * Resolves to the address when the first worker listens; from then on the slot is kept filled.
+   * @throws Error with the reason if it cannot listen
    */
   open(): Promise<string>
-  /** Of the worker; nothing where none serves. */
+  /** Calls the worker; resolves to `undefined` if none serves. */
   readonly call: RpcChannel<WorkerApi>['call']
-  /** Nothing where none serves. */
+  /** Undefined if no worker serves. */
   pid(): number | undefined
-  /** Has the worker drain, and resolves when it has ended. @param time milliseconds until it is killed */
+  /** Drains the worker, and resolves when it has exited. @param time milliseconds until it is killed */
   end(time: number): Promise<void>
-  /** Ends the worker at once. */
+  /** Kills the worker at once and does not replace it. */
   kill(): void
 }
 
 interface Options {
   fork: Fork
-  /** What is to be served with at the moment. */
+  /** The active configuration. */
   config(): PackedConfig
   logger: Logger
 }
@@ -41,7 +41,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     let given = config()
     const answer = await started.channel.call('serve', undefined, given)
     let fault = answer !== undefined && 'fault' in answer ? answer.fault : undefined
-    // What was reloaded while it started is not in what it was given.
+    // The configuration it was given misses a reload that happened during its start.
     while (answer !== undefined && fault === undefined && given !== config()) {
       given = config()
       fault = (await started.channel.call('prepare', undefined, given))?.fault
@@ -96,7 +96,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     pid: () => (isServing ? worker?.pid : undefined),
     async end(time) {
       isEnding = true
-      // A little less, so that it ends by itself.
+      // A little less, so that it exits by itself before it is killed.
       if (isServing) void worker?.channel.call('drain', undefined, time * 0.95)
       else worker?.kill()
       const late = setTimeout(() => worker?.kill(), time)
@@ -110,7 +110,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   }
 }
 
-/** Milliseconds: the first wait, the longest, and how long a worker has to have served for the first one again. */
+/** The shortest and the longest delay, and the time served after which the next delay is the shortest again. */
 const minDelayMs = 100
 const maxDelayMs = 10_000
 const stableAfterMs = 30_000

@@ -1,10 +1,10 @@
-// One process at a time on a data folder: two on one PGlite folder silently lose rows.
+// Locks a data folder for one process: two processes on one PGlite folder silently lose rows.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Another process, which is alive, holds the folder. */
+/** Another running process holds the folder. */
 export class DataDirLocked extends Error {
   override readonly name = 'DataDirLocked'
   readonly pid: number
@@ -19,19 +19,19 @@ export class DataDirLocked extends Error {
 }
 
 export interface DataDirLock {
-  /** Gives the folder up; a second call does nothing. */
+  /** Releases the folder; a second call does nothing. */
   release(): Promise<void>
 }
 
-/** How long a lock file without content (its writer died within microseconds of making it) holds, in ms. */
+/** How long an empty lock file is honoured: its writer died within microseconds of creating it. */
 const EMPTY_LOCK_TTL_MS = 1_000
-/** How long a process waits for another that is taking over the same stale lock, in ms. */
+/** How long a process waits for another one that is taking over the same stale lock. */
 const TAKEOVER_TIMEOUT_MS = 5_000
 
 /**
- * Takes `<dir>/peage.lock`; one whose process is gone is taken over. A process is known by its id and the
- * time it started, so that a reused id (every container's process 1) does not hold the folder for ever.
- * @throws DataDirLocked where its process is alive
+ * Acquires `<dir>/peage.lock`; a lock whose process is gone is taken over. A process is identified by its pid and
+ * start time, so that a reused pid (process 1 of every container) does not hold the folder forever.
+ * @throws DataDirLocked when its process is alive
  */
 export async function lockDataDir(dir: string): Promise<DataDirLock> {
   const file = join(dir, 'peage.lock')
@@ -45,9 +45,10 @@ export async function lockDataDir(dir: string): Promise<DataDirLock> {
 }
 
 /**
- * Creates `file`, or replaces it where its process is gone. Deleting a stale file would race: a second taker
- * could delete the first one's new lock. So only who holds `<file>.takeover` may replace it, by renaming that
- * over it, and only if it is still the file that was found stale. A taker that died is taken over likewise.
+ * Creates `file`, or replaces it when its process is gone. Deleting a stale file would race: a second process could
+ * delete the first one's new lock. So only the holder of `<file>.takeover` may replace it, by renaming that file over
+ * it, and only if it is still the stale file that was found. If that holder dies, its file is taken over in the same
+ * way.
  */
 async function acquire(file: string, mine: string, dir: string): Promise<void> {
   const deadline = Date.now() + TAKEOVER_TIMEOUT_MS
@@ -75,7 +76,7 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
 
 interface Owner {
   pid: number
-  /** Absent where the system does not tell it. */
+  /** Absent on systems that do not report it. */
   started?: string
 }
 
@@ -119,20 +120,20 @@ function isAlive({ pid, started }: Owner): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // EPERM: it lives, under another user.
+    // EPERM: it is alive, under another user.
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
   const now = processStart(pid)
   return now !== 'ended' && (started === undefined || now === undefined || now === started)
 }
 
-/** The boot's id and the process' start in clock ticks since it (proc(5): field 22, after the command's `)`). */
+/** The boot id and the process' start in clock ticks since boot (proc(5): field 22, after the command's `)`). */
 function processStart(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state, ticks] = [fields[0], fields[19]]
-    // A zombie: killed, and its parent has not looked.
+    // A zombie: killed, but not yet reaped by its parent.
     if (state === 'Z' || state === 'X') return 'ended'
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}:${ticks}`
   } catch {

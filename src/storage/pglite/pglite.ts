@@ -1,4 +1,4 @@
-// The embedded database: PGlite on a folder (or in memory, for tests), behind the Database interface.
+// The embedded database: PGlite in a folder (or in memory, for tests), behind the Database interface.
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,26 +10,26 @@ import type { Listen } from '../notifications.ts'
 import { lockDataDir } from './data-dir-lock.ts'
 
 export interface EmbeddedOptions {
-  /** The data folder; the database lives in `postgres/` below it. Absent or `memory://`: kept in memory. */
+  /** The data folder; the database lives in its `postgres/`. Absent or `memory://`: in memory. */
   dir?: string | undefined
-  /** A dumped data folder to start from, in memory only. */
+  /** A dumped data folder to start from; in memory only. */
   snapshot?: Blob | undefined
 }
 
 export interface EmbeddedDatabase extends Database {
   readonly kind: 'embedded'
-  /** Applies what is new in `migrations/`; returns the names applied. To be run before anything else queries. */
+  /** Applies pending migrations; must run before any other query. @returns the names applied */
   migrate(log?: MigrationLog): Promise<string[]>
   readonly listen: Listen
-  /** The whole database as a tar, for `snapshot`. */
+  /** The whole database as a tar archive, for `snapshot`. */
   dump(): Promise<Blob>
 }
 
 /**
- * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time.
- * What was answered survives a kill of the process (PGlite writes before it answers: `relaxedDurability`
- * stays false), not a loss of power (it does not fsync).
- * @throws DataDirLocked where another process has the folder
+ * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time. Committed data
+ * survives a kill of the process (PGlite writes before it responds: `relaxedDurability` stays false), but not a power
+ * loss (it does not fsync).
+ * @throws DataDirLocked when another process holds the folder
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
@@ -48,7 +48,7 @@ export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Pro
   }
 }
 
-/** A first start that is killed half-way must not leave half a database behind: it is made aside, then renamed. */
+/** Created under another name, then renamed: a first start that is killed must not leave half a database. */
 async function openFolder(dir: string): Promise<PGlite> {
   const folder = join(dir, 'postgres')
   if (!existsSync(folder)) {
@@ -112,7 +112,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   }
 }
 
-/** In the process nothing gets lost on the way. */
+/** Inside one process no notification is lost. */
 function listenerOf(pglite: PGlite): Listen {
   return (channels, { onNotification, onLost, onListening }) => {
     const listening = Promise.all(
@@ -129,7 +129,7 @@ function listenerOf(pglite: PGlite): Listen {
   }
 }
 
-/** What the migration runner takes for a client: files of many statements need `exec`. */
+/** The client for the migration runner: files with several statements need `exec`. */
 function migrationClient(pglite: PGlite) {
   return {
     async query(sql: string, values?: unknown[]) {

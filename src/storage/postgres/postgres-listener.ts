@@ -1,11 +1,10 @@
-// Notifications from a Postgres server, on a connection of their own that is made again whenever it is lost.
+// Receives notifications from a Postgres server over a dedicated connection, and reconnects when it is lost.
 import { Client } from 'pg'
 import type { Listen } from '../notifications.ts'
 
-/** Milliseconds between two tries to connect. */
 const reconnectDelayMs = 250
 
-/** @param url a direct address: a transaction pooler cannot listen (`storage.postgres_listen`) */
+/** @param url a direct address: a transaction pooler does not support LISTEN (`storage.postgres_listen`) */
 export function postgresListener(url: string): Listen {
   return (channels, handlers) => {
     let current: Client | undefined
@@ -23,13 +22,13 @@ export function postgresListener(url: string): Listen {
           query_timeout: 2_000,
         })
       } catch {
-        // A certificate that the address names cannot be read now.
+        // A certificate file named in the address cannot be read now.
         handlers.onLost()
         scheduleReconnect()
         return
       }
       current = client
-      // Also the answer to an end that nobody announced: an error, then an end, or either alone.
+      // A lost connection emits an error, then an end, or only one of them.
       const onLost = () => onConnectionLost(client)
       client.on('error', onLost).on('end', onLost)
       client.on('notification', ({ channel, payload }) => {
@@ -70,7 +69,7 @@ export function postgresListener(url: string): Listen {
   }
 }
 
-/** Not only asked to end: a server that is cut off would never answer. */
+/** Destroys the socket instead of ending it: a server that is cut off would never complete the close. */
 function destroy(client: Client): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection
   stream.destroy()

@@ -1,18 +1,18 @@
-// A statement of its own on a pool's connection: what most requests that ask the database ask.
+// Runs a single statement on a pooled connection: the path of most database queries.
 import type { Pool, QueryResult } from 'pg'
 import { type Queryable, StorageError } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 
-/** Milliseconds; with what a connection takes, storage down is answered within 2 s (CONTRACT §4). */
+/** Together with the connection time, a request with storage down gets its response within 2 s (CONTRACT §4). */
 export const STATEMENT_TIMEOUT_MS = 1_000
 
-/**
- * SQLSTATE of a prepared statement that is not there, of one that is there already, and of one that was prepared before
- * a migration changed the type of what it answers.
- */
+/** SQLSTATEs: prepared statement missing, duplicate, or prepared before a migration changed its result types. */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
-/** In callbacks, and prepared where it is asked for: with promises and without, it takes twice the time on our side. */
+/**
+ * Uses pg's callbacks, and named statements for prepared queries: promises and unnamed statements would double our
+ * own cost per query.
+ */
 export function createQuery(pool: Pool): Queryable['query'] {
   let mayPrepare = true
   return async (sql, values = []) => {
@@ -22,7 +22,7 @@ export function createQuery(pool: Pool): Queryable['query'] {
     try {
       return await runStatement(pool, { ...statement, name })
     } catch (error) {
-      // A pooler between us hands out another connection each time. What failed so has changed nothing.
+      // A transaction pooler hands out another connection each time. The failed statement has changed nothing.
       if (!(error instanceof StorageError && UNPREPARED_STATES.has(error.code ?? ''))) throw error
       mayPrepare = false
       return runStatement(pool, statement)
@@ -34,7 +34,7 @@ export interface Statement {
   text: string
   values: unknown[]
   name?: string
-  /** Milliseconds; pg knows it for each query, and its types do not. */
+  /** pg supports it per query, but its types do not declare it. */
   query_timeout: number
 }
 
@@ -46,7 +46,7 @@ function runStatement<Row extends object>(pool: Pool, statement: Statement): Pro
         return
       }
       let isLost = false
-      // The pool listens while a client is idle; while it is lent a terminated backend would end the process.
+      // The pool handles errors of idle clients only: a terminated backend of a busy one would end the process.
       const onLost = () => {
         isLost = true
       }
@@ -63,15 +63,15 @@ function runStatement<Row extends object>(pool: Pool, statement: Statement): Pro
     try {
       pool.connect(onConnect)
     } catch (error) {
-      // An address that is none.
+      // The address is invalid.
       reject(toStorageError(error))
     }
   })
 }
 
 /**
- * No SQLSTATE: not the server's word, and what it was asked may still run and answer. Class 57: the server timed out
- * or is going away; a rollback would only be one more wait.
+ * Whether the statement may still be running. No SQLSTATE: the error is not the server's, and a response may still
+ * arrive. Class 57: the server timed out or is shutting down, and a rollback would only add another wait.
  */
 export function isUnanswered({ code }: StorageError): boolean {
   return code === undefined || code.startsWith('57')

@@ -1,10 +1,10 @@
-// A pool's connection lent to work of several statements: watched while it is lent, and destroyed where it is not clean.
+// Checks out a pooled connection for several statements, watches it, and destroys it unless it is clean afterwards.
 import type { Pool, PoolClient, QueryResult } from 'pg'
 import { StorageError } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { isUnanswered, STATEMENT_TIMEOUT_MS, type Statement } from './postgres-query.ts'
 
-/** Lends a client to some work. One that may still be busy, in a transaction or broken is destroyed, not lent again. */
+/** Checks out a client for `work`. A client that may be busy, in a transaction or broken is destroyed, not reused. */
 export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient) => Promise<T>): Promise<T> {
   let client: PoolClient
   try {
@@ -13,7 +13,7 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
     throw toStorageError(error)
   }
   const checkedOut: CheckedOutClient = { client, isLost: false }
-  // The pool listens while a client is idle; while it is lent a terminated backend would end the process.
+  // The pool handles errors of idle clients only: a terminated backend of a busy one would end the process.
   const onLost = () => {
     checkedOut.isLost = true
   }
@@ -28,7 +28,7 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
 
 export interface CheckedOutClient {
   readonly client: PoolClient
-  /** Its connection is gone, or an answer is still outstanding on it. */
+  /** The connection is gone, or a response is still outstanding on it. */
   isLost: boolean
 }
 

@@ -1,34 +1,35 @@
-// Opens a pool's connections before anybody waits for one: a new one can take as long as a request has patience.
+// Opens a pool's connections ahead of the requests: opening one can take as long as a request's connection timeout.
 import type { Pool } from 'pg'
 import { toStorageError } from '../driver-error.ts'
 import { type CheckedOutClient, query, withClient } from './postgres-transaction.ts'
 
-/** Milliseconds after which no further connection is begun. */
+/** No further connection is started after this time. */
 const WARMUP_TIMEOUT_MS = 5_000
 
-/** Others have to come in too: operators, and the processes that start next. Every role may read both. */
+/** Leaves room for operators and for processes that start later. Every role may read both values. */
 const HAS_ROOM = `select sum(numbackends) < 0.75 * current_setting('max_connections')::int as "hasRoom"
                     from pg_stat_database`
 
 export interface WarmupResult {
-  /** Connections that the pool has now. */
+  /** Connections in the pool now. */
   readonly open: number
-  /** Why there are not more; nothing where all are open. */
+  /** Why there are no more; undefined if all are open. */
   readonly reason: string | undefined
 }
 
 /**
- * Opens them one after the other, since a busy server would be late with all of them at once, until three quarters of
- * what it lets in are taken. What nobody uses ends later as it always does. Never rejects, and takes 6.5 s at most.
- * @param max the pool's own
+ * Opens connections one after the other, because a busy server would be late with all of them at once, until three
+ * quarters of the server's `max_connections` are in use. The pool's idle timeout closes unused ones. Never rejects;
+ * takes 6.5 s at most.
+ * @param maxConnections the pool's limit
  */
 export async function warmUp(pool: Pool, maxConnections: number): Promise<WarmupResult> {
   const deadline = performance.now() + WARMUP_TIMEOUT_MS
-  // One that came too late is worth another try; a server that is away is not asked for ever.
+  // Retries a connection that timed out, but a server that is down is not retried without end.
   let tries = 2 * maxConnections
   let lateReason = ''
 
-  /** Each is held until the last is there: the pool would lend the same one again. */
+  /** Holds each connection until the last is open: the pool would otherwise hand out the same one again. */
   async function openNext(): Promise<string | undefined> {
     if (pool.totalCount >= maxConnections) return undefined
     if (performance.now() > deadline) return `not done within ${WARMUP_TIMEOUT_MS / 1_000} s${lateReason}`
@@ -39,7 +40,7 @@ export async function warmUp(pool: Pool, maxConnections: number): Promise<Warmup
       )
     } catch (error) {
       const { message, code } = toStorageError(error)
-      // With a code it is the server's own no.
+      // With a SQLSTATE, the server itself refused.
       if (code !== undefined || tries <= 0) return message
       lateReason = `: ${message}`
       return openNext()

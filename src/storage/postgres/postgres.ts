@@ -1,4 +1,4 @@
-// The production database: a pool of connections to a Postgres server that never hangs and never ends the process.
+// The production database: a connection pool to a Postgres server that never hangs and never ends the process.
 import { Client, type CustomTypesConfig, Pool, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { type Database, type Prepared, type Queryable, StorageError } from '../database.ts'
@@ -9,9 +9,8 @@ import { type CheckedOutClient, query, withClient } from './postgres-transaction
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
 export interface PostgresOptions {
-  /** `postgres://` or `postgresql://`, with what libpq knows as parameters. */
+  /** `postgres://` or `postgresql://`, with libpq's parameters. */
   url: string
-  /** Connections at most. */
   maxConnections: number
   /** Called when an idle connection is lost; the pool opens another when one is needed. */
   onError(error: StorageError): void
@@ -20,20 +19,20 @@ export interface PostgresOptions {
 export interface PostgresDatabase extends Database {
   readonly kind: 'postgres'
   poolState(): PoolState
-  /** Opens all connections before somebody waits for one, as far as the server has room. Never rejects. */
+  /** Opens all connections ahead of the requests, as far as the server has room. Never rejects. */
   warmUp(): Promise<WarmupResult>
-  /** Applies what is new in `migrations/`, on a connection of its own, without time-outs; returns the names applied. */
+  /** Applies pending migrations on a dedicated connection without timeouts. @returns the names applied */
   migrate(log?: MigrationLog): Promise<string[]>
 }
 
-/** CONTRACT §4: storage down is answered within 2 s. A slot or a new connection, and then a statement. */
+/** For a pool slot or a new connection. With the statement after it, storage down takes under 2 s (CONTRACT §4). */
 const CONNECT_TIMEOUT_MS = 500
-/** Milliseconds; whoever comes within a minute of a start, or of the burst before, finds the connections open. */
+/** Requests within a minute of a start, or of the previous burst, find the connections open. */
 const IDLE_TIMEOUT_MS = 60_000
 /** SQLSTATE in_failed_sql_transaction. */
 const FAILED_TRANSACTION = '25P02'
 
-/** Makes the pool; connects when it is first used. Every failure is a StorageError, within 1.5 s a statement. */
+/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.5 s a statement. */
 export function openPostgres({ url, maxConnections, onError }: PostgresOptions): PostgresDatabase {
   const pool = new Pool({
     connectionString: url,
@@ -84,18 +83,18 @@ async function runTransaction<T>(
         (await query<Row>(checkedOut, typeof sql === 'string' ? sql : sql.text, values, timeoutMs)).rows,
     })
   } catch (error) {
-    // A failed rollback changes nothing: the client is then destroyed, and the server rolls back.
+    // A failed rollback is harmless: the client is then destroyed, and the server rolls back.
     if (!checkedOut.isLost) await query(checkedOut, 'rollback').catch(() => {})
     throw error
   }
-  // After an error that `work` swallowed, the server answers COMMIT by rolling back, without an error.
+  // When `work` has swallowed an error, the server responds to COMMIT with a rollback and no error.
   const { command } = await query(checkedOut, 'commit')
   if (command === 'ROLLBACK')
     throw new StorageError('database: transaction rolled back', FAILED_TRANSACTION, undefined)
   return result
 }
 
-/** A migration may take longer than a request may wait, and the advisory lock longer than that. */
+/** A migration may take longer than a request's timeout, and the wait for the advisory lock longer still. */
 async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<string[]> {
   let client: Client | undefined
   try {
@@ -117,7 +116,7 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
 
 const { INT8, DATE } = types.builtins
 
-/** Ids are within 2^53 (CONTRACT §8); a date stays text, since a `Date` would carry a time zone. Rest as pg has it. */
+/** Ids are within 2^53 (CONTRACT §8); dates stay text, since a `Date` carries a time zone. Others: pg's default. */
 const typeParsers: CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (format !== 'binary' && oid === INT8) return Number

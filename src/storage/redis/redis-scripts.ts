@@ -1,31 +1,31 @@
-// What the rest of the program knows of Redis: scripts on one key each, answered at once or not at all.
+// Redis as the rest of the program sees it: scripts on one key each, which complete fast or fail.
 import { hash } from 'node:crypto'
 
-/** A Lua script over one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
+/** A Lua script on one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
 export interface Script {
-  /** For those who watch what Redis is asked. */
+  /** Names the script in traces. */
   readonly name: string
   readonly lua: string
-  /** SHA-1 of the source, by which Redis knows a script that it has seen. */
+  /** SHA-1 of the source, by which Redis identifies a cached script (EVALSHA). */
   readonly sha: string
 }
 
 export interface ScriptRunner {
-  /** False while it is unreachable or does not answer: `run` then fails without waiting. */
+  /** False while Redis is unreachable or unresponsive: `run` then fails without waiting. */
   readonly isUp: boolean
   /**
-   * Runs a script. What failed may still be applied later, so nothing here may be the record of anything.
+   * Runs a script. A script that failed may still be applied later, so Redis must not be the record of anything.
    * @throws ScriptError within 150 ms
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
-  /** Asks the server now; false where it does not answer within 150 ms. */
+  /** Pings the server now; false without a response within 150 ms. */
   ping(): Promise<boolean>
-  /** Resolves when it is up, or after `timeout` milliseconds whatever it is. */
+  /** Resolves when Redis is up, or after `timeoutMs` whatever its state. */
   whenUp(timeoutMs: number): Promise<void>
   close(): Promise<void>
 }
 
-/** Redis did not answer, or answered with an error. */
+/** Redis did not respond, or responded with an error. */
 export class ScriptError extends Error {
   override readonly name = 'ScriptError'
 }

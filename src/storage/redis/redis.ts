@@ -1,8 +1,8 @@
-// Redis behind the ScriptRunner interface: one server, Sentinel or Cluster, failing fast and coming back by itself.
+// Redis behind the ScriptRunner interface: one server, Sentinel or Cluster; fails fast and reconnects by itself.
 import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
 import { type Script, ScriptError, type ScriptRunner } from './redis-scripts.ts'
 
-/** `redis://`, `rediss://`; addresses in the lists are such URLs, or `host:port`. */
+/** `redis://` or `rediss://`; list entries are such URLs, or `host:port`. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
 
 export interface RedisHooks {
@@ -11,17 +11,17 @@ export interface RedisHooks {
   onDown?(reason: string): void
 }
 
-/** Milliseconds. A guard waits for Redis this long at most (CONTRACT §4: storage down is never a hang). */
+/** The longest that a guard waits for Redis (CONTRACT §4: storage down is never a hang). */
 const COMMAND_TIMEOUT_MS = 150
-/** Milliseconds between two pings of a server that stopped answering. */
+/** Between two pings of a server that stopped responding. */
 const PROBE_INTERVAL_MS = 500
-/** Milliseconds until the server counts as down at start, and after a loss. */
+/** How long until the server counts as down, at start and after a loss. */
 const CONNECT_TIMEOUT_MS = 1_000
 
 /**
- * Connects in the background and for ever; a server that is down at start is picked up when it comes.
- * After a command without an answer nothing is sent but a ping now and then, until that is answered: while
- * Redis is known to be away, nobody pays the 150 ms.
+ * Connects in the background and retries forever; a server that is down at start is used once it is up. After a
+ * command without a response only occasional pings are sent until one is answered: while Redis is known to be down,
+ * no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
   const client = connect(address)
@@ -133,7 +133,7 @@ async function evaluate(
   try {
     return await client.evalsha(sha, 1, key, ...texts)
   } catch (error) {
-    // The server was restarted, or is another one now: it has to be told the source again.
+    // The server was restarted or replaced, and needs the source again.
     if (!messageOf(error).startsWith('NOSCRIPT')) throw error
     return client.eval(lua, 1, key, ...texts)
   }
@@ -144,14 +144,14 @@ function messageOf(error: unknown): string {
 }
 
 /**
- * Nothing is queued while there is no connection, and nothing is sent twice. No `commandTimeout`: a Cluster
- * tries a command several times, so the deadline above is over all of it.
+ * Queues nothing without a connection, and sends nothing twice. No `commandTimeout`: a Cluster attempts a command
+ * several times, so the deadline above covers all attempts.
  */
 const failFast = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // A connection that is dead without a word is torn down and made anew.
+  // Tears down a silently dead connection and opens another.
   socketTimeout: 2_000,
 } satisfies RedisOptions
 
@@ -169,7 +169,7 @@ function connect(address: RedisAddress): Redis | Cluster {
     sentinels: sentinels.map(({ host, port }) => ({ host, port: port ?? 26_379 })),
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    // What stands in the Sentinels' addresses opens the server that they name, too.
+    // The credentials in the Sentinels' addresses also apply to the server that they name.
     ...(username === undefined ? {} : { username, sentinelUsername: username }),
     ...(password === undefined ? {} : { password, sentinelPassword: password }),
     ...(tls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
@@ -188,7 +188,7 @@ function connectCluster(nodes: Node[]): Cluster {
       ...(password === undefined ? {} : { password }),
       ...(tls ? { tls: {} } : {}),
     },
-    // Certificates are for names, so names must not be resolved before TLS sees them.
+    // Certificates are issued for names, so names must not be resolved before TLS sees them.
     ...(tls ? { dnsLookup: skipLookup } : {}),
   }
   return new Cluster(
@@ -218,7 +218,7 @@ function parse(address: string): Node {
   }
 }
 
-/** The credentials are those of the first address that has some; one `rediss://` makes all of them TLS. */
+/** Credentials come from the first address that has a password; one `rediss://` makes all connections TLS. */
 function credentialsOf(nodes: Node[]): Pick<Node, 'username' | 'password' | 'tls'> {
   const withPassword = nodes.find(({ password }) => password !== undefined)
   return {

@@ -1,8 +1,8 @@
-// One request sent to one target: how it is told that it ended.
+// The result of one request sent to one target.
 import type { Failure } from '../failures.ts'
 
-/** How a try ended: at the answer's head, without one, or by the client's doing. */
+/** How an attempt ended: with a response head, without one, or because of the client. */
 export type AttemptResult = 'answered' | Failure | 'client_gone'
 
-/** Told once how the try ended. */
+/** Called once, with the result of the attempt. */
 export type EndAttempt = (result: AttemptResult) => void

@@ -1,11 +1,11 @@
-// A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, what is tried is ours.
+// A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, the probes are ours.
 import Opossum from 'opossum'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { AttemptResult, EndAttempt } from './attempt.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
-  /** Whether a request may be sent: any while it is closed, one at a time to find out whether it may close. */
+  /** Whether a request may be sent: any while closed; while half open, one probe at a time. */
   allows(): boolean
   beginAttempt(): EndAttempt
   /** For operators. */
@@ -13,7 +13,6 @@ export interface CircuitBreaker {
   close(): void
 }
 
-/** Milliseconds over which failures are counted. */
 const failureWindowMs = 10_000
 
 type Breaker = Opossum<[(endAttempt: EndAttempt) => void], void>
@@ -22,9 +21,9 @@ export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit
   const { failures, of_at_least, open_for } = config
   const build = (): Breaker =>
     new Opossum(promiseOfAttempt, {
-      // What takes too long is the exchange's to say.
+      // Timeouts are detected while forwarding, not here.
       timeout: false,
-      // opossum opens above its threshold, and at 100 would never.
+      // opossum opens only above its threshold: at 100 it would never open.
       errorThresholdPercentage: failures - 1e-6,
       volumeThreshold: of_at_least,
       resetTimeout: open_for,
@@ -35,8 +34,8 @@ export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit
   let breaker = build()
   let isProbing = false
   /**
-   * Half open, opossum waits for the outcome of its one call, which a client that leaves would keep from it. So that
-   * try is held here: whoever leaves makes room for the next.
+   * While half open, opossum waits for the result of its single call, and a client that disconnects would withhold
+   * it. So the probe is tracked here: if its client disconnects, the next request becomes the probe.
    */
   const probe = (): EndAttempt => {
     isProbing = true
@@ -48,7 +47,7 @@ export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit
         return
       }
       breaker.shutdown()
-      // A new one: the failures that opened the last would open it again at the first that follows.
+      // A new breaker: in the old one the failures that opened it would open it again at the next failure.
       breaker = build()
     }
   }
@@ -56,7 +55,7 @@ export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit
     allows: () => breaker.closed || (breaker.halfOpen && !isProbing),
     beginAttempt() {
       if (breaker.halfOpen && !isProbing) return probe()
-      // Admitted while it was closed, and sent all the same: its use is spent.
+      // Admitted while the circuit was closed, and sent all the same: its daily use is already counted.
       if (!breaker.closed) return () => {}
       let endAttempt: EndAttempt = () => {}
       breaker
@@ -71,7 +70,7 @@ export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit
   }
 }
 
-/** A client that leaves is no failure of the target's. */
+/** A client that disconnects is no failure of the target. */
 function promiseOfAttempt(start: (endAttempt: EndAttempt) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((result: AttemptResult) => {

@@ -1,4 +1,4 @@
-// The connections to a target, one request on each at a time: who finds none free waits here, and can still be turned away.
+// A target's connections, one request on each at a time. A request that finds none free waits, and can be refused.
 import { buildConnector } from 'undici'
 import { ClientDisconnected } from '../../refusals/client-gone.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -6,33 +6,32 @@ import { type Connection, PooledConnection } from './connection.ts'
 
 export interface ConnectionPool {
   hasFree(): boolean
-  /** One that is free, or nothing. */
   tryAcquire(): Connection | undefined
   /**
-   * Waits for one, first come first served.
+   * Waits for a connection, first come first served.
    * @throws Refusal 503 `upstream_unavailable` when the wait is over (CONTRACT §2, `connections`)
-   * @throws ClientGone when `onGone` calls back
+   * @throws ClientDisconnected when `cancel` is called
    */
   acquire(onCancellable: (cancel: () => void) => void): Promise<Connection>
-  /** Closes them, whatever is in flight; what is sent from now on fails. */
+  /** Closes all connections, even with requests in flight; requests sent later fail. */
   close(): Promise<void>
 }
 
 interface Options {
   origin: string
-  /** Connections at most: `connections`. */
+  /** `connections`. */
   maxConnections: number
-  /** Milliseconds in which one must be open, or free: `timeouts.connect`. */
+  /** `timeouts.connect`: within it a connection must be open, or free. */
   connectTimeoutMs: number
   tls: { ca?: string }
-  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  /** Milliseconds: until the response head, and between two chunks of its body. */
   timeouts: { readonly response: number; readonly idle: number }
 }
 
 /**
- * Requests wait here and not in undici's queue: what waits there cannot be taken out again, so that those that were
- * refused long ago would stay in memory, with all their fields, for as long as the connections are busy. Its Pool also
- * looks at every busy connection twice for each request: some 4 % of what one costs where 48 are in flight.
+ * Requests wait here and not in undici's queue, from which they cannot be removed: requests refused long ago would
+ * stay in memory, with all their headers, for as long as the connections are busy. undici's Pool also checks every
+ * busy connection twice for each request: some 4 % of a request's cost with 48 in flight.
  */
 export function openConnectionPool({
   origin,
@@ -41,19 +40,19 @@ export function openConnectionPool({
   tls,
   timeouts,
 }: Options): ConnectionPool {
-  // One for all: it remembers TLS sessions.
+  // Shared by all connections, since it caches TLS sessions.
   const connect = buildConnector({ timeout: connectTimeoutMs, ...tls })
   const connections: PooledConnection[] = []
-  /** The last is taken first: the one that was busy a moment ago. */
+  /** A stack: the connection used most recently is reused first. */
   const free: PooledConnection[] = []
   const waiters = new Set<(connection: Connection) => void>()
   let isClosed = false
 
   function release(connection: PooledConnection): void {
     const [next] = waiters
-    // Handed over, so that nobody who comes now gets in before those who wait.
+    // Passed on directly, so that a new request cannot overtake those waiting.
     if (next !== undefined) next(connection)
-    // Not tried again while there are others.
+    // A connection that failed to open is not retried while there are others.
     else if (connection.hasFailed) free.unshift(connection)
     else free.push(connection)
   }

@@ -1,37 +1,37 @@
-// One connection to a target: an undici Client that carries one request at a time, and what has to be mended of it.
+// One connection to a target: an undici Client that carries one request at a time, and workarounds for undici.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import { patchUndiciParser } from './undici-parser.ts'
 
-/** Of whoever took it: one request is sent on it, or it is put back. */
+/** An acquired connection: dispatch one request on it, or release it. */
 export interface Connection {
-  /** As undici's; it comes back by itself when it can carry another request, however this one ends. */
+  /** As undici's. The connection returns to its pool once it can carry another request, however this one ends. */
   dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void
   release(): void
 }
 
-/** Who is told how a request goes, and knows whether it is over. */
+/** The handler of a request in progress; it knows whether the request is over. */
 export interface InFlight extends Dispatcher.DispatchHandler {
   readonly isOver: boolean
-  /** The upstream says no more: what is held back of its answer, for a slow reader, has to be heard now. */
+  /** The upstream ended its side: what is paused of its response, for a slow reader, must be read now. */
   onUpstreamEnd(): void
 }
 
 interface Options {
   origin: string
   connect: buildConnector.connector
-  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  /** Milliseconds: until the response head, and between two chunks of its body. */
   timeouts: { readonly response: number; readonly idle: number }
-  /** Told when it can carry another request. */
+  /** Called when the connection can carry another request. */
   onFree(connection: PooledConnection): void
 }
 
 export class PooledConnection implements Connection {
   readonly #options: Options
   #client: Client
-  /** What is on it; nothing while it is free. */
+  /** The request in progress; undefined while the connection is free. */
   #inFlight: InFlight | undefined
-  /** The last that was opened: one before it may live on as a WebSocket's, and is no matter of what is on this one. */
+  /** The socket opened last: an earlier one may live on as a WebSocket, and does not concern the current request. */
   #socket: Socket | undefined
   #hasFailed = false
 
@@ -40,7 +40,7 @@ export class PooledConnection implements Connection {
     this.#client = this.#makeClient()
   }
 
-  /** It could not be opened when it was tried last. */
+  /** Whether the last attempt to open it failed. */
   get hasFailed(): boolean {
     return this.#hasFailed
   }
@@ -52,7 +52,7 @@ export class PooledConnection implements Connection {
     try {
       client.dispatch(options, inFlight)
     } finally {
-      // What undici refuses at once may drain nothing; where it does, that comes before this.
+      // A request that undici rejects at once may emit no `drain`; if it does, that comes before this.
       if (inFlight.isOver)
         queueMicrotask(() => this.#inFlight === inFlight && client.stats.size === 0 && this.#free())
     }
@@ -75,7 +75,7 @@ export class PooledConnection implements Connection {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
-      // One request a connection: an answer that an upstream frames badly must not become another client's.
+      // One request per connection: a response that an upstream frames badly must not reach another client.
       pipelining: 1,
       headersTimeout: timeouts.response,
       bodyTimeout: timeouts.idle,
@@ -83,7 +83,7 @@ export class PooledConnection implements Connection {
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {
       this.#hasFailed = true
-      // Where the certificate is another's, undici takes the request that it has failed for one that is still under way.
+      // If the certificate has another name, undici counts the request that it has failed as still running.
       if (client.stats.running === 0) return
       this.#client = this.#makeClient()
       void client.destroy()
@@ -100,10 +100,10 @@ export class PooledConnection implements Connection {
 }
 
 /**
- * undici 7 ends the process where an upstream ends or resets a connection that it said it would close (`Connection: close`,
- * HTTP/1.0) while something of the answer is held back (nodejs/undici#5360): it takes the connection's end for the
- * answer's, and asserts that it holds nothing back. So that is let go first. And a reset is no end: what was cut off by one
- * would look whole, so undici is not told that it was one.
+ * undici 7 crashes the process when an upstream ends or resets a connection that it announced it would close
+ * (`Connection: close`, HTTP/1.0) while part of the response is paused (nodejs/undici#5360): it takes the end of the
+ * connection for that of the response, and asserts that nothing is paused. So the response is resumed first. And a
+ * reset is no end: a response cut off by one would look complete, so undici sees an error code other than ECONNRESET.
  */
 function withUndiciWorkarounds(
   connect: buildConnector.connector,
@@ -121,7 +121,7 @@ function withUndiciWorkarounds(
         code = error.code
         if (code === 'ECONNRESET') error.code = 'ECONNABORTED'
       })
-      // It adds its own listeners here, which are called between the two.
+      // undici adds its own listeners here, which run between our two.
       callback(null, socket)
       patchUndiciParser(socket)
       socket.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,10 +1,10 @@
-// Asks a target again and again whether it is well (CONTRACT §2, `health`): any 2xx or 3xx says yes.
+// Checks a target's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
 import { Client } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
 export interface HealthCheck {
-  /** True until checks have failed `unhealthy_after` times in a row, and from `healthy_after` good ones on. */
+  /** True until `unhealthy_after` checks in a row have failed, then again after `healthy_after` passed in a row. */
   isPassing(): boolean
   stop(): void
 }
@@ -17,10 +17,10 @@ type Options = NonNullable<UpstreamConfig['health']> & {
   random(): number
 }
 
-/** Starts at once, as well until something else is known. */
+/** Starts checking immediately; the target counts as healthy until checks have failed. */
 export function createHealthCheck(options: Options): HealthCheck {
   const { url, interval, unhealthy_after, healthy_after, ejection, random } = options
-  // Beside the pool: a check must not wait behind requests, nor take a connection from them.
+  // Outside the pool: a check must not wait behind requests, nor take a connection from them.
   const client = new Client(url.origin, {
     pipelining: 1,
     connect: { timeout: options.timeout, ...options.tls },
@@ -38,7 +38,7 @@ export function createHealthCheck(options: Options): HealthCheck {
       isPassing = hasPassed
       consecutiveResults = 0
     }
-    // Up to a tenth sooner or later, or all replicas would ask at once.
+    // Up to a tenth sooner or later, or all replicas would check at once.
     timer = setTimeout(run, interval * (0.9 + random() * 0.2))
     timer.unref()
   }
@@ -53,7 +53,7 @@ export function createHealthCheck(options: Options): HealthCheck {
   }
 }
 
-/** On a connection of its own: one that is open already would not tell that no new one is accepted. */
+/** Opens a new connection: one already open would not reveal that the target accepts no new ones. */
 async function check(client: Client, { path, timeout, tls }: Options): Promise<boolean> {
   try {
     const { statusCode, body } = await client.request({

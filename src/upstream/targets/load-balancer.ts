@@ -1,9 +1,9 @@
-// Which target a request goes to: round-robin over those that are well (CONTRACT §2, `targets`).
+// Picks the target of a request: round-robin over the healthy ones (CONTRACT §2, `targets`).
 import type { Target } from './target.ts'
 
 /**
- * Always one: that there is an available one is asked before, by the guards, while a refusal still costs nothing.
- * @param tried the one that just failed: another is taken where an available one is left
+ * Always returns a target: the guards check availability before, while a refusal still costs nothing.
+ * @param failed the target that just failed; another is picked if one is available
  */
 export type PickTarget = (failed?: Target) => Target
 

@@ -1,24 +1,24 @@
-// Avoids a target that could not be connected to, for a while: a preference only, never a reason to refuse.
+// Avoids a failing target for a while: a preference only, never a reason to refuse.
 import type { AttemptResult } from './attempt.ts'
 
 export interface OutlierEjection {
-  /** Whether other targets are to be preferred now. */
+  /** Whether other targets are preferred now. */
   isEjected(): boolean
-  /** A request is sent to it all the same, or its time is over and this is the one that finds out. */
+  /** A request is sent to the target all the same, or its ejection is over and this request is the probe. */
   beginAttempt(): void
   endAttempt(result: AttemptResult): void
-  /** A health check found it well. */
+  /** A health check has passed. */
   readmit(): void
 }
 
-/** Milliseconds for which it is avoided: the first time, and at most. Doubled each time in between. */
+/** How long a target is avoided: the first time, and at most. Doubled each time in between. */
 const initialEjectionMs = 1_000
 const maxEjectionMs = 30_000
 
-/** Tries in a row without an answer that count as much as one without a connection. */
+/** Attempts in a row without a response that count as much as one without a connection. */
 const maxConsecutiveSilent = 5
 
-/** @param isChecked health checks look after it: until one of them succeeds, or a request does, it stays out */
+/** @param hasHealthChecks the target then stays ejected until a health check or a request succeeds */
 export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection {
   let ejectedUntilMs = 0
   let ejectionMs = 0
@@ -36,7 +36,7 @@ export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection
     readmit,
     beginAttempt() {
       if (ejectedUntilMs === 0 || isEjected()) return
-      // One request at a time finds out whether it is back; for the others it is still out.
+      // One request at a time probes whether the target is back; for the others it stays ejected.
       isProbing = true
       ejectedUntilMs = performance.now() + ejectionMs
     },
@@ -48,7 +48,7 @@ export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection
       if (result === 'client_gone') return
       consecutiveSilent += 1
       if (result === 'silent' && consecutiveSilent < maxConsecutiveSilent) return
-      // Requests that failed together are one failure.
+      // Requests that failed together count as one failure.
       if (isEjected() && !isProbing) return
       isProbing = false
       ejectionMs = Math.min(ejectionMs === 0 ? initialEjectionMs : ejectionMs * 2, maxEjectionMs)

@@ -1,22 +1,22 @@
-// How a target stands, for operators: whether it is sent requests, and why not.
+// A target's status for operators: whether it receives requests, and if not, why.
 
 export interface TargetStatus {
   readonly upstream: string
   /** `scheme://host:port`. */
   readonly target: string
-  /** Whether it is among those that requests go to. */
+  /** Whether requests go to it. */
   readonly isHealthy: boolean
-  /** Of its health checks; `null` where there are none. */
+  /** Result of its health checks; `null` if it has none. */
   readonly checks: 'passing' | 'failing' | null
-  /** Of its circuit breaker; `null` where there is none. */
+  /** State of its circuit breaker; `null` if it has none. */
   readonly circuit: CircuitState | null
-  /** Whether other targets are preferred, since it could not be connected to. */
+  /** Whether outlier ejection prefers other targets. */
   readonly isEjected: boolean
 }
 
 export type CircuitState = 'closed' | 'half_open' | 'open'
 
-/** What several processes see of the same targets, as the one sees it that is the worst off. */
+/** Merges what several processes report of the same targets: the worst report counts. */
 export function worstOf(processes: readonly (readonly TargetStatus[])[]): TargetStatus[] {
   const worst = new Map<string, TargetStatus>()
   for (const status of processes.flat()) {

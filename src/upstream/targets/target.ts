@@ -11,22 +11,22 @@ import type { TargetStatus } from './target-status.ts'
 export interface Target {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** `host:port`, as the target's Host field has it. */
+  /** `host:port`, as in the target's Host header. */
   readonly host: string
-  /** The name asked for and expected in its certificate; nothing for `http:`, nor for an IP address. */
+  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
   readonly serverName: string | undefined
   readonly pool: ConnectionPool
-  /** False where its checks fail or its circuit is open: it is sent nothing then. */
+  /** False while its health checks fail or its circuit is open: it then receives no requests. */
   isAvailable(): boolean
-  /** What its checks and its circuit say, for operators. */
+  /** The state of its health checks and circuit breaker, for operators. */
   state(): Pick<TargetStatus, 'checks' | 'circuit'>
-  /** What failed connections say of it; nothing where there is no other target to prefer. */
+  /** Undefined if there is no other target to prefer. */
   readonly ejection: OutlierEjection | undefined
-  /** To be called as a request is sent to it; nothing where nobody asks how it went. */
+  /** Called when a request is sent to the target; undefined if nothing uses the result. */
   readonly beginAttempt: (() => EndAttempt) | undefined
-  /** Checks it no more: whoever is on the way to it gets there by what is known now. */
+  /** Stops the health checks: requests still to be sent go by the last known state. */
   stopChecks(): void
-  /** Closes the connections, whatever is in flight. */
+  /** Closes the connections, even with requests in flight. */
   close(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ interface Options {
   config: UpstreamConfig
   /** The PEM text of `tls.ca`. */
   ca: string | undefined
-  /** Whether other targets stand beside it. */
+  /** Whether the upstream has other targets. */
   hasAlternatives: boolean
 }
 
@@ -82,7 +82,7 @@ export function openTarget({ origin, config, ca, hasAlternatives }: Options): Ta
   }
 }
 
-/** SNI holds names only (RFC 6066 §3): an IP address is looked for in the certificate without being asked for. */
+/** SNI carries names only (RFC 6066 §3): an IP address is verified in the certificate without being sent. */
 function serverNameOf({ hostname }: URL, { tls }: UpstreamConfig): string | undefined {
   return tls?.server_name ?? (isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined)
 }

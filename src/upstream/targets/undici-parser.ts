@@ -1,10 +1,10 @@
-// undici's parser of answers, where it is stricter or laxer than RFC 9110 and 9112.
+// Corrects undici's response parser where it is stricter or laxer than RFC 9110 and 9112.
 import type { Socket } from 'node:net'
 
-/** Of undici 7: it hangs on the socket of each connection. */
+/** The parser of undici 7, a property of each connection's socket. */
 interface UndiciParser {
   readonly ptr: number
-  /** Names and values in turn, of the head that has just come. */
+  /** Names and values in turn, of the head just parsed. */
   readonly headers: readonly Buffer[]
   readonly llhttp: {
     llhttp_set_lenient_keep_alive(ptr: number, isOn: number): void
@@ -14,19 +14,19 @@ interface UndiciParser {
 }
 
 /**
- * To be called once for a connection that undici has taken.
+ * Call this once for each connection that undici has taken over.
  *
- * - A `100` that it did not ask for is an error to undici; RFC 9110 §15.2 wants it passed over. It passes a 101 over where
- *   no upgrade comes with it, and llhttp says of every real one that an upgrade does.
- * - llhttp takes the connection-specific fields among the trailers, or in an interim answer, for the answer's own (RFC 9110
- *   §6.5.1), and then takes the next answer for data behind the last. undici itself goes by the answer's head, and closes
- *   what that says to close.
- * - An answer of HTTP/1.0 has no transfer coding: what it is framed by is doubtful, and the connection ends with it
- *   (RFC 9112 §6.1).
+ * - undici fails on a `100` that it did not ask for; RFC 9110 §15.2 says to ignore it. undici ignores a 101 without
+ *   an upgrade, and llhttp reports the upgrade of every real 101, so a `100` is passed on as a 101.
+ * - llhttp takes connection-specific fields in trailers or in an informational response for those of the response
+ *   itself (RFC 9110 §6.5.1), and then takes the next response for data after the last. undici itself goes by the
+ *   response head, and closes the connection if that says so.
+ * - An HTTP/1.0 response has no transfer coding: if it names one, its framing is doubtful and the connection ends
+ *   with it (RFC 9112 §6.1).
  */
 export function patchUndiciParser(socket: Socket): void {
   const parser = parserOf(socket)
-  // undici has closed the connection already.
+  // undici has already closed the connection.
   if (parser === undefined) return
   const { llhttp, ptr } = parser
   llhttp.llhttp_set_lenient_keep_alive(ptr, 1)

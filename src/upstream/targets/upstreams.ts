@@ -1,4 +1,4 @@
-// The services behind, each with its targets.
+// The upstream services, each with its targets.
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { maxFileBytes, readLimited } from '../../config/yaml/read-file.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
@@ -8,46 +8,44 @@ import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
   readonly targets: readonly Target[]
-  /** How often a request is sent again where that does no harm. */
+  /** How often a request is sent again, if that does no harm. */
   readonly retries: number
-  /** Milliseconds: to the answer's head, between two chunks of its body. */
+  /** Milliseconds: until the response head, and between two chunks of its body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
-  /** Whether a request may be sent to any of them. */
+  /** Whether a request may be sent to any target. */
   isAvailable(): boolean
-  /** From dispatch to the answer's head, or to a failure; each try. */
+  /** Of each attempt, from dispatch to the response head or the failure. */
   readonly durations: Histogram
   readonly pickTarget: PickTarget
 }
 
-/** An upstream that was opened. */
 export interface OpenUpstream {
   readonly value: Upstream
-  /** Checks its targets no more: no configuration that is in use has it. */
+  /** Stops the health checks: no configuration in use contains this upstream. */
   quiesce(): void
-  /** Closes its connections: nobody is served with it any more. */
+  /** Closes the connections: no request uses this upstream any more. */
   close(): Promise<void>
 }
 
-/** Hands on the upstream that was opened under a name, or opens it. @param name with all that it is made by */
+/** Returns the upstream open under this name, or opens it. @param name includes everything it is built from */
 export type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
 
 export interface Upstreams {
   get(name: string): Upstream
-  /** How every target stands. */
   targetStatus(): TargetStatus[]
 }
 
 /**
- * @param durationsOf where the answers of an upstream are timed, by its name
- * @param keep hands on those that are configured as they were, with connections and all that is known of them
- * @throws CertificateAuthorityError where `tls.ca` cannot be read
+ * @param durationsOf the histogram of an upstream's response times, by its name
+ * @param reuse returns unchanged upstreams as they are, with their connections and state
+ * @throws CertificateAuthorityError if `tls.ca` cannot be read
  */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
   durationsOf: (name: string) => Histogram,
   reuse: ReuseUpstream,
 ): Upstreams {
-  // All files are read before anything is opened that would have to be closed again.
+  // Reads all files before opening anything that would have to be closed again.
   const authorities = new Map(
     Object.entries(configs).map(([name, config]) => [name, readAuthority(name, config)]),
   )
@@ -74,7 +72,7 @@ export function createUpstreams(
   }
 }
 
-/** The file was there when the configuration was checked. */
+/** The file was readable when the configuration was validated. */
 export class CertificateAuthorityError extends Error {
   override readonly name = 'CertificateAuthorityError'
 }

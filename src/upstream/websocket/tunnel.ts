@@ -1,4 +1,4 @@
-// A WebSocket after its 101: bytes both ways with back-pressure, and a Close frame of ours only where one may stand.
+// A WebSocket after its 101: relays bytes both ways with back-pressure; inserts a Close frame only between frames.
 import type { Duplex } from 'node:stream'
 import { closeFrame, createFrameTracker, type FrameTracker } from '../../http/websocket-frames.ts'
 import type { Outcome } from '../outcome.ts'
@@ -7,23 +7,23 @@ import type { Outcome } from '../outcome.ts'
 export type CloseCode = 1001 | 1008
 
 export interface Tunnel {
-  /** Tells both sides, at the end of the frame that is under way to each, and ends both connections shortly after. */
+  /** Sends each side a Close frame after its current frame, and ends both connections shortly after. */
   close(code: CloseCode): void
 }
 
 interface Options {
   client: Duplex
   upstream: Duplex
-  /** Milliseconds without a byte in either direction after which it is closed. */
+  /** The tunnel closes after this long without a byte in either direction. */
   idleTimeoutMs: number
   /** Called when the client's connection has closed. */
   onEnd(outcome: Outcome): void
 }
 
-/** Milliseconds for a frame that is under way to end: after that there is no room for a Close frame. */
+/** How long the current frame may take to end: without its end there is no room for a Close frame. */
 const frameTimeoutMs = 300
 
-/** Milliseconds in which the sides may answer our Close frame. */
+/** How long both sides have to answer our Close frame. */
 const closeTimeoutMs = 500
 
 export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options): Tunnel {
@@ -42,7 +42,7 @@ export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options):
     close(code) {
       if (isClosing) return
       isClosing = true
-      // To the service it is the client that leaves; told before the frame to the client ends, it might not end it.
+      // The upstream sees the client leave. Notified before the frame to the client ends, it might not complete it.
       toClient.closeWith(closeFrame(code, false), () =>
         toUpstream.closeWith(closeFrame(1001, true), () => {}),
       )
@@ -75,7 +75,7 @@ export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options):
   })
   return tunnel
 
-  /** The other side is gone: what it sent before it ended in order is still delivered, and nobody hears the answer. */
+  /** The other side is gone: what it sent before an orderly end is still delivered, and replies are discarded. */
   function onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
     if (!to.isOver()) socket.destroy()
     if (socket.destroyed) {
@@ -83,7 +83,7 @@ export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options):
       return
     }
     from.discard()
-    // Closed at once, what it still sends would reset the connection, and that may overtake the end.
+    // If closed at once, bytes that it still sends would cause a reset, which may overtake the end.
     const destroyLater = () => after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)
@@ -91,15 +91,15 @@ export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options):
 }
 
 interface Direction {
-  /** Whether all that will go this way has been written. */
+  /** Whether everything in this direction has been written. */
   isOver(): boolean
-  /** Ends it behind the frame that is under way, and then calls back. */
+  /** Ends the direction after its current frame, then calls back. */
   closeWith(frame: Buffer, whenOver: () => void): void
-  /** Reads on and throws away. */
+  /** Keeps reading, and discards the bytes. */
   discard(): void
 }
 
-/** One direction. Half-closes the reader's side when the writer's side ends. */
+/** Half-closes the receiving side when the sending side ends. */
 function openDirection(from: Duplex, to: Duplex, onByte: () => void): Direction {
   const frames: FrameTracker = createFrameTracker()
   let pendingClose: Buffer | undefined
@@ -108,10 +108,10 @@ function openDirection(from: Duplex, to: Duplex, onByte: () => void): Direction 
 
   function finish(): void {
     isOver = true
-    // Within a frame it would be taken for a part of it.
+    // Inside a frame it would be taken for part of that frame.
     if (pendingClose !== undefined && !frames.hasClosed() && frames.isAtBoundary()) to.end(pendingClose)
     else to.end()
-    // What still comes is read and thrown away, so that the end behind it is seen.
+    // Further bytes are read and discarded, so that the end behind them is seen.
     from.resume()
     onOver()
   }

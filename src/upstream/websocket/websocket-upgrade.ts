@@ -1,4 +1,4 @@
-// The upstream's 101: checked, handed to the client, and from then on a tunnel (RFC 6455 §4.1, §4.2.2).
+// Verifies the upstream's 101, relays it to the client, and opens the tunnel (RFC 6455 §4.1, §4.2.2).
 import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -8,31 +8,30 @@ import type { ForwardObserver } from '../outcome.ts'
 import { type ResponseHeaderRules, relayHeaders } from '../response-headers.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
-/** What a client asked for with its handshake. */
+/** What the client asked for in its handshake. */
 export interface WebSocketHandshake {
   readonly key: string
-  /** The sub-protocols that the upstream was offered. */
+  /** Subprotocols offered to the upstream. */
   readonly offeredProtocols: readonly string[]
-  /** The one that is answered where the upstream was offered none: browsers fail a connection without any. */
+  /** Sent to the client if the upstream was offered none: browsers fail a connection without any. */
   readonly fallbackProtocol: string | undefined
-  /** Told of the open WebSocket. @returns to be called when it has ended */
+  /** Receives the open tunnel. @returns call it when the WebSocket has ended */
   onOpen(tunnel: Tunnel): () => void
 }
 
 interface Options {
   readonly response: ServerResponse
   readonly handshake: WebSocketHandshake
-  /** The fields of the upstream's 101, as undici gives them. */
+  /** The headers of the upstream's 101, as undici passes them. */
   readonly rawHeaders: readonly Buffer[]
   readonly upstream: Duplex
   readonly requestId: string
   readonly responseHeaderRules?: ResponseHeaderRules | undefined
-  /** Milliseconds. */
   readonly idleTimeoutMs: number
   readonly observer: Pick<ForwardObserver, 'onEnd'>
 }
 
-/** @throws Refusal 502 where the upstream accepted something else than what it was asked */
+/** @throws Refusal 502 if the upstream accepted something other than what it was asked for */
 export function openWebSocket(options: Options): void {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
@@ -77,7 +76,7 @@ function switchingProtocolsHeaders({
   const relayed = relayHeaders(rawHeaders, requestId, responseHeaderRules)
   for (let i = 0; i < relayed.length; i += 2) {
     const name = relayed[i] as string
-    // RFC 9110 §8.6: it has no body whose length could be said.
+    // A 101 has no body, and so no length (RFC 9110 §8.6).
     if (name.toLowerCase() !== 'content-length') fields.push(name, relayed[i + 1] as string)
   }
   if (

@@ -1,19 +1,19 @@
-// Alerts on their way to users: what is sent, and to whom, stored in one statement (CONTRACT §7).
+// Stores an alert and its deliveries in one statement (CONTRACT §7).
 import type { Database, TransactionStep } from '../../storage/database.ts'
 
 export interface Alert {
   /** A UUID. */
   id: string
   type: string
-  /** Exactly what is sent. */
+  /** The request body, exactly as sent. */
   body: string
 }
 
 export interface AlertStore {
   /**
-   * Queues a delivery to every active pro user's webhook, or to that of one user.
-   * @param alongside stored with it
-   * @returns how many; `user_unknown` where there is no such user at all
+   * Queues a delivery to every active pro user's webhook, or to one user's.
+   * @param inTransaction stored with the alert
+   * @returns how many; `user_unknown` when no such user exists
    */
   queue(
     alert: Alert,
@@ -21,14 +21,17 @@ export interface AlertStore {
     now: Date,
     inTransaction?: TransactionStep,
   ): Promise<number | 'user_unknown'>
-  /** Deletes up to `limit` alerts of before `before` that no delivery can speak of any more, and says how many there were. */
+  /**
+   * Deletes up to `limit` alerts created before `before` that no delivery refers to.
+   * @returns how many were deleted
+   */
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** Milliseconds: to a hundred thousand users it is a second's work. */
+/** Queuing for a hundred thousand users takes about a second. */
 const statementTimeoutMs = 10_000
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createAlertStore(database: Database): AlertStore {
   return {
     queue: ({ id, type, body }, userId, now, inTransaction) =>
@@ -48,8 +51,8 @@ export function createAlertStore(database: Database): AlertStore {
         { timeoutMs: statementTimeoutMs },
       ),
 
-    // The oldest delivery that is left tells for all alerts at once. An hour, since ids rise with the age only as well
-    // as the replicas' clocks agree.
+    // One lookup of the oldest remaining delivery covers all alerts. The hour's margin: ids rise with age only as
+    // closely as the replicas' clocks agree.
     async prune(before, limit) {
       const rows = await database.query(
         `delete from alerts where id in (

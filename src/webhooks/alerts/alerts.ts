@@ -1,4 +1,4 @@
-// Alerts as downstream services emit them: stored with a delivery for each receiver, then sent behind the answer (CONTRACT §7).
+// Emits alerts for downstream services: stored with a delivery per receiver, sent in the background (CONTRACT §7).
 
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -9,15 +9,15 @@ export interface NewAlert {
   type: string
   /** Any JSON value. */
   data: unknown
-  /** Nothing for every active pro user. */
+  /** Undefined: every active pro user. */
   userId: number | undefined
 }
 
 export interface Alerts {
   /**
-   * @param alongside stored with the alert
-   * @returns how many deliveries were queued; `user_unknown` where there is no such user
-   * @throws Refusal `request_invalid` where the data is nested too deep to be written; StorageError
+   * @param inTransaction stored with the alert
+   * @returns how many deliveries were queued; `user_unknown` when no such user exists
+   * @throws Refusal `request_invalid` when the data is nested too deeply to serialize; StorageError
    */
   emit(alert: NewAlert, inTransaction: TransactionStep): Promise<number | 'user_unknown'>
 }
@@ -26,7 +26,7 @@ interface Dependencies {
   store: Pick<AlertStore, 'queue'>
   clock: Clock
   newId(): string
-  /** Told as soon as there is something to deliver. */
+  /** Called as soon as a delivery is queued. */
   onQueued(): void
 }
 
@@ -42,7 +42,7 @@ export function createAlerts({ store, clock, newId, onQueued }: Dependencies): A
   }
 }
 
-/** What was parsed may still be too deep: `JSON.stringify` runs out of stack long before `JSON.parse`. */
+/** Parsed data may still be too deep: `JSON.stringify` exhausts the stack long before `JSON.parse` does. */
 function serialize(body: object): string {
   try {
     return JSON.stringify(body)

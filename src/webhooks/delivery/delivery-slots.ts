@@ -1,29 +1,29 @@
-// How many deliveries are under way at once: in all, to one receiver, and to the slow ones apart from the others.
+// Limits concurrent deliveries: in total, per receiver, and separately for slow receivers.
 
 export type SlotClass = 'normal' | 'slow'
 
 export interface Slot {
   /**
-   * The receiver has not answered for a while: it goes on in the slow lane, if there is room.
-   * @returns whether others may have waited for the place that it leaves
+   * The receiver has not responded for a while: moves the delivery to the slow class, if that has room.
+   * @returns whether other deliveries may be waiting for the slot it leaves
    */
   moveToSlow(): boolean
   /**
-   * @param isSlow whether the receiver answered too late or not at all
-   * @returns whether others may have waited for the place that it leaves
+   * @param isSlow whether the receiver responded late or not at all
+   * @returns whether other deliveries may be waiting for the slot it leaves
    */
   release(isSlow: boolean): boolean
 }
 
 export interface DeliverySlots {
   readonly perReceiver: number
-  /** How many more the lane takes. */
+  /** How many more deliveries the class admits. */
   freeSlots(slotClass: SlotClass): number
-  /** Takes a place. */
+  /** Occupies a slot. */
   acquire(receiver: string, slotClass: SlotClass): Slot
-  /** Receivers that have some under way, with how many more each may have. */
+  /** Receivers with running deliveries, and how many more each may have. */
   busyReceivers(): Map<string, number>
-  /** Receivers that are known to be slow. */
+  /** Receivers known to be slow. */
   slowReceivers(): string[]
 }
 
@@ -33,7 +33,7 @@ export interface SlotLimits {
   perReceiver: number
 }
 
-/** Receivers that are remembered as slow; the oldest is forgotten first, and costs one more place when it hangs again. */
+/** Receivers remembered as slow; the oldest is dropped first, and takes a normal slot when it hangs again. */
 const maxSlowReceivers = 10_000
 
 export function createDeliverySlots(limits: SlotLimits): DeliverySlots {

@@ -1,17 +1,17 @@
-// The deliveries: how each attempt ended, and the log of them.
+// The delivery records: attempt outcomes and the delivery log.
 import type { Database } from '../../storage/database.ts'
 import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
 
-/** How an attempt ended; `retryAt` where another is to follow. */
+/** The outcome of an attempt; `retryAt` if another is to follow. */
 export interface AttemptOutcome {
   responseStatus: number | null
   error: string | null
   result: 'delivered' | 'failed' | { retryAt: Date }
 }
 
-/** As operators see it. */
+/** As returned to operators. */
 export interface Delivery {
   id: number
   alert_id: string
@@ -22,7 +22,7 @@ export interface Delivery {
   response_status: number | null
   error: string | null
   created_at: Date
-  /** While it is pending. */
+  /** Set while it is pending. */
   next_attempt_at: Date | null
   finished_at: Date | null
 }
@@ -30,27 +30,30 @@ export interface Delivery {
 export interface DeliveryFilter {
   userId?: number | undefined
   status?: DeliveryStatus | undefined
-  /** Only what is older than the delivery with this id. */
+  /** Only deliveries older than the one with this id. */
   before?: number | undefined
   limit: number
 }
 
 export interface DeliveryStore extends LeaseStore {
-  /** Changes nothing where the lease has ended and another has it, or where it was dropped. */
+  /** Changes nothing if the lease has expired and another replica has it, or if the delivery was dropped. */
   recordAttempt(
     leased: Pick<LeasedDelivery, 'id' | 'attempts'>,
     outcome: AttemptOutcome,
     now: Date,
   ): Promise<void>
-  /** Gives one back that was not sent, as if it had never been taken. */
+  /** Returns an unsent delivery, as if it had never been leased. */
   release(leased: Pick<LeasedDelivery, 'id' | 'attempts'>, now: Date): Promise<void>
-  /** The newest first. */
+  /** Newest first. */
   list(filter: DeliveryFilter): Promise<Delivery[]>
-  /** Deletes, of the oldest `limit` that have ended, those of before `before`, and says how many there were. */
+  /**
+   * Of the oldest `limit` finished deliveries, deletes those created before `before`.
+   * @returns how many were deleted
+   */
   prune(before: Date, limit: number): Promise<number>
 }
 
-/** Every method throws StorageError where the store fails. */
+/** Every method throws StorageError when the store fails. */
 export function createDeliveryStore(database: Database): DeliveryStore {
   return {
     ...createLeaseStore(database),
@@ -87,7 +90,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
 
-    // By id, which rises with the age: an index on the age would only be one more to fill for each delivery.
+    // Ordered by id, which rises with age: an index on the age would cost one more write per delivery.
     async prune(before, limit) {
       const rows = await database.query(
         `delete from webhook_deliveries where id in (

@@ -1,4 +1,4 @@
-// Takes due deliveries and sends them, on every replica at once: each is taken by one of them, for as long as its lease.
+// Leases due deliveries and sends them. Every replica runs one: a lease gives each delivery to one replica at a time.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
@@ -14,15 +14,15 @@ import { parseRetryAfterMs } from './retry-after.ts'
 import { retryDelayMs } from './schedule.ts'
 
 export interface DeliveryWorker {
-  /** There is something to deliver: it is looked for now, not at the next look. */
+  /** A delivery was queued: polls now instead of at the next interval. */
   wake(): void
-  /** Takes no more, ends what is under way after `grace` milliseconds, and gives back what was not sent. */
+  /** Leases no more, aborts running attempts after `graceMs`, and returns what was not sent. */
   stop(graceMs: number): Promise<void>
 }
 
 export interface SendSettings {
   readonly send: Send
-  /** `webhooks.timeout`, milliseconds. */
+  /** `webhooks.timeout`. */
   readonly timeoutMs: number
 }
 
@@ -30,41 +30,41 @@ interface Dependencies {
   deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'release'>
   webhooks: Pick<WebhookStore, 'removeRegistration'>
   secrets: WebhookSecrets
-  /** How, by the settings of the moment: an attempt keeps those under which it was taken. */
+  /** The current settings; an attempt keeps those it was leased under. */
   sendSettings(): SendSettings
   clock: Clock
-  /** 0 to 1. */
+  /** From 0 to 1. */
   random(): number
-  /** Where attempts are counted as they end. */
+  /** Counts attempts as they end. */
   outcomes: DeliveryOutcomes
-  /** Told of a store that failed; what was taken is taken again when its lease has ended. */
+  /** Called when the store fails; leased deliveries are leased again after their lease expires. */
   onError(error: unknown): void
 }
 
-/** Sockets that wait for an answer cost little; those that are answered at once never need many. */
+/** A socket that waits for a response costs little, and receivers that respond at once never need many. */
 const slotLimits: SlotLimits = { normal: 32, slow: 128, perReceiver: 4 }
 
-/** Milliseconds between two looks for what is due, and between two that were asked for: what ends together is one look. */
+/** The poll interval, and the minimum gap even when woken: deliveries that end together cause one poll. */
 const pollIntervalMs = 1_000
 const minPollGapMs = 50
 
-/** Milliseconds without an answer after which a receiver is slow. */
+/** A receiver that has not responded by then is slow. */
 const slowAfterMs = 1_000
 
-/** Milliseconds for which a lease outlasts the attempt: what a dead replica had is sent after that (CONTRACT §5). */
+/** How long a lease outlasts the attempt; then another replica sends what a dead one had leased (CONTRACT §5). */
 const leaseMarginMs = 15_000
 
 export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker {
   const { deliveries, webhooks, secrets, clock, onError } = dependencies
   const slots = createDeliverySlots(slotLimits)
   const stopping = new AbortController()
-  // One for each that is under way, and none of them stays.
+  // Every running delivery adds a listener and removes it, so any number is fine.
   setMaxListeners(0, stopping.signal)
   const inFlight = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined = setTimeout(poll, pollIntervalMs).unref()
   let currentPoll: Promise<void> | undefined
   let isWoken = false
-  /** The last look found some: there may be more as soon as a place is free. */
+  /** The last poll leased some: more may be due as soon as a slot is free. */
   let mayHaveMore = false
   let isFailing = false
   let isStopped = false
@@ -92,13 +92,13 @@ export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker
     if (!isStopped) timer = setTimeout(poll, pollIntervalMs).unref()
   }
 
-  /** Once: a store that is away fails for every delivery that is under way. */
+  /** Reports once: a store that is down fails every running delivery. */
   function onStoreError(error: unknown): void {
     if (!isFailing) onError(error)
     isFailing = true
   }
 
-  /** @returns how many were taken */
+  /** @returns how many were leased */
   async function leaseDue(slotClass: SlotClass): Promise<number> {
     const slowReceivers = slots.slowReceivers()
     const limit = slots.freeSlots(slotClass)
@@ -145,7 +145,7 @@ export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker
     }
   }
 
-  /** A look passes over what has no free place, and is told of none that comes free: only of what it took. */
+  /** A poll skips deliveries without a free slot, and `mayHaveMore` ignores these: a freed slot polls again. */
   function pollIf(mayHaveWaiting: boolean): void {
     if (mayHaveWaiting) poll()
   }
@@ -156,7 +156,7 @@ export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker
     if (secret === undefined) {
       return { kind: 'failed', reason: 'secret', message: 'the secret was sealed under another key_secret' }
     }
-    // One that cannot be read takes only its own signature away: receivers are to check by the current one.
+    // An unreadable previous secret costs only its own signature: receivers should verify with the current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
     const headers = webhookHeaders(leased, signingSecrets, Math.floor(clock.now() / 1000))
@@ -184,7 +184,7 @@ export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker
       isStopped = true
       clearTimeout(timer)
       const abortTimer = setTimeout(() => stopping.abort(), graceMs)
-      // What a look is about to take is under way too.
+      // A running poll may still lease deliveries.
       await currentPoll
       await Promise.all(inFlight)
       clearTimeout(abortTimer)
@@ -192,7 +192,7 @@ export function createDeliveryWorker(dependencies: Dependencies): DeliveryWorker
   }
 }
 
-/** As Standard Webhooks has them. The id is the same for every attempt; each secret makes a signature, in order. */
+/** The headers of Standard Webhooks. The id is the same for every attempt; each secret adds a signature, in order. */
 function webhookHeaders(
   { alert_id, user_id, body }: LeasedDelivery,
   signingSecrets: readonly string[],
@@ -210,7 +210,7 @@ function webhookHeaders(
   }
 }
 
-/** The `webhook-id` of an alert to a user, by which its receiver tells a repetition. */
+/** The `webhook-id` of an alert to a user, by which its receiver detects a repeated delivery. */
 export function messageId(alertId: string, userId: number): string {
   return `msg_${alertId.replaceAll('-', '')}_${userId}`
 }

@@ -1,52 +1,52 @@
-// How due deliveries are found and taken in one statement, which takes as long with a hundred thousand waiting as with ten.
+// Finds and leases due deliveries in one statement, which takes as long for a hundred thousand pending as for ten.
 import type { Queryable } from '../../storage/database.ts'
 import type { SlotClass } from './delivery-slots.ts'
 
-/** A delivery in the hands of this process, until its lease ends. */
+/** A delivery that this process may send until its lease expires. */
 export interface LeasedDelivery {
   id: number
   alert_id: string
   user_id: number
-  /** Which attempt this is, from 1 on; with the id it names the lease. */
+  /** The number of this attempt, from 1; with the id it identifies the lease. */
   attempts: number
   body: string
   url: string
   receiver: string
-  /** As it is kept, and so is the one before where deliveries are still signed with it too. */
+  /** As stored; `secret_before` is the previous secret while deliveries are still signed with it too. */
   secret: string
   secret_before: string | null
   registration: number
 }
 
 export interface LeaseRequest {
-  /** How many at most, and how many of them to one receiver. */
+  /** The maximum in total and per receiver. */
   limit: number
   perReceiver: number
-  /** Receivers that have some under way already, and how many more each may have. */
+  /** Receivers with running deliveries, and how many more each may have. */
   busyReceivers: ReadonlyMap<string, number>
-  /** The slow ones: nothing is taken for others, or for them, as `lane` says. */
+  /** Slow receivers: class `slow` leases for these alone, `normal` for all others. */
   slowReceivers: readonly string[]
   slotClass: SlotClass
   now: Date
-  /** When the lease ends. */
+  /** When the lease expires. */
   leaseUntil: Date
 }
 
 export interface LeaseStore {
   /**
-   * Takes due deliveries, the longest due first, and drops those of whoever is not pro, active, or without webhook by
-   * now. Of several callers each gets others.
+   * Leases due deliveries, the longest due first, and drops those of users that are no longer pro, no longer active,
+   * or without a webhook. Concurrent callers get different deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
 }
 
-/** Deliveries that are looked at from the longest due on, and receivers that are looked at where these are not enough. */
+/** Due deliveries examined, the longest due first, and receivers examined when those do not suffice. */
 const headDeliveries = 64
 const walkReceivers = 500
 
 export function createLeaseStore(database: Queryable): LeaseStore {
-  /** The receiver behind which the next walk begins: each one's turn comes, however many there are. */
+  /** The receiver after which the next walk begins, so that every receiver has its turn however many there are. */
   let lastWalkedReceiver = ''
   return {
     async lease({ limit, perReceiver, busyReceivers, slowReceivers, slotClass, now, leaseUntil }) {
@@ -60,7 +60,7 @@ export function createLeaseStore(database: Queryable): LeaseStore {
         perReceiver,
         [...busyReceivers.keys()],
         [...busyReceivers.values()],
-        // The usual lane passes these over; the slow one has no others.
+        // The normal class excludes these receivers; the slow class is limited to them.
         slotClass === 'slow'
           ? slowReceivers.filter(receiver => !fullReceivers.includes(receiver))
           : [...slowReceivers, ...fullReceivers],
@@ -77,10 +77,11 @@ export function createLeaseStore(database: Queryable): LeaseStore {
   }
 }
 
-// `head` and `walk` step from row to row and from receiver to receiver by themselves: a plan for «the first 64 in this
-// order» reads and sorts the whole backlog wherever statistics are from before it. The walk is only for when the head is
-// full of what must wait. Rows are locked before they are ranked, since the one rules the other out in one query. A secret
-// before that an older registration left, of which a replica of the release before knew nothing, signs nothing.
+// `head` and `walk` step from row to row and from receiver to receiver explicitly: a plain LIMIT reads and sorts the
+// whole backlog as long as the planner's statistics predate it. The walk runs only when the head is full of
+// deliveries that must wait. Rows are locked before they are ranked, because one query cannot do both.
+// `secret_before` counts only when it belongs to this registration: a replica of the previous release replaces a
+// webhook without clearing it.
 const leaseSql = `
   with recursive head as (
     (select id, due_at, receiver, 1 as step

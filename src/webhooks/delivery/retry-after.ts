@@ -1,12 +1,12 @@
-// How long a receiver asks us to wait, by the Retry-After of its answer (RFC 9110 §10.2.3).
+// Parses the Retry-After header of a receiver's response (RFC 9110 §10.2.3).
 
-/** Milliseconds: a receiver may put a delivery off, not away. */
+/** A receiver may postpone a delivery, but not indefinitely. */
 const maxRetryAfterMs = 24 * 60 * 60_000
 
-/** `delay-seconds`: digits alone. */
+/** `delay-seconds`: digits only. */
 const delaySecondsPattern = /^[0-9]+$/
 
-/** `HTTP-date`: the form to be sent, then the two obsolete ones that are still to be read (RFC 9110 §5.6.7). */
+/** `HTTP-date`: IMF-fixdate, then the two obsolete forms that recipients must still accept (RFC 9110 §5.6.7). */
 const httpDatePatterns = [
   /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
   /^[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
@@ -14,9 +14,9 @@ const httpDatePatterns = [
 const asctimePattern = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/
 
 /**
- * @param field the field's value
- * @param now milliseconds since the epoch, by our own clock: a date is compared to it
- * @returns milliseconds from now on, a day at most; 0 where the value is neither form, or a date that is over
+ * @param field the header's value
+ * @param nowMs since the epoch, by our own clock; a date is compared with it
+ * @returns milliseconds from now, a day at most; 0 when the value is invalid or the date is past
  */
 export function parseRetryAfterMs(field: string, nowMs: number): number {
   const value = field.trim()
@@ -27,6 +27,6 @@ export function parseRetryAfterMs(field: string, nowMs: number): number {
 
 function parseHttpDateMs(value: string): number {
   if (httpDatePatterns.some(form => form.test(value))) return Date.parse(value)
-  // It names no zone, and is of UTC all the same.
+  // An asctime date names no zone; it is in UTC.
   return asctimePattern.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
 }

@@ -1,10 +1,10 @@
-// When a delivery that failed is tried again (CONTRACT §5).
+// When a failed delivery is retried (CONTRACT §5).
 
 const secondMs = 1_000
 const minuteMs = 60 * secondMs
 const hourMs = 60 * minuteMs
 
-/** Milliseconds after the first attempt, the second and so on: about three days, as Standard Webhooks recommends. */
+/** The delay after the first attempt, the second and so on: about three days, as Standard Webhooks recommends. */
 const retryDelaysMs = [
   5 * secondMs,
   5 * minuteMs,
@@ -18,11 +18,11 @@ const retryDelaysMs = [
 ]
 
 /**
- * Each delay is a tenth longer or shorter at random: receivers that were down together are not all asked again at once.
- * @param attempts that were made
- * @param random 0 to 1
- * @param asked milliseconds for which the receiver asked us to wait: they count where they are more
- * @returns milliseconds; nothing where there is no further attempt
+ * Varies each delay by up to a tenth at random: receivers that were down together are not all retried at once.
+ * @param attempts made so far
+ * @param random from 0 to 1
+ * @param retryAfterMs the receiver's Retry-After; it applies if it is longer
+ * @returns undefined when no attempt is left
  */
 export function retryDelayMs(attempts: number, random: number, retryAfterMs: number): number | undefined {
   const delayMs = retryDelaysMs[attempts - 1]

@@ -1,4 +1,4 @@
-// A TLS connection to one of the addresses that were checked: to the address itself, so that no name is asked again.
+// Opens a TLS connection to a checked address: to the address itself, so that no name is resolved again.
 import { once } from 'node:events'
 import { connect as connectTcp, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -8,27 +8,27 @@ import { isPublic } from './public-address.ts'
 export interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
-  /** What the certificate must be for, without brackets. */
+  /** The host that the certificate must be for, without brackets. */
   readonly host: string
   readonly allowPrivate: boolean
-  /** Milliseconds for all addresses; `signal` holds it. */
+  /** For all addresses together; `signal` enforces it. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** Trusted instead of the system's authorities, PEM. */
+  /** PEM; trusted instead of the system's CAs. */
   readonly ca?: string | undefined
 }
 
-/** Of a host with many addresses; nobody may have us knock at a hundred doors. */
+/** Bounds a host with many addresses: a webhook must not make the gateway probe a hundred of them. */
 const maxAddressesTried = 4
 
 /**
- * The caller destroys it.
- * @throws SendFailure `address`, `connection`, `tls`; anything once `signal` is aborted
+ * The caller must destroy the socket.
+ * @throws SendFailure `address`, `connection`, `tls`; any error once `signal` is aborted
  */
 export async function connect(options: ConnectOptions): Promise<TLSSocket> {
   const socket = await connectToOne(options)
   try {
-    // Before anything is written: where it ended up decides, whatever was asked for.
+    // Checked before anything is written: what counts is the actual peer address, not the requested one.
     const { remoteAddress } = socket
     if (remoteAddress === undefined) throw new SendFailure('connection', 'closed as soon as it was open')
     if (!options.allowPrivate && !isPublic(remoteAddress)) {
@@ -41,12 +41,12 @@ export async function connect(options: ConnectOptions): Promise<TLSSocket> {
   }
 }
 
-/** The next where one cannot be connected to: IPv6 that leads nowhere is common. */
+/** Falls through to the next address: unreachable IPv6 is common. */
 async function connectToOne({ addresses, port, timeoutMs, signal }: ConnectOptions): Promise<Socket> {
   const candidates = interleaveFamilies(addresses).slice(0, maxAddressesTried)
   for (const [index, host] of candidates.entries()) {
     const socket = ignoringErrors(connectTcp({ host, port }))
-    // The last one has what is left.
+    // The last one gets the remaining time.
     if (index < candidates.length - 1)
       socket.setTimeout(timeoutMs / candidates.length, () => socket.destroy(new Error('silent')))
     try {
@@ -67,10 +67,10 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
   const tlsSocket = ignoringErrors(
     connectTls({
       socket,
-      // An address is looked for in the certificate, and never sent as a server name (RFC 6066 §3).
+      // An IP address is matched against the certificate, and must not be sent as SNI (RFC 6066 §3).
       ...(isIP(host) === 0 ? { servername: host } : { host }),
       ALPNProtocols: ['http/1.1'],
-      // Said aloud: NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED would otherwise decide.
       rejectUnauthorized: true,
       ...(ca !== undefined && { ca }),
     }),
@@ -84,12 +84,12 @@ async function startTls(socket: Socket, { host, ca, signal }: ConnectOptions): P
   }
 }
 
-/** What a socket says after we are done with it interests nobody, and must not end the process. */
+/** An unhandled socket error, even after the delivery, would end the process. */
 function ignoringErrors<S extends Socket>(socket: S): S {
   return socket.on('error', () => {})
 }
 
-/** The families in turn (RFC 8305 §4), IPv4 first: where there is no IPv6, its absence is not always said at once. */
+/** Alternates the families (RFC 8305 §4), IPv4 first: missing IPv6 is not always reported at once. */
 function interleaveFamilies(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter(isIPv6)
   const ipv4 = addresses.filter(address => !isIPv6(address))

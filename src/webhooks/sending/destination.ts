@@ -1,4 +1,4 @@
-// Where a webhook's host is, and whether we may send there: asked when it is saved and again at each delivery.
+// Resolves a webhook's host and checks that its addresses are allowed: at registration and again at each delivery.
 import { isIP } from 'node:net'
 import { isPublic } from './public-address.ts'
 import type { Resolve } from './resolve.ts'
@@ -6,9 +6,9 @@ import { hostOf } from './webhook-url.ts'
 
 export type Destination =
   | { readonly kind: 'found'; readonly addresses: readonly string[] }
-  /** At the time; a webhook may be saved so (CONTRACT §5). */
+  /** At this moment; such a webhook may still be registered (CONTRACT §5). */
   | { readonly kind: 'unresolved' }
-  /** `address` is one of the host's, and not public. */
+  /** `address` is an address of the host that is not public. */
   | { readonly kind: 'forbidden'; readonly address: string }
 
 export interface DestinationRules {
@@ -18,8 +18,8 @@ export interface DestinationRules {
 }
 
 /**
- * One address that is not public forbids the host: which of them is connected to would be the name server's choice.
- * @param url as `readWebhookUrl` returned it
+ * A single non-public address forbids the host: otherwise the name server would choose which one is connected to.
+ * @param url as returned by `parseWebhookUrl`
  */
 export async function findDestination(
   url: URL,

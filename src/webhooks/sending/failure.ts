@@ -1,10 +1,10 @@
-// Why a delivery was not answered, in words for the delivery log.
+// Why a delivery got no response, in words for the delivery log.
 
 /**
- * `timeout`: not all of it was over in `webhooks.timeout` · `unresolved`: no name server has an address · `address`:
- * the host is, or is at, what CONTRACT §5 refuses · `connection`: refused, unreachable, broken off · `tls`: no
- * handshake, or a certificate that is not its own or not trusted · `answer`: not HTTP, or a head over 16 KiB ·
- * `aborted`: by the caller's signal.
+ * `secret`: the stored secret cannot be unsealed · `timeout`: not finished within `webhooks.timeout` · `unresolved`:
+ * no name server returned an address · `address`: the host is, or resolves to, one that CONTRACT §5 refuses ·
+ * `connection`: refused, unreachable or broken off · `tls`: failed handshake, or a certificate for another host or of
+ * an untrusted CA · `answer`: not HTTP, or a response head over 16 KiB · `aborted`: by the caller's signal.
  */
 export type FailureReason =
   | 'secret'
@@ -25,7 +25,7 @@ export class SendFailure extends Error {
   }
 }
 
-/** One short line, which a table and a terminal can hold: certificates and answers put their own words into errors. */
+/** One short line that fits a table and a terminal: certificates and responses put text of their own into errors. */
 export function describeError(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   const words = [code, message].filter(word => typeof word === 'string' && word !== '')

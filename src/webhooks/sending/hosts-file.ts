@@ -1,9 +1,9 @@
-// What the machine's hosts file says of a name (hosts(5)).
+// Looks a name up in the machine's hosts file (hosts(5)).
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 
 /**
- * The addresses of a name, none where the file does not have it or cannot be read.
+ * The addresses of a name; empty if the file lacks it or cannot be read.
  * @param name in lower case
  */
 export function readHosts(path: string, name: string): string[] {
@@ -18,7 +18,7 @@ export function readHosts(path: string, name: string): string[] {
 
 function contentOf(path: string): string {
   try {
-    // Not the asynchronous one: it would wait behind password hashes for a thread of the pool.
+    // Synchronous: an asynchronous read would wait for a thread of the pool, behind password hashes.
     return readFileSync(path, 'utf8')
   } catch {
     return ''

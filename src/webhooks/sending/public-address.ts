@@ -1,10 +1,10 @@
-// Which addresses are on the public Internet, and so may receive what users ask us to send (CONTRACT §5).
+// Decides which addresses are on the public Internet, and so may receive users' webhooks (CONTRACT §5).
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /**
- * Whether an address is global unicast, by IANA's special-purpose registries. IPv4 wrapped in IPv6 (mapped, NAT64,
- * 6to4, Teredo, ISATAP) is as public as each address within; what is not an address at all is not public.
+ * Whether an address is global unicast, by IANA's special-purpose registries. IPv4 embedded in IPv6 (mapped, NAT64,
+ * 6to4, Teredo, ISATAP) is public only if every embedded address is; text that is no address is not public.
  * @param address as sockets and name servers write it: dotted decimal, or IPv6 without brackets
  */
 export function isPublic(address: string): boolean {
@@ -19,14 +19,14 @@ export function isPublic(address: string): boolean {
   }
 }
 
-/** Azure's machines reach their host's agent, and its secrets, at this address, which is public in all else. */
+/** Azure's VMs reach their host agent, and its secrets, at this otherwise ordinary public address. */
 const azureHost = '168.63.129.16'
 
 function isPublicIPv4(address: ipaddr.IPv4): boolean {
   return address.range() === 'unicast' && address.toString() !== azureHost
 }
 
-/** What IANA has handed out for unicast; the library calls everything unicast that is not special. */
+/** What IANA has allocated for unicast; the library also reports unallocated space as unicast. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 function isPublicIPv6(address: ipaddr.IPv6): boolean {
@@ -45,18 +45,18 @@ function isPublicIPv6(address: ipaddr.IPv6): boolean {
   }
 }
 
-/** The IPv4 addresses that packets for this one would come to. */
+/** The IPv4 addresses that packets to this address would reach. */
 function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const { parts } = address
   const found: ipaddr.IPv4[] = []
   const range = address.range()
   if (range === 'ipv4Mapped') found.push(ipv4(parts, 6))
-  // The prefix for local use, 64:ff9b:1::/48, has its IPv4 where each network likes (RFC 8215): never public.
+  // The local-use prefix 64:ff9b:1::/48 places the IPv4 where each network chooses (RFC 8215): never public.
   if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
   if (range === '6to4') found.push(ipv4(parts, 1))
-  // The server, and the client with its bits turned round (RFC 4380 §4).
+  // The server, and the client with inverted bits (RFC 4380 §4).
   if (range === 'teredo') found.push(ipv4(parts, 2), ipv4(parts, 6, 0xffff))
-  // ISATAP hides in an interface identifier under any prefix (RFC 5214 §6.1); two bits of it are free.
+  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1); two of its bits may vary.
   if (((parts[4] ?? 0) & 0xfcff) === 0 && parts[5] === 0x5efe) found.push(ipv4(parts, 6))
   return found
 }

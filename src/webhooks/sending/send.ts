@@ -11,31 +11,31 @@ export interface SenderOptions {
   readonly resolve: Resolve
   /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
-  /** `webhooks.timeout`, milliseconds: from looking the name up to the end of the answer. */
+  /** `webhooks.timeout`: from the name lookup to the end of the response. */
   readonly timeoutMs: number
-  /** Trusted instead of the system's authorities, PEM. */
+  /** PEM; trusted instead of the system's CAs. */
   readonly ca?: string | undefined
 }
 
 export interface SendRequest {
-  /** As it is stored. */
+  /** As stored. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Ends it early, as `aborted`. */
+  /** Aborts the delivery, as `aborted`. */
   readonly signal?: AbortSignal
 }
 
 export type SendOutcome =
-  /** The final status; 3xx are not followed. `retryAfter` is the field as it came: of two, neither is to be believed. */
+  /** The final status; redirects are not followed. `retryAfter` is the raw header; undefined when sent twice. */
   | { readonly kind: 'answered'; readonly status: number; readonly retryAfter?: string | undefined }
-  /** `message` is one line of at most 200 characters, for ops. */
+  /** `message` is one line of at most 200 characters, for operators. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string }
 
-/** Never rejects, and leaves nothing open behind it. */
+/** Never rejects, and leaves no connection open. */
 export type Send = (request: SendRequest) => Promise<SendOutcome>
 
-/** Bytes of an answer. Its status is all that counts, but cut off at once some receivers would undo their work. */
+/** Only the status counts, but some receivers undo their work when the connection closes too early. */
 const maxResponseHeadBytes = 16 * 1024
 const maxResponseBodyBytes = 64 * 1024
 
@@ -58,7 +58,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { allowPrivate, timeoutMs, ca } = options
-  // Again: what was stored may come from a time of laxer settings.
+  // Checked again: the URL may have been stored under laxer settings.
   const url = parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'not an address for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
@@ -85,7 +85,7 @@ async function post(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const client = new Client(url.origin, {
-    // undici looks names up itself and would not ask about literals: it is given the connection, and no other.
+    // undici would resolve names itself and connect to literal addresses unchecked: it only gets this connection.
     connect: (_options, callback) =>
       process.nextTick(() =>
         socket.destroyed ? callback(new Error('the connection was closed'), null) : callback(null, socket),
@@ -115,7 +115,7 @@ async function post(
   }
 }
 
-/** A body that breaks off changes nothing; one that is not over in time is a hanging receiver, which must show. */
+/** A body that breaks off changes nothing; one that does not end in time means a hanging receiver: `timeout`. */
 async function drainResponse(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
   let readBytes = 0
   try {
@@ -145,7 +145,7 @@ function isInvalidResponse(error: unknown): boolean {
   return kinds.some(kind => error instanceof kind)
 }
 
-/** Not `AbortSignal.any` and `.timeout`: Node 20 keeps the former's sources, and may collect the latter too soon. */
+/** Not `AbortSignal.any` and `.timeout`: Node 20 leaks the former's sources and may collect the latter early. */
 function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = () => controller.abort(new SendFailure('aborted', 'ended by its sender'))

@@ -1,20 +1,20 @@
-// Which addresses users may have alerts sent to: the raw string first, then the parsed URL (CONTRACT §5).
+// Validates the URLs that users register as webhooks: the raw string first, then the parsed URL (CONTRACT §5).
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { isPublic } from './public-address.ts'
 
-/** In characters, as Postgres counts them: code points. */
+/** In code points, as Postgres counts them. */
 const maxUrlCharacters = 2_048
 
-/** WHATWG parsing mends `https:x`, `https:\\x`, `https:///x` and `h%6fst`; what was written must need no mending. */
+/** The WHATWG parser repairs `https:x`, `https:\\x`, `https:///x` and `h%6fst`; a valid URL must need no repair. */
 const authorityPattern = /^https:\/\/([^/?#\\@%]+)(?=[/?#]|$)/i
 
-/** Stripped or percent-encoded by the parser, so what is stored would not be what is called. */
+/** The parser strips or percent-encodes these, so the stored URL would differ from the requested one. */
 const alteredByParser = /[\s\p{Cc}\\]/u
 
 /**
- * A webhook's address, which is stored and returned as written: the result is for looking and connecting alone.
- * Does not look names up: see `findDestination`.
+ * Parses a webhook's URL. The URL is stored and returned as written; the result serves for checking and connecting.
+ * Resolves no names: see `findDestination`.
  * @param options.allowPrivate `webhooks.allow_private_networks`: lifts the rules on addresses and `localhost`
  */
 export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: boolean }): URL | 'invalid' {
@@ -27,7 +27,7 @@ export function parseWebhookUrl(raw: unknown, options: { readonly allowPrivate: 
   return isAllowed && url.port !== '0' ? url : 'invalid'
 }
 
-/** The host without the brackets of IPv6: a name in lower case and punycode, or an address. */
+/** The host without IPv6 brackets: a name in lower case and punycode, or an address. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
@@ -39,12 +39,12 @@ function isWithinMaxLength(raw: string): boolean {
   )
 }
 
-/** Read before parsing: `8.8.8.8.` loses its dot there. IDNA has three more dots than ASCII. */
+/** Checked before parsing, which strips the dot of `8.8.8.8.`. IDNA adds three more dots to ASCII's. */
 function endsInDot(authority: string): boolean {
   return /[.\u3002\uff0e\uff61](?::[0-9]*)?$/.test(authority)
 }
 
-/** The lengths of RFC 1035 §2.3.4, which the parser leaves to the resolver, and punycode that it lets pass. */
+/** The lengths of RFC 1035 §2.3.4, which the parser leaves to the resolver, and punycode that it does not check. */
 function isValidHost(hostname: string): boolean {
   if (hostname.startsWith('[')) return true
   return hostname.length <= 253 && hostname.split('.').every(isValidLabel)
@@ -55,7 +55,7 @@ function isValidLabel(label: string): boolean {
   return !label.startsWith('xn--') || domainToASCII(domainToUnicode(label)) === label
 }
 
-/** RFC 6761 §6.3 keeps `localhost` and every name under it for loopback. */
+/** RFC 6761 §6.3 reserves `localhost` and every name under it for loopback. */
 function isPublicHost(url: URL): boolean {
   const host = hostOf(url)
   return isIP(host) === 0 ? !/(?:^|\.)localhost$/.test(host) : isPublic(host)

@@ -1,4 +1,4 @@
-// Durations, sizes, rates and addresses as ops write them.
+// Durations, sizes, rates and addresses as operators write them.
 import { describe, expect, it } from 'vitest'
 import {
   parseHost,

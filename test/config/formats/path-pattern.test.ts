@@ -1,4 +1,4 @@
-// The language of declared paths, and what two of them have to do with each other.
+// The language of declared paths, and the relations between two of them.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

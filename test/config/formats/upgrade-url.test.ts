@@ -1,4 +1,4 @@
-// subscription.upgrade_url: what ops may write, and what they are told otherwise.
+// `subscription.upgrade_url`: what operators may write, and what is reported otherwise.
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf } from '../reading.ts'
 

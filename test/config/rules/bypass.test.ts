@@ -1,4 +1,4 @@
-// Which back doors `check` finds, against the routing itself: every request that two hosts could send (CONTRACT §2).
+// The back doors that `check` finds, against the routing itself: every request, sent with each host (CONTRACT §2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -7,7 +7,7 @@ import type { Route } from '../../../src/gate/routing/route.ts'
 import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../../gate/a-route.ts'
 
-/** The first two are one service: they share a target. */
+/** `one` and `same` are one service: they share a target. */
 const upstreams = {
   one: { targets: ['http://a', 'http://b'] },
   same: { targets: ['http://b'] },
@@ -53,7 +53,7 @@ const written = fc
     }
   })
 
-/** `guarded <- door`, by their places in the file; nothing where the file is refused for something else. */
+/** `guarded <- door`, by index; `undefined` if the file is refused for something else. */
 function found(routes: readonly object[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
@@ -70,7 +70,7 @@ const words = ['a', 'b', 'c']
 const paths: string[][] = [[]]
 for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
 
-/** Every request that a host sends to a route of its own, sent with the `Host` of every other. */
+/** `guarded <- door` where one `Host` sends a request to a route of its own and another sends it to the door. */
 function reached(routes: readonly Route[]): Set<string> {
   const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
@@ -96,7 +96,7 @@ function isSameService(one: Route, other: Route): boolean {
   return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
-/** Somebody comes through the one and not through the other, or through the other only at the cost of a daily use. */
+/** Whether some caller passes the door but not the guarded route, or passes the latter only for a daily use. */
 function isLaxer(door: Route, guarded: Route): boolean {
   const outcome = ({ auth, plans, free_daily }: Route, caller: string): 'refused' | 'counted' | 'let in' => {
     if (auth === 'none') return 'let in'
@@ -127,7 +127,7 @@ describe('a back door', () => {
       }),
       { numRuns: 500 },
     )
-    // Neither side is right by having nothing to say.
+    // Files with and without a back door must both be common, or agreement would prove nothing.
     expect(open).toBeGreaterThan(50)
     expect(tried - open).toBeGreaterThan(50)
   })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { linesOf } from '../reading.ts'
 
-/** Line 1 declares the upstreams a and b, line 2 begins the routes, and each route stands on a line of its own. */
+/** Line 1 declares the upstreams a and b, line 2 begins the routes, and each route is one line. */
 function routes(...declared: string[]): string {
   const upstreams = 'upstreams: { a: { targets: ["http://a"] }, b: { targets: ["http://b"] } }'
   return [upstreams, 'routes:', ...declared.map(route => `  - { ${route} }`)].join('\n')

@@ -1,4 +1,4 @@
-// CONTRACT §2: what `cors` and `rate_limit` may say, at the server and at a route.
+// CONTRACT §2: what `cors` and `rate_limit` may contain, at the server and at a route.
 import { describe, expect, it } from 'vitest'
 import { parseOrigin } from '../../../src/config/formats/origin.ts'
 import { FormatError } from '../../../src/config/formats/units.ts'

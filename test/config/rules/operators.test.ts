@@ -1,4 +1,4 @@
-// CONTRACT §2, `admin`: operators are told apart by the names of their tokens.
+// CONTRACT §2, `admin`: operators are distinguished by the names of their tokens.
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf } from '../reading.ts'
 

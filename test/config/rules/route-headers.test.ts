@@ -1,4 +1,4 @@
-// `routes[].headers`, `allow_in_path` and `identity_assertion`: what check refuses, and where (CONTRACT §2, §6).
+// `routes[].headers`, `allow_in_path` and `identity_assertion`: what `check` refuses, and where (CONTRACT §2, §6).
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf } from '../reading.ts'
 

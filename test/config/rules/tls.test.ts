@@ -1,4 +1,4 @@
-// `server.tls`: what `check` says of the files, at the line and column that name them.
+// `server.tls`: what `check` reports about the files, at the line and column that name them.
 import { describe, expect, it } from 'vitest'
 import { formatDiagnostic } from '../../../src/config/diagnostics.ts'
 import { loadConfig } from '../../../src/config/load.ts'

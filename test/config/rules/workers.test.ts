@@ -1,4 +1,4 @@
-// `server.workers`: what is refused wherever it is read, and what it comes to (CONTRACT §2).
+// `server.workers`: what is refused, however it was written, and the resulting number (CONTRACT §2).
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf } from '../reading.ts'
 

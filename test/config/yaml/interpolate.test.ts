@@ -1,4 +1,4 @@
-// What `${…}` stands for, and that no value can change the file's shape.
+// What `${…}` is replaced with, and that no value can change the file's structure.
 import { describe, expect, it } from 'vitest'
 import { configOf, linesOf } from '../reading.ts'
 

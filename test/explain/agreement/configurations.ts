@@ -1,4 +1,4 @@
-// Configurations of every kind that `check` takes: routes that stand in each other's way, with all that a route may say.
+// Generates configurations that `check` accepts: overlapping routes, with every key that a route may have.
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
@@ -8,7 +8,7 @@ import type { Config } from '../../../src/config/schema/schema.ts'
 export interface Generated {
   /** From `upstreams:` on. */
   readonly yaml: string
-  /** What stands in the `server` and `limits` sections. */
+  /** Contents of the `server` and `limits` sections. */
   readonly server: string
   readonly limits: string
   /** The same, loaded. */
@@ -109,7 +109,7 @@ function rewritten(path: string, how: string): Record<string, string> {
   return { rewrite: `/${['new', ...params.reverse(), ...(path.endsWith('/*') ? ['*'] : [])].join('/')}` }
 }
 
-/** Without the routes that `check` refuses beside the others. */
+/** Drops the routes that `check` refuses next to the others. */
 function accepted(
   routes: readonly object[],
   [north, south]: readonly [string, string],

@@ -1,4 +1,4 @@
-// One real request to a running gateway: what the client was answered, and what the upstream received.
+// Sends one real request to a running gateway, and records the response and what the upstream received.
 import { Agent, createServer, type IncomingMessage, request as send } from 'node:http'
 import { listen, type Received } from '../../support/upstream.ts'
 
@@ -11,7 +11,7 @@ export interface Echo {
   close(): Promise<void>
 }
 
-/** An upstream that keeps what it received. @param fields of its answers */
+/** An upstream that records what it receives. @param fields headers of its responses */
 export async function startEcho(name: string, fields: readonly Pair[]): Promise<Echo> {
   const received: Echo['received'][number][] = []
   const server = createServer((request, response) => {
@@ -42,7 +42,7 @@ export interface Sender {
   close(): void
 }
 
-/** Sends request targets as they are written. @param base of the gateway */
+/** Sends request targets unchanged. @param base the gateway's URL */
 export function createSender(base: string): Sender {
   const { hostname, port } = new URL(base)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })

@@ -1,4 +1,4 @@
-// Whether what happened is what was explained: status, code, route by its upstream and URL, fields in and out.
+// Compares the real exchange with its explanation: status, code, upstream and URL, request and response headers.
 import type { Explanation } from '../../../src/explain/explain.ts'
 import type { HeaderDiff } from '../../../src/explain/header-diff.ts'
 import type { Answer, Echo, Pair } from './exchange.ts'
@@ -7,13 +7,13 @@ export interface Happened {
   readonly sent: readonly Pair[]
   readonly answer: Answer
   readonly upstreams: readonly Echo[]
-  /** What the upstreams answer. */
+  /** Headers of the upstreams' responses. */
   readonly answered: readonly Pair[]
-  /** Who really called; nobody where anonymous. */
+  /** The real caller; undefined if anonymous. */
   readonly user: { readonly id: number; readonly email: string } | undefined
 }
 
-/** @returns what does not agree, a sentence each */
+/** @returns the disagreements, one sentence each */
 export function disagreements(explanation: Explanation, happened: Happened): string[] {
   const faults: string[] = []
   const same = (what: string, explained: unknown, came: unknown) => {
@@ -46,17 +46,17 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   return faults
 }
 
-/** Such a refusal comes before any endpoint. */
+/** Codes of refusals that come before any endpoint. */
 const decidedBefore = new Set([
   ...['path_invalid', 'request_invalid', 'route_unknown', 'method_not_allowed', 'plan_insufficient'],
   ...['token_invalid', 'unauthenticated'],
 ])
 
-/** What the connection and the framing need, beside what was explained. */
+/** Headers of the connection and the framing, which are not explained. */
 const transport = new Set(['connection', 'content-length'])
 const hop = new Set(['connection', 'keep-alive', 'date', 'transfer-encoding', 'content-length'])
 
-/** Another each time. */
+/** Headers with a new value each time. */
 const made = new Set(['x-request-id', 'x-peage-assertion', 'ratelimit'])
 
 function fieldFaults(
@@ -86,7 +86,7 @@ function fieldFaults(
   return faults
 }
 
-/** The values of the real caller in place of those that stand in for them. */
+/** Replaces the values of the stub caller by those of the real one. */
 function withReal({ set, remove }: HeaderDiff, { user }: Happened): HeaderDiff {
   const real: Record<string, string> = { ...set }
   if ('x-user-id' in set) real['x-user-id'] = String(user?.id)

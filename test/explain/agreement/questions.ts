@@ -1,4 +1,4 @@
-// Requests to the paths that a configuration declares, to those beside them, and to mutations of both.
+// Generates requests to the paths that a configuration declares, to other paths, and to mutations of both.
 import fc from 'fast-check'
 import type { Config, RouteConfig } from '../../../src/config/schema/schema.ts'
 import type { ExplainRequest } from '../../../src/explain/explain.ts'
@@ -18,7 +18,7 @@ const hosts = [
   'other.example.com',
 ]
 
-/** Mostly what the route is declared for. */
+/** Mostly requests that the route is declared for. */
 function questionsTo(route: RouteConfig): fc.Arbitrary<ExplainRequest> {
   const meant = route.methods ?? methods
   return fc
@@ -53,7 +53,7 @@ function mostly(meant: readonly string[], any: readonly string[]): fc.Arbitrary<
   )
 }
 
-/** The gateway's own, and nobody's. */
+/** Paths of local endpoints, and paths of no route in particular. */
 const others = [
   ...['/', '/a', '/a/b', '/b/c', '/nobody/here', 'http://api.example.com/a', 'http://localhost/a/b'],
   ...['/api/v1/auth/login', '/api/v1/auth/nothing', '/api/v1/user/api-token', '/api/v1/user/webhook'],
@@ -76,7 +76,7 @@ function filled(pattern: string, fill: readonly string[]): string {
     .replace(/^$/, '/')
 }
 
-/** Whatever else cannot stand in a request line: the parser refuses it before there is anything to explain. */
+/** Whether a request line can hold the target: the parser refuses others before there is anything to explain. */
 function isSendable(target: string): boolean {
   return /^(\/[\x21-\x7e]*|https?:\/\/[a-z0-9.-]+(:\d{1,4})?([/?][\x21-\x7e]*)?)$/i.test(target)
 }

@@ -1,4 +1,4 @@
-// Explains generated requests to generated configurations, and sends them to a gateway that runs on the same file.
+// Explains generated requests to generated configurations, and sends them to a gateway that runs the same file.
 import fc from 'fast-check'
 import { activeGuards } from '../../../src/config/active-guards.ts'
 import { createExplain, type Explain, type ExplainRequest } from '../../../src/explain/explain.ts'
@@ -12,7 +12,7 @@ import { questions } from './questions.ts'
 interface Plan {
   readonly seed: number
   readonly configurations: number
-  /** Requests to each of them. */
+  /** Requests per configuration. */
   readonly requests: number
   onConfiguration?(count: number): void
 }
@@ -20,7 +20,7 @@ interface Plan {
 export interface Report {
   pairs: number
   readonly disagreements: Disagreement[]
-  /** What came of the pairs, by status or by what they went to. */
+  /** Number of pairs by refusal, `forwarded` or `own endpoint`. */
   readonly outcomes: Record<string, number>
 }
 
@@ -30,7 +30,7 @@ interface Disagreement {
   readonly yaml: string
 }
 
-/** What an upstream answers: some of it is not for clients to see. */
+/** Headers of the upstreams' responses; some must not reach the client. */
 const answered: readonly Pair[] = [
   ['X-Up', 'yes'],
   ['X-Powered-By', 'echo'],
@@ -38,7 +38,7 @@ const answered: readonly Pair[] = [
   ['Access-Control-Allow-Origin', 'https://everybody.example'],
 ]
 
-/** What a client sends beside its credential: some of it is not for upstreams to see. */
+/** Headers that the client sends with its credential; some must not reach the upstream. */
 const forged: readonly Pair[] = [
   ['X-User-Id', '999'],
   ['x-user-plan', 'pro'],
@@ -111,19 +111,19 @@ interface Parts {
 
 async function pair(parts: Parts): Promise<string[]> {
   const { gateway, sender, explain, upstreams, question, user, config, report } = parts
-  // Another day: nothing of it is spent, and every window of a limit is over.
+  // A new day: no use is counted yet, and every rate-limit window has ended.
   gateway.clock.at += 86_400_000
   await spend(gateway, user, question.usedToday)
   for (const { received } of upstreams) received.length = 0
   const explanation = await explain(question)
   const route = config.routes.find(({ name }) => name === explanation.route)
-  // What a trusted proxy says of the client goes on as it is.
+  // A trusted proxy's headers about the client are forwarded unchanged.
   const isTrusted = config.server.trusted_proxies.length > 0
   const sent: Pair[] = [
     ['Host', question.host],
     ...(user === undefined ? [] : [['Authorization', `Bearer ${user.access}`] as Pair]),
     ...(isTrusted ? forged.filter(([name]) => !name.startsWith('X-Forwarded')) : forged),
-    // A credential of the upstream's own: elsewhere it would be held to be ours.
+    // A credential of the upstream's own: on other routes the gateway would check it as one of its own.
     ...(route?.auth === 'none' ? [['X-API-Key', 'of-the-upstream'] as Pair] : []),
   ]
   const answer = await sender.send(question.method, question.path, sent)

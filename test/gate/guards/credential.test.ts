@@ -1,4 +1,4 @@
-// What counts as presented, and what must not leak (spec §5, RFC 6750, CONTRACT §6).
+// Which credentials count as presented, and which must not leak (spec §5, RFC 6750, CONTRACT §6).
 import { describe, expect, it } from 'vitest'
 import {
   carriesGatewayCredential,
@@ -66,7 +66,7 @@ describe('credentials', () => {
         expect(carriesGatewayCredential(field)).toBe(true)
       }
     }
-    // A key in the token's place is no less a secret.
+    // An API key in the place of a token is still a secret.
     expect(['Bearer peage_x', 'peage_x', 'Basic x,peage_x'].map(carriesGatewayCredential)).toEqual([
       true,
       true,
@@ -87,8 +87,8 @@ describe('credentials', () => {
       expect(carriesGatewayCredential(commas)).toBe(false)
       return performance.now() - started
     }
-    // The fastest of many, on a machine that others use too. An expression that looks for white space at the end took
-    // 150 ms a value, parsing every part 22 ms.
+    // The fastest of many runs, because the machine is shared. A regular expression for trailing white space took
+    // 150 ms per value, parsing every part 22 ms.
     expect(Math.min(...Array.from({ length: 20 }, () => took(15_000)))).toBeLessThan(15)
   })
 

@@ -1,4 +1,4 @@
-// The order in which a request is refused (CONTRACT §4): of all that is wrong with it, the first is what is said.
+// The order of refusals (CONTRACT §4): a request with several faults is refused for the first of them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'

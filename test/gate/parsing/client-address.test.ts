@@ -1,4 +1,4 @@
-// Whose address a request is counted and logged by (CONTRACT §6; §2, `rate_limits`).
+// Which client address a request is counted and logged under (CONTRACT §6; §2, `rate_limits`).
 import { describe, expect, it } from 'vitest'
 import {
   createTrustedProxies,

@@ -1,4 +1,4 @@
-// The path rules: what is accepted means the same to the laxest upstream as it does to the guards (CONTRACT §6).
+// The path rules: an accepted path means the same to the laxest upstream as to the guards (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -13,13 +13,13 @@ fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
 
 const guarded = '/api/v1/private'
 
-/** As on a route that allows nothing: `allow-in-path.test.ts` has the others. */
+/** As on a route that allows no ambiguity: `allow-ambiguous-path.test.ts` tests the others. */
 const readTarget = (text: string) => {
   const read = readAny(text)
   return read?.ambiguities === 0 ? read : undefined
 }
 
-/** Pieces of which confusing targets are made. */
+/** Building blocks of confusing targets. */
 const piece = fc.oneof(
   {
     weight: 6,
@@ -103,7 +103,7 @@ const target = fc
   )
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** A spelling of the guarded path, cut and stuffed: near misses are what the rules are about. */
+/** The guarded path, escaped letter by letter: near misses are what the rules are about. */
 const spelling = fc
   .array(
     fc.tuple(fc.constantFrom(...guarded), fc.constantFrom('', '', '', '', 'upper', 'hex', 'HEX', 'twice')),

@@ -1,4 +1,4 @@
-// Sub-protocols taken apart: what is a bearer token, what is anybody's, and what is a misspelt secret (CONTRACT §4).
+// Parsing of sub-protocols: bearer tokens, ordinary protocols, and misspelt secrets (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
 import { parseOfferedProtocols } from '../../../src/gate/parsing/websocket-handshake.ts'
 

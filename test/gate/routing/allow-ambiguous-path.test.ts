@@ -1,4 +1,4 @@
-// `allow_in_path`: a route gets what it asks for, and never a dot segment or a way around another route (CONTRACT §6).
+// `allow_in_path`: a route gets what it allows, and never a dot segment or a way around another route (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -54,7 +54,7 @@ const target = fc
   .tuple(fc.constantFrom('/', '/public/', '/private'), fc.array(piece, { maxLength: 10 }))
   .map(([start, pieces]) => start + pieces.join(''))
 
-/** Which allowances a path needs, by name; nothing where it is refused on every route. */
+/** The allowances that a path needs, by name; undefined if it is refused on every route. */
 function needed(path: string): string[] | undefined {
   const read = parseRequestTarget(path)
   return read && each.filter(name => (read.ambiguities & ambiguity[name]) !== 0)
@@ -134,7 +134,7 @@ describe('what a path needs', () => {
         const read = parseRequestTarget(path)
         if (read === undefined) return
         for (const lax of readings(read.path)) expect(lax.split('/')).not.toContain('..')
-        // A reading with a dot segment would be shorter by what it leads up.
+        // `readings` resolves dot segments, so each decoding is also checked unresolved.
         let text = read.path
         for (let i = 0; i < 6; i++) {
           const segments = text.split(/[/\\]/).map(segment => segment.replace(/[;?#].*$/s, '').trim())
@@ -167,7 +167,7 @@ describe('a path that a route allows', () => {
     isSameService: (one, other) => one === other,
   })
 
-  /** The name of the route that a path goes by, or nothing where it is refused. */
+  /** The name of the route that a path goes to; undefined if it is refused. */
   function wayOf(path: string, table = routes, allow = allowInPath): string | undefined {
     const read = parseRequestTarget(path)
     if (read === undefined) return undefined

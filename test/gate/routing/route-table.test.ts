@@ -1,4 +1,4 @@
-// The route table against a matcher so simple that it can be read off CONTRACT §2.
+// The route table against a reference matcher, simple enough to be compared with CONTRACT §2.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/gate/routing/route.ts'
@@ -105,7 +105,7 @@ function matches({ pattern }: Route, segments: readonly string[]): boolean {
   return pattern.segments.every((part, i) => part.kind === 'param' || part.value === segments[i])
 }
 
-/** Negative where `a` comes first: literal 3, `:param` 2, the end 1, `*` 0, segment by segment; then hosts. */
+/** Negative if `a` comes first: literal 3, `:param` 2, the end 1, `*` 0, segment by segment; then hosts. */
 function compare(a: Route, b: Route): number {
   const rank = ({ pattern }: Route, i: number) => {
     const part = pattern.segments[i]
@@ -119,7 +119,7 @@ function compare(a: Route, b: Route): number {
   return Math.min(b.hosts.length, 1) - Math.min(a.hosts.length, 1)
 }
 
-/** `check` refuses routes that can match the same request; such sets are no input of the table's. */
+/** `check` refuses routes that can match the same request, so the table never receives them. */
 function withoutRivals(routes: readonly Route[]): Route[] {
   const kept: Route[] = []
   for (const route of routes) {

@@ -1,4 +1,4 @@
-// One live key per user, whoever else is replacing, revoking, deactivating or deleting at the same time.
+// At most one active API token per user, under concurrent replacements, revocations, deactivations and deletions.
 import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -86,7 +86,7 @@ describeOverDatabases('a key that replaces another', open => {
 
   it('of 50 at once each succeeds and exactly one is live', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
-    // As of ten replicas: those only the database keeps apart.
+    // Stands for ten replicas, which only the database can serialize.
     const stores = Array.from({ length: 10 }, () => createApiTokenStore(database))
     const answers = await Promise.all(
       hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
@@ -94,7 +94,7 @@ describeOverDatabases('a key that replaces another', open => {
     expect(answers).toEqual(hashes.map(() => ({ created_at: now })))
     const keys = await keysOf(database, id)
     expect(keys.map(key => key.token_hash).sort()).toEqual([...hashes].sort())
-    // The records stand in the order of their making: all but the last were revoked by the next.
+    // The records are in insertion order: each but the last was revoked by the next.
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
   })
 

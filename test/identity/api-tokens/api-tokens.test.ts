@@ -8,7 +8,7 @@ import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
-/** A field's value as Node hands it over: each byte a character. */
+/** A header value as Node decodes it: one character per byte. */
 const received = (value: string) => Buffer.from(value).toString('latin1')
 
 describe('the hash of a key', () => {
@@ -43,7 +43,7 @@ describe('a new key', () => {
   const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const bytesFor = (text: string) => Uint8Array.from(text, character => base62.indexOf(character))
 
-  // Computed with zlib.crc32 of Python 3 over the 30 characters, and base62 there.
+  // Computed with zlib.crc32 of Python 3 over the 30 characters, and base62-encoded there.
   it.each([
     ['0123456789ABCDEFGHIJKLMNOPQRST', '4PMbyp'],
     ['000000000000000000000000000000', '2C8GjS'],
@@ -64,7 +64,7 @@ describe('a new key', () => {
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const key = makeApiToken(size => {
       drawn.push(size)
-      // Only the first ten of these leave a fair remainder: 62 fits four times into 248.
+      // Only the first ten of these bytes, 238 to 247, are usable: 248 is four times 62.
       return drawn.length === 1 ? everyByte.slice(238) : everyByte.slice(0, size)
     })
     expect(key.slice(6, 36)).toBe([...base62.slice(52), ...base62.slice(0, 20)].join(''))

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Moves the clock and the timers together. */
+/** Advances the clock and the timers together. */
 async function pass(milliseconds: number): Promise<void> {
   clock.advance(milliseconds)
   await vi.advanceTimersByTimeAsync(milliseconds)

@@ -1,4 +1,4 @@
-// What is remembered of records: read once, never older than what was heard of it, and bounded.
+// The record cache: one read per record, never older than the changes notified, and bounded.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createRecordCache } from '../../../src/identity/cache/record-cache.ts'
@@ -30,7 +30,7 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     trust(isTrusted: boolean) {
       trusted = isTrusted
     },
-    /** Asks and has the read answered; says how many reads it took. */
+    /** Gets a key and completes its reads; returns how many reads that took. */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
       const asked = remembered.get(key)
@@ -185,12 +185,12 @@ describe('a record', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async steps => {
-        /** The record as it stands, and the versions whose notifications are on their way. */
+        /** The current version of the record, and the versions whose notifications are pending. */
         let version = 0
         let onTheWay: number[] = []
         let heard = 0
         let isTrusted = true
-        /** What a read has seen of it, before that is answered. */
+        /** The version that each read has seen, before the read completes. */
         const seen: (number | undefined)[] = []
         const isAnswered: boolean[] = []
         const { remembered, reads, trust } = stage()
@@ -224,10 +224,10 @@ describe('a record', () => {
             trust(true)
             remembered.forgetAll()
           }
-          // What waits for an answer may go on before the next thing happens, or with it.
+          // Lets waiting promises continue before the next step, except after an answer.
           if (each.do !== 'answer') for (let turn = 0; turn < 5; turn += 1) await undefined
         }
-        // A read that ends may let another begin.
+        // A read that ends may start another.
         do {
           for (const index of open()) answer(index)
           for (let turn = 0; turn < 5; turn += 1) await undefined

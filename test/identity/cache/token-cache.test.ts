@@ -1,4 +1,4 @@
-// Access tokens that were found good: not verified again, and good no longer than they would be anew.
+// Cached access tokens: verified once, and valid no longer than an uncached one.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTokenCache, type TokenCache } from '../../../src/identity/cache/token-cache.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
@@ -17,7 +17,7 @@ describe('known tokens', () => {
   let tokens: Tokens
   let known: TokenCache
   let verified: number
-  /** What a verification waits for at its end. */
+  /** Delays the end of every verification. */
   let atEnd: () => Promise<void>
 
   beforeAll(async () => {
@@ -55,7 +55,7 @@ describe('known tokens', () => {
     return createTokenCache({ tokens: { verifyAccess }, keys, clock, maxTokens })
   }
 
-  /** Keeps the next verification from ending; `reached` when it has nothing else to do. */
+  /** Holds the next verification at its end; `reached` resolves when only that is left. */
   function hold() {
     let release = () => {}
     const released = new Promise<void>(resolve => {
@@ -138,7 +138,7 @@ describe('known tokens', () => {
     release()
     expect(await Promise.all([before, after])).toEqual(['invalid', 'invalid'])
     expect(verified).toBe(1)
-    // Its key comes again: only a verification may find it good.
+    // The key returns: the token must be verified again.
     await database.query(
       `insert into signing_keys select * from json_populate_record(null::signing_keys, $1)`,
       [JSON.stringify(stored)],

@@ -1,4 +1,4 @@
-// Users and owners of keys, remembered over real stores: what is read, and what a change makes of it.
+// Cached users and owners of API tokens over real stores: what is read, and how changes invalidate it.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
 import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'

@@ -1,4 +1,4 @@
-// Whose turn it is to sign, and what may be deleted when, as operators see and change it.
+// Which key signs, and which may be deleted when, as operators see and change it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
 import { type Lifetimes, propagationDelayMs } from '../../../src/identity/keys/key-schedule.ts'
@@ -41,7 +41,7 @@ describeOverDatabases('the administration of keys', open => {
     const rotation = await keys.rotate({ alg })
     return typeof rotation === 'string' ? expect.unreachable() : rotation.kid
   }
-  /** As if all that was done had been done so long before. */
+  /** Moves all stored times back by an interval. */
   const passed = (interval: string) =>
     database.query(
       `update signing_keys set signs_from = signs_from - interval '${interval}', created_at = created_at - interval '${interval}'`,

@@ -1,4 +1,4 @@
-// Nothing that a key signed is good any more from when it may be retired; and not a moment of safety less.
+// A key is retirable once nothing that it signed is valid any more, with the full safety margins.
 import { expect, it } from 'vitest'
 import {
   assertionSignerAt,

@@ -1,4 +1,4 @@
-// A replica reads the stored keys when it is told of a change, when it may have missed one, and while nobody tells.
+// A replica reloads the stored keys on a change, after a gap in the feed, and periodically while the feed is lost.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { watchKeys } from '../../../src/identity/keys/key-watch.ts'
 import { KeyError } from '../../../src/identity/keys/signing-key.ts'

@@ -169,7 +169,7 @@ describeOverDatabases('keys in the database', open => {
       'select * from signing_keys',
     )
 
-  /** Another key takes over signing, in `delay` milliseconds. */
+  /** Another key takes over signing after `delay` milliseconds. */
   async function rotate(delay = 0): Promise<string> {
     const { kid, text } = await generatePrivateJwk('EdDSA')
     await createKeyStore(database).addSigning(kid, text, delay)
@@ -249,7 +249,7 @@ describeOverDatabases('keys in the database', open => {
     let kid = ''
     meanwhile = async () => {
       kid = await rotate(propagationDelayMs)
-      // The longest that the answer may take.
+      // The longest that a read may take.
       clock.advance(1_500)
     }
     expect(await keys.find('made up')).toBeUndefined()
@@ -275,7 +275,7 @@ describeOverDatabases('keys in the database', open => {
     const kid = await rotate()
     await keys.reload()
     expect(keys.current().kid).toBe(kid)
-    // A copy of before the key was known here, 5 s after it was stored at most, may be used for 300 s.
+    // A replica may learn of the key 5 s after it is stored, and a JWKS fetched before that may be used for 300 s.
     clock.advance((5 + 300) * 1000)
     expect(keys.forAssertions().kid).toBe(old)
     clock.advance(5_000)
@@ -338,7 +338,7 @@ describeWithPostgres('two replicas that make the first key', () => {
   it('end with one, also where the one that began later comes first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)
-    // Its transaction has begun, and so its `now()` stands, when the other one's is over.
+    // Its transaction has begun, which fixes its `now()`, before the other one commits.
     const early = createKeyStore({
       ...database,
       transaction: work =>

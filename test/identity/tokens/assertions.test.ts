@@ -1,4 +1,4 @@
-// Identity assertions: signed once in a while, never handed to another user or upstream.
+// Identity assertions: reused for a while, never for another user or upstream.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/signing-key.ts'
 import { createAssertions } from '../../../src/identity/tokens/assertions.ts'

@@ -62,7 +62,7 @@ const goodClaims = () => ({
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/** Signs whatever it is given, as jose would not. */
+/** Signs any header and claims, which jose would refuse. */
 function forge(header: unknown, claims: unknown, privateKey = key.privateKey): string {
   const signed = `${part(header)}.${part(claims)}`
   const signature = sign('sha256', Buffer.from(signed), {
@@ -165,7 +165,7 @@ describe('issued tokens', () => {
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user))).rejects.toBe(away)
     expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42)).token)).toBe('undecided')
-    // What is no token needs no key to be called so.
+    // Malformed text is invalid without any key.
     expect(await lost.verifyAccess('x')).toBe('invalid')
   })
 })
@@ -260,7 +260,7 @@ describe('forged tokens', () => {
 
   it('other base64 for the same bytes: invalid', async () => {
     const token = forge(ours, goodClaims())
-    // 64 bytes leave four bits of the last character that stand for nothing.
+    // 64 bytes leave four unused bits in the last character.
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const last = alphabet[alphabet.indexOf(token.at(-1) as string) + 1]
     const other = token.slice(0, -1) + last
@@ -383,7 +383,7 @@ function signed(header: JWTHeaderParameters, claims: JWTPayload): Promise<string
   return new SignJWT(claims).setProtectedHeader(header).sign(key.privateKey)
 }
 
-/** A token that differs in the other base64 alphabet. */
+/** A token whose text differs in the standard base64 alphabet. */
 function plainBase64(): string {
   const token = forge(ours, goodClaims())
   return /[-_]/.test(token) ? token.replaceAll('-', '+').replaceAll('_', '/') : plainBase64()

@@ -1,4 +1,4 @@
-// The page that Prometheus reads, of what is counted without a gateway around it.
+// The page that Prometheus scrapes, of metrics counted without a gateway around them.
 import { describe, expect, it } from 'vitest'
 import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import { createMetrics, type Metrics } from '../../../src/observability/metrics/metrics.ts'
@@ -142,7 +142,7 @@ describe('several processes', () => {
     one.counters.countReload('success')
     two.counters.countReload('failure')
 
-    // Between processes it goes as JSON.
+    // Processes exchange it as JSON.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
     const page = readPage(await mergedText(JSON.parse(JSON.stringify(gathered))))
     expect(page.value('http_requests_total', { route: 'a', method: 'GET', status: '200' })).toBe(3)

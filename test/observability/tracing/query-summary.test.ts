@@ -1,4 +1,4 @@
-// Summaries of statements: what they do to which table, and nothing else of them.
+// Summaries of statements: the operation and the table, and nothing else.
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// OpenTelemetry's variables as they are read: on, off, or wrong.
+// How OpenTelemetry's variables are read: on, off, or wrong.
 import { describe, expect, it } from 'vitest'
 import { TracingSettingsError, tracingSettings } from '../../../src/observability/tracing/settings.ts'
 

@@ -1,4 +1,4 @@
-// What workers have counted never falls, whoever of them dies.
+// Merged counters never fall, whichever worker dies.
 import { expect, it } from 'vitest'
 import { mergedText } from '../../../src/observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../../src/observability/metrics/families.ts'
@@ -27,7 +27,7 @@ it('a hundred workers come and go: all that they counted stands, and nothing of 
     const page = readPage(await mergedText(all))
     pages.push(page.value('requests'))
     expect(page.value('open')).toBe(6)
-    // However many have gone, what is kept of them is bounded.
+    // The memory for exited workers is bounded, however many there are.
     expect(all.length).toBeLessThan(15)
   }
   expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))

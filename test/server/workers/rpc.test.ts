@@ -1,4 +1,4 @@
-// Questions between a primary and a worker: answered, late, failed, or put to nobody.
+// Calls between the primary and a worker: replied to, late, failed, or without a peer.
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, it } from 'vitest'
 import { createRpcChannel, type IpcChannel } from '../../../src/server/workers/rpc.ts'

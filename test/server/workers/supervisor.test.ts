@@ -1,4 +1,4 @@
-// How long a place among the workers stays empty.
+// How long a worker slot stays empty.
 import { expect, it } from 'vitest'
 import { nextDelay } from '../../../src/server/workers/supervisor.ts'
 

@@ -1,4 +1,4 @@
-// One process at a time on a data folder, whatever became of the one before.
+// One process at a time on a data folder, however the previous one ended.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
@@ -68,7 +68,7 @@ describe('the lock of a data folder', () => {
     await expect(lockDataDir(dir)).rejects.toMatchObject({ name: 'DataDirLocked', pid: process.pid })
     await lock.release()
     const next = await lockDataDir(dir)
-    // A second release of the first must not release what was taken since.
+    // A second release of the first lock must not release the next one.
     await lock.release()
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
     await next.release()

@@ -1,4 +1,4 @@
-// A process that writes to an embedded database and says of each row when it was told that the row is stored.
+// A process that writes to an embedded database, and prints each row's id once the row is stored.
 import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
 
 const database = await openEmbedded({ dir: process.argv[2] })

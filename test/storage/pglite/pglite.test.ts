@@ -1,4 +1,4 @@
-// The embedded database on a folder: private, held by one process, and whole after a kill at any moment.
+// The embedded database in a folder: private, held by one process, and intact after a kill at any moment.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// The connection that listens: what its loss does, said or silent, and that it comes back by itself.
+// The listening connection: the effect of its loss, with or without an error, and its reconnection.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +23,7 @@ describeWithPostgres('a feed from a Postgres server', () => {
     heard = []
     database = await postgresDatabase()
     relay = await startStallingRelay(database.url)
-    // The pool does not go through the relay: the listener alone is cut off.
+    // The pool bypasses the relay: only the listener is cut off.
     feed = createChangeFeed({
       listen: postgresListener(relay.url),
       database,

@@ -1,4 +1,4 @@
-// Connections that are opened before somebody waits for one, and what keeps them from it.
+// Connections opened ahead of the requests, and what prevents them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest'
@@ -51,7 +51,7 @@ describeWithPostgresBinary('connections that are opened at once', () => {
     const reason = 'three quarters of max_connections are in use'
     const opening = await database.warmUp()
     expect(opening.reason).toBe(reason)
-    // A client of the operator's may still be on its way out.
+    // An operator's connection may still be closing.
     expect(opening.open).toBeLessThanOrEqual(12)
     expect(opening.open).toBeGreaterThanOrEqual(10)
     expect(await countOnServer()).toBe(opening.open)

@@ -1,4 +1,4 @@
-// Postgres away, stopped, slow or cutting connections: always a StorageError, within 2 s, and back when it is back.
+// Postgres down, stopped, slow or cutting connections: always a StorageError, within 2 s, and it recovers.
 import { once } from 'node:events'
 import { createServer, type Server as TcpServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +23,7 @@ afterEach(async () => {
   lost.length = 0
 })
 
-/** What it failed with, and after how many milliseconds. */
+/** The error, and the milliseconds until it came. */
 async function failure(attempt: Promise<unknown>): Promise<{ error: StorageError; after: number }> {
   const started = performance.now()
   const error = await attempt.then(

@@ -1,4 +1,4 @@
-// Redis through one server, Sentinel and Cluster: answered at once or not at all, and back by itself.
+// Redis as one server, Sentinel and Cluster: responds fast or fails, and reconnects by itself.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
@@ -54,7 +54,7 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open(server.url, { onUp: () => heard.push('up'), onDown: () => heard.push('down') })
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
-    // A wait would be one of 150.
+    // A wait would take 150 ms.
     expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
     await keyValue.whenUp(100)

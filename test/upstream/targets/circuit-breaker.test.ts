@@ -1,4 +1,4 @@
-// Circuit breakers: a target that does not answer is spared, and its clients the wait (CONTRACT §2, `circuit_breaker`).
+// Circuit breakers: an unresponsive target is spared, and its clients do not wait (CONTRACT §2, `circuit_breaker`).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
@@ -16,7 +16,7 @@ describe('a circuit breaker', () => {
   let two: MortalUpstream
   let gateway: TestGateway
 
-  // A breaker for each test, which finds it closed.
+  // A breaker for each test, so that each finds it closed.
   const fresh = Array.from({ length: 12 }, (_, index) => `app${index}`)
   let app = ''
 
@@ -53,7 +53,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expectRefusal(await get(), 'upstream_unavailable')
     expect(one.received.length).toBe(6)
   }
-  /** Asks until it is half open, and one request has found out how things are. */
+  /** Sends a request: polled until the breaker is half open and lets one through as the probe. */
   const findOut = async () => {
     await get()
     return one.received.length
@@ -85,7 +85,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     await open()
     one.answer = (_, response) => response.end('back')
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)
-    // And afresh: one failure does not open it again.
+    // Its counts start afresh: one failure does not open it again.
     one.answer = reset
     expectRefusal(await get(), 'upstream_unreachable')
     one.answer = (_, response) => response.end('back')
@@ -129,7 +129,7 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
       .toBe(7)
     leaving.close()
     one.answer = (_, response) => response.end('back')
-    // Sooner than it would be half open again.
+    // Sooner than the breaker would be half open again.
     await expect.poll(async () => (await get())?.status, { timeout: 900, interval: 20 }).toBe(200)
   })
 

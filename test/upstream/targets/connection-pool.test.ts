@@ -1,4 +1,4 @@
-// A connection to an upstream comes back however the request on it ended: one that did not would be lost for good.
+// An upstream connection returns to its pool however its request ended: one that did not would be lost for good.
 import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -46,7 +46,7 @@ routes:
   const asks = async (method: string, path: string, lines: string[] = [], body = '') => {
     await ask(gateway.url, requestBytes(method, path, lines, body), method)
   }
-  /** Once the upstream has read the request, the client is gone. */
+  /** The client disconnects once the upstream has read the request. */
   const leaves = async () => {
     const connection = new RawConnection(gateway.url)
     connection.write(requestBytes('GET', '/app'))

@@ -1,4 +1,4 @@
-// Health checks: a target that fails them is sent nothing until it does not (CONTRACT §2, `health`; §4, order).
+// Health checks: a target that fails them receives nothing until it passes (CONTRACT §2, `health`; §4, order).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -13,7 +13,7 @@ describe('health checks', () => {
   let one: MortalUpstream
   let two: MortalUpstream
   let gateway: TestGateway
-  /** What each says of its health; 0 for nothing at all. */
+  /** The status with which each target answers health checks; 0 for no response. */
   const health: Record<string, number> = {}
   let failed = 0
 
@@ -50,7 +50,7 @@ routes:
   })
 
   const get = () => ask(gateway.url, requestBytes('GET', '/app/x'))
-  /** Who answers, asked often enough for each to have its turn. */
+  /** The targets that respond, over enough requests for each to have its turn. */
   async function served(): Promise<string[]> {
     const names = new Set<string>()
     for (let i = 0; i < 4; i++) names.add(String((await get())?.body))
@@ -87,7 +87,7 @@ routes:
     expect(
       await gateway.sql('select daily_usage, last_usage_date from users where id = $1', [user.id]),
     ).toEqual([{ daily_usage: 0, last_usage_date: null }])
-    // Who may not pass is told so first.
+    // A client that may not pass is refused for that first.
     expect((await call(gateway.url, 'GET', '/counted')).status).toBe(401)
     health.one = 200
     await expect.poll(async () => (await get())?.status, patiently).toBe(200)

@@ -1,4 +1,4 @@
-// Several targets of one upstream: who gets what, and what a failing one costs (CONTRACT §2, `targets` and `retries`).
+// Several targets of one upstream: which gets what, and what a failing one costs (CONTRACT §2, `targets`, `retries`).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
@@ -193,7 +193,7 @@ routes:
     it('whose kept connection the upstream has closed is sent on a fresh one', async () => {
       expect(await get('/single')).toBe('one')
       const [first] = one.received
-      // As the next request arrives on it, the way an idle limit strikes.
+      // Closes just as the next request arrives, as an idle timeout would.
       one.answer = (request, response) => {
         if (request.socket === first?.socket) request.socket.destroy()
         else response.end('afresh')

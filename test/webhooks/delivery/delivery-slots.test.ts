@@ -1,4 +1,4 @@
-// How many deliveries may be under way: in all, to one receiver, and to slow ones in a lane of their own.
+// The limits of concurrent deliveries: in total, per receiver, and separately for slow receivers.
 import { describe, expect, it } from 'vitest'
 import { createDeliverySlots } from '../../../src/webhooks/delivery/delivery-slots.ts'
 

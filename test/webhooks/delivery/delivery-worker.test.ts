@@ -1,4 +1,4 @@
-// Deliveries to real receivers over TLS, from a real store: sent, repeated, given up, given back (CONTRACT §5).
+// Deliveries to real receivers over TLS, from a real store: sent, retried, abandoned, returned (CONTRACT §5).
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -16,14 +16,14 @@ import { type Stored, secret, storedIn } from './stored.ts'
 interface Seen {
   headers: IncomingHttpHeaders
   body: string
-  /** Milliseconds of `performance.now()`. */
+  /** From `performance.now()`, in milliseconds. */
   at: number
 }
 
 interface Hook extends Receiver {
   readonly url: string
   readonly seen: Seen[]
-  /** What it answers; nothing to hang. */
+  /** The response's status; undefined: never responds. */
   status: number | undefined
   fields: OutgoingHttpHeaders
 }
@@ -104,7 +104,7 @@ describeOverDatabases('delivering', open => {
     return made
   }
 
-  /** Waits until the one delivery of the store is so. */
+  /** Waits until the only delivery matches. */
   const becomes = (row: object) =>
     vi.waitFor(async () => expect(await stored.rows()).toMatchObject([row]), { timeout: 5_000, interval: 10 })
 
@@ -156,7 +156,7 @@ describeOverDatabases('delivering', open => {
       const dueAt = new Date(time + delay)
       await becomes({ status: 'pending', attempts: index + 1, response_status: 500, due_at: dueAt })
       time = dueAt.getTime()
-      // However short `webhooks.retention` is: what is still to be sent is not forgotten.
+      // Prunes no pending delivery, however short `webhooks.retention` is.
       expect(await stored.deliveries.prune(new Date(time), 10)).toBe(0)
       expect(await stored.alerts.prune(new Date(time), 10)).toBe(0)
     }
@@ -191,9 +191,9 @@ describeOverDatabases('delivering', open => {
   })
 
   describe('a receiver’s Retry-After', () => {
-    /** Of the second attempt, after the answer to the first; milliseconds. */
+    /** The delay of the second attempt after this response, in milliseconds. */
     async function delayAfter(status: number, retryAfter: string | string[]): Promise<number> {
-      // On a whole second, as dates are.
+      // HTTP dates have whole seconds.
       time = Date.parse('2026-02-03T04:05:06Z')
       const target = await hook(status)
       target.fields = { 'Retry-After': retryAfter }
@@ -296,7 +296,7 @@ describeOverDatabases('delivering', open => {
     const next = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
     const day = 24 * hours
 
-    /** With which of the two secrets the package verifies the last delivery, and by how many signatures. */
+    /** Which of the two secrets verify the last delivery with the package, and its signatures. */
     function verified({ seen }: Hook): { current: boolean; before: boolean; signatures: string[] } {
       const { headers, body } = seen.at(-1) as Seen
       vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
@@ -475,7 +475,7 @@ describeOverDatabases('delivering', open => {
     const toWell: number[] = []
     for (const { url } of well) toWell.push(await stored.receiving(url))
     for (let i = 0; i < 4; i += 1) for (const id of toHanging) await stored.alert(id)
-    // Behind those: they wait until it is seen that the others hang, and not for their time-outs.
+    // Queued after those: these wait until the others are found to hang, not for their timeouts.
     time += 1
     for (const id of toWell) await stored.alert(id)
     const made = start({ timeout: 20 * seconds })
@@ -488,7 +488,7 @@ describeOverDatabases('delivering', open => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // While they hang.
+    // The others still hang.
     for (let round = 2; round < 5; round += 1) {
       time += 1
       for (const id of toWell) await stored.alert(id)
@@ -514,14 +514,14 @@ describeOverDatabases('delivering', open => {
     start({ send: frozen, timeout }).wake()
     await becomes({ attempts: 1 })
     const [{ due_at: leaseEnds } = { due_at: new Date(0) }] = await stored.rows()
-    // CONTRACT §5; and never while the first may still be at it.
+    // CONTRACT §5; and never while the first process may still be sending.
     expect(leaseEnds.getTime() - time).toBeLessThanOrEqual(timeout + 29 * seconds)
     expect(leaseEnds.getTime() - time).toBeGreaterThan(timeout + 5 * seconds)
     time = leaseEnds.getTime()
     start({ timeout }).wake()
     await vi.waitFor(() => expect(target.seen).toHaveLength(1))
     await becomes({ status: 'delivered', attempts: 2 })
-    // It was only asleep, and wakes: what it notes counts no more.
+    // The first process was only suspended and resumes: its outcome no longer counts.
     answer({ kind: 'answered', status: 500 })
     await Promise.all(running.splice(0).map(one => one.stop(1_000)))
     expect(await stored.rows()).toMatchObject([{ status: 'delivered', attempts: 2, response_status: 200 }])

@@ -1,4 +1,4 @@
-// Who gets which due delivery where many wait: a long backlog of one receiver stands in nobody else's way.
+// Which due deliveries are leased when many wait: one receiver's long backlog delays no other receiver.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import type { LeaseRequest } from '../../../src/webhooks/delivery/lease-store.ts'
@@ -19,7 +19,7 @@ describeOverDatabases('claiming', open => {
   beforeEach(() => stored.empty())
   afterAll(() => database.close())
 
-  /** Users in the order of their ids, each with a delivery that is due. */
+  /** Creates users in id order, each with a due delivery. */
   async function queue(receivers: readonly string[]): Promise<void> {
     await database.query(
       `with made as (

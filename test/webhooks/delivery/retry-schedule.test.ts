@@ -1,4 +1,4 @@
-// When a delivery that failed is tried again.
+// When a failed delivery is retried.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { retryDelayMs } from '../../../src/webhooks/delivery/schedule.ts'

@@ -1,4 +1,4 @@
-// Users, their webhooks and alerts to them, as they stand in a store; and what stands there afterwards.
+// Creates users, webhooks and alerts in a store, and reads the deliveries back.
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../../../src/storage/database.ts'
 import type { Plan } from '../../../src/users/user.ts'
@@ -6,7 +6,7 @@ import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
 import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
 
-/** The secret of every webhook here. */
+/** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
 export interface Row {
@@ -37,7 +37,7 @@ export function storedIn(database: Database, now: () => number) {
     return row?.id ?? 0
   }
 
-  /** @param url at a receiver of its host and port */
+  /** @param url its host and port become the receiver */
   function webhook(userId: number, url: string, kept = secret) {
     const { hostname, port } = new URL(url)
     return webhooks.put(
@@ -54,14 +54,14 @@ export function storedIn(database: Database, now: () => number) {
     user,
     webhook,
 
-    /** A pro user with a webhook. */
+    /** Creates a pro user with a webhook. @returns the id */
     async receiving(url: string): Promise<number> {
       const id = await user()
       await webhook(id, url)
       return id
     },
 
-    /** Without a user, to everybody. */
+    /** Queues an alert to one user; without `userId`, to all. */
     alert(userId?: number, type = 'test', data: unknown = {}): Promise<number | 'user_unknown'> {
       const at = new Date(now())
       const body = JSON.stringify({ type, timestamp: at.toISOString(), data })

@@ -1,4 +1,4 @@
-// The last look before anything is written: at the address that the socket is really connected to.
+// The last check before anything is written: the address that the socket is actually connected to.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'

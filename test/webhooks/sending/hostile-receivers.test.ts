@@ -1,4 +1,4 @@
-// The corpus' webhooks at the time of delivery: names of a real name server, hostile receivers over real TLS.
+// The corpus' webhooks at delivery: names from a real name server, hostile receivers over real TLS.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
@@ -72,7 +72,7 @@ describe('the corpus', () => {
     const send = await senderOver(loopback('big.test'))
     expect(await send(`https://big.test:${target.port}/`)).toEqual({ kind: 'answered', status: 200 })
     await vi.waitFor(() => expect(target.open).toBe(0))
-    // What was in the buffers of both ends counts here.
+    // Includes what filled the buffers of both ends.
     expect(written).toBeLessThan(16 * 1024 ** 2)
   })
 

@@ -1,4 +1,4 @@
-// Which addresses are public, by IANA's registries of special-purpose addresses, and what is wrapped in IPv6.
+// Which addresses are public, by IANA's special-purpose registries, including IPv4 embedded in IPv6.
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { isPublic } from '../../../src/webhooks/sending/public-address.ts'
 
 const hex = (high: number, low: number) => ((high << 8) | low).toString(16)
 
-/** Every way to write an IPv4 address into an IPv6 one, of which the first four are public if it is. */
+/** Ways to embed IPv4 in IPv6 that are public if the embedded address is. */
 const wrappings: Record<string, (octets: number[]) => string> = {
   mapped: ([a = 0, b = 0, c = 0, d = 0]) => `::ffff:${hex(a, b)}:${hex(c, d)}`,
   NAT64: ([a = 0, b = 0, c = 0, d = 0]) => `64:ff9b::${hex(a, b)}:${hex(c, d)}`,

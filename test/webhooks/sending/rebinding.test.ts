@@ -1,4 +1,4 @@
-// DNS rebinding: a name that is public when it is checked and private when it is connected to reaches nothing private.
+// DNS rebinding: a name that is public when checked and private when connected to reaches no private address.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
 import { createSender, type SendOutcome } from '../../../src/webhooks/sending/send.ts'
@@ -6,7 +6,7 @@ import { receivers } from '../../support/certificates.ts'
 import { type RecordType, startDnsStub } from '../../support/dns-stub.ts'
 import { startReceiver } from '../../support/receiver.ts'
 
-/** Public by its form, and nobody's: of 2000::/3, what IANA has given to no registry. */
+/** Public by its form, and unused: in 2000::/3, and allocated by IANA to no registry. */
 const nobodys = '3000::1'
 const inside: Record<RecordType, string> = { A: '127.0.0.1', AAAA: '::1' }
 
@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close()
 })
 
-/** @returns what came of so many tries, `abreast` of them at a time, and how many connections came to loopback */
+/** @returns the outcomes of `count` attempts, 100 at a time, and the number of connections to loopback */
 async function tries(
   count: number,
   answer: (name: string, type: RecordType) => string,
@@ -49,8 +49,8 @@ describe('a name that flips from public to private', () => {
       seen.add(`${name} ${type}`)
       return nobodys
     })
-    // They passed the check and went to the public address, and the name was not asked for again. (Not quite all: on
-    // a busy machine a question is repeated before its answer has come.)
+    // They passed the check and went to the public address, without a second lookup. Not quite all: a busy machine
+    // repeats a query before its response arrives.
     expect(having('connection', 'timeout')).toBeGreaterThan(900)
     expect(asked).toBeLessThan(2_200)
     expect(having('connection', 'timeout', 'address')).toBe(1_000)

@@ -1,4 +1,4 @@
-// Names to addresses: of every source, in bounded time, and at nobody else's cost.
+// Name resolution: from every source, in bounded time, and without delaying other work.
 import { pbkdf2 } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// One delivery to real receivers over TLS: what is sent, where to, and what comes of it.
+// One delivery to real receivers over TLS: what is sent, where to, and the outcome.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'

@@ -13,14 +13,14 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close()
 })
 
-/** On loopback alone. */
+/** Listens on loopback only. */
 export async function receiver(answer: RequestListener, certificate = receivers): Promise<Receiver> {
   const started = await startReceiver(certificate, answer, '127.0.0.1')
   open.push(started)
   return started
 }
 
-/** @param names what the name server knows; private addresses are allowed unless `options` say otherwise */
+/** @param names the name server's records; private addresses are allowed unless `options` say otherwise */
 export async function senderOver(names: Record<string, DnsAnswer>, options: Partial<SenderOptions> = {}) {
   const stub = await startDnsStub(name => names[name] ?? 'nxdomain')
   open.push(stub)
@@ -31,5 +31,5 @@ export async function senderOver(names: Record<string, DnsAnswer>, options: Part
 }
 
 export const loopback = (...names: string[]) => Object.fromEntries(names.map(name => [name, ['127.0.0.1']]))
-/** An empty 200. */
+/** Responds 200 with an empty body. */
 export const empty: RequestListener = (_, response) => response.end()

@@ -1,4 +1,4 @@
-// Which addresses can be registered as webhooks (CONTRACT §5): read as written, before any name is looked up.
+// Which URLs can be registered as webhooks (CONTRACT §5): decided from the text, before any name is resolved.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
@@ -7,7 +7,7 @@ import { corpus } from '../../security/corpus.ts'
 const strict = { allowPrivate: false }
 const isTaken = (raw: unknown, options = strict) => parseWebhookUrl(raw, options) !== 'invalid'
 
-/** `…(len 4122)` stands for more of the same, up to that length. */
+/** Expands `…(len 4122)` to a URL of that length. */
 function inFull(url: unknown): unknown {
   const [, begin, length] = /^(.*)…\(len (\d+)\)$/.exec(String(url)) ?? []
   return begin === undefined ? url : begin.padEnd(Number(length), 'a')
@@ -43,7 +43,7 @@ describe('the address of a webhook', () => {
   })
 
   it.each([
-    // What the parser would mend.
+    // Repaired by the parser.
     'https:hooks.example.com',
     'https:/hooks.example.com',
     'https:///hooks.example.com',
@@ -106,7 +106,7 @@ describe('the address of a webhook', () => {
     'https://hooks.example.com:99999/',
     'https://hooks.example.com:-1/',
     'https://hooks.example.com:4x/',
-    // Addresses in other spellings.
+    // Addresses in other notations.
     'https://2130706433/',
     'https://0x7f.1/',
     'https://017700000001/',
