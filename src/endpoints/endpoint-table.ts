@@ -1,5 +1,5 @@
 // The paths that the gateway serves itself, matched before every route (CONTRACT §2).
-import { covers, ownedPatterns } from '../config/formats/path-pattern.ts'
+import { isGatewayPath } from '../config/formats/path-pattern.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { Endpoint } from './endpoint.ts'
 
@@ -43,11 +43,7 @@ export function createEndpointTable(
       if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
       const found = byPath.get(`/${segments.join('/')}`)
       if (found !== undefined) return found
-      const pattern = {
-        segments: segments.map(value => ({ kind: 'literal' as const, value })),
-        wildcard: false,
-      }
-      return ownedPatterns.some(owned => covers(owned, pattern)) ? 'unknown' : undefined
+      return isGatewayPath(segments) ? 'unknown' : undefined
     },
     get(operation) {
       const endpoint = byOperation.get(operation)

@@ -88,7 +88,7 @@ export function isMoreSpecific(a: PathPattern, b: PathPattern): boolean {
 }
 
 /** The gateway serves these itself, before every route; they can be neither declared nor forwarded (CONTRACT §2). */
-export const ownedPatterns: readonly PathPattern[] = [
+const ownedPatterns: readonly PathPattern[] = [
   '/api/v1/auth/*',
   '/api/v1/user/api-token/*',
   '/api/v1/user/webhook/*',
@@ -98,6 +98,12 @@ export const ownedPatterns: readonly PathPattern[] = [
 /** Whether all of the pattern belongs to the gateway. A wider one may be declared: the gateway's own paths win. */
 export function ownedByGateway(pattern: PathPattern): boolean {
   return ownedPatterns.some(owned => covers(owned, pattern))
+}
+
+/** Whether one path belongs to the gateway. @param path its segments, as requests are matched */
+export function isGatewayPath(path: readonly string[]): boolean {
+  const segments = path.map(value => ({ kind: 'literal', value }) as const)
+  return ownedByGateway({ segments, wildcard: false })
 }
 
 function parseSegment(part: string): Segment {

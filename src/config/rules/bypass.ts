@@ -1,7 +1,7 @@
 // Finds routes that let requests for other hosts bypass the guards of a route limited to some hosts (CONTRACT §2).
 
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
-import { covers, isMoreSpecific, overlap, ownedPatterns, type PathPattern } from '../formats/path-pattern.ts'
+import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
 import type { DeclaredRoute } from './route-declaration.ts'
 import type { SameService } from './shared-targets.ts'
@@ -85,7 +85,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     isOpen: (door, guarded) =>
       sorted.some(length => {
         const path = pathOfBoth(door.pattern, guarded.pattern, length)
-        if (path === undefined || isOwned(path) || !comes(door, unnamed, path)) return false
+        if (path === undefined || isGatewayPath(path) || !comes(door, unnamed, path)) return false
         return guarded.hosts.some(host => comes(guarded, host, path))
       }),
   }
@@ -110,12 +110,6 @@ function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | 
 function literalAt({ segments }: PathPattern, index: number): string | undefined {
   const segment = segments[index]
   return segment?.kind === 'literal' ? segment.value : undefined
-}
-
-/** The gateway's own paths are matched before every route. */
-function isOwned(path: readonly string[]): boolean {
-  const segments = path.map(value => ({ kind: 'literal', value }) as const)
-  return ownedPatterns.some(owned => covers(owned, { segments, wildcard: false }))
 }
 
 function lessSpecific(doors: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
