@@ -12,6 +12,8 @@ const perSecond = 1_000
 /** Of one window; and how many pairs of one without and one with a reload there are for each file. */
 const seconds = Number(process.env.LARGE_SECONDS ?? 60)
 const pairs = Number(process.env.LARGE_PAIRS ?? 5)
+/** A name of one below, or its beginning; without it, all. */
+const only = process.env.LARGE_ONLY ?? ''
 /** Milliseconds that the slowest request with a reload may take more than the slowest without, in the median. */
 const mostMore = 50
 
@@ -30,8 +32,10 @@ const files = {
 
 /** @type {import('./main.mjs').Drill} */
 export async function largeFiles({ say, expect }) {
-  await checks({ say, expect })
-  for (const [name, text] of Object.entries(files)) await beside(name, text, { say, expect })
+  if (!only) await checks({ say, expect })
+  for (const [name, text] of Object.entries(files)) {
+    if (name.startsWith(only)) await beside(name, text, { say, expect })
+  }
 }
 
 async function checks({ say, expect }) {

@@ -38,7 +38,7 @@ export async function startCrew(settings: CrewSettings): Promise<Crew> {
   const { child, admin } = program
   return {
     ...program,
-    pids: () => childrenOf(child.pid as number),
+    pids: () => workersOf(child.pid as number),
     ready: (query = '') => call(admin, 'GET', `/readyz${query}`),
     async stop() {
       const pids = childrenOf(child.pid as number)
@@ -50,6 +50,18 @@ export async function startCrew(settings: CrewSettings): Promise<Crew> {
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Without the process that reads the configuration. */
+function workersOf(pid: number): number[] {
+  return childrenOf(pid).filter(child => {
+    try {
+      return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')
+    } catch {
+      // It ended in between.
+      return false
+    }
+  })
 }
 
 /** Writes a gateway.yaml, and says where. */

@@ -1,4 +1,4 @@
-// A configuration serialized in small parts: sent between threads and processes without one long deserialization.
+// A configuration serialized in small parts: sent between processes without one long deserialization.
 import { deserialize, serialize } from 'node:v8'
 import { mapSteps, type Steps } from '../../async/steps.ts'
 import type { Config, RouteConfig } from '../schema/schema.ts'

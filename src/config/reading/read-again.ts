@@ -5,7 +5,7 @@ import { digestOf, unreadable } from '../file-digest.ts'
 import { type LoadedConfig, loadConfig } from '../load.ts'
 import { type ReadFile, readLimited, readLimitedBytes } from '../yaml/read-file.ts'
 
-/** Plain data, because it is sent to a thread. */
+/** Plain data, because it is sent to another process. */
 export interface FileSource {
   /** As named on the command line. */
   readonly file: string

@@ -1,10 +1,11 @@
-// Reads the configuration without blocking requests: in a thread with its own heap, which ends once idle.
-import { Worker } from 'node:worker_threads'
+// Reads the configuration without blocking requests: in a process with its own heap, which ends once idle.
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { inSlices } from '../../async/steps.ts'
 import { locateDiagnostics, type Problems } from '../diagnostics.ts'
 import type { LoadedConfig } from '../load.ts'
 import type { Config } from '../schema/schema.ts'
-import { type PackedConfig, unpackSteps } from './packed-config.ts'
+import { unpackSteps } from './packed-config.ts'
 import type { FileSource } from './read-again.ts'
 
 /** What a reload applies, or why there is nothing to apply. */
@@ -16,57 +17,65 @@ export type Reread = { readonly digest: string | undefined } & (
 /** What is read along with the configuration. */
 type Beside = Pick<LoadedConfig, 'lines' | 'warnings'>
 
-/** @throws Error if the thread fails */
+/** @throws Error if the process fails */
 export type ReadApart = () => Promise<Reread>
 
-export type ThreadAnswer =
-  | ({ readonly packed: PackedConfig; readonly digest: string } & Beside)
+/** Any number of batches of routes, then one of the others. */
+export type ReadAnswer = { readonly routes: Uint8Array } | LastAnswer
+
+type LastAnswer =
+  | ({ readonly rest: Uint8Array; readonly digest: string } & Beside)
   | { readonly problems: Problems; readonly digest: string }
   | { readonly fault: string }
 
-/** For everything that the thread reads; the active configuration is not in its heap. */
+/** For everything that is read; the active configuration is not in this heap. */
 const maxHeapMiB = 768
-/** The thread waits this long for another reload: starting it takes longer than reading a short file. */
+/** The process waits this long for another reload: starting it takes longer than reading a short file. */
 const idleMs = 5_000
 /** On a reload a pipe must end within this time; at the start it may take longer. */
 const maxWaitMs = 5_000
 
+/** V8's helper threads would compete with requests at full priority. */
+const nodeOptions = [`--max-old-space-size=${maxHeapMiB}`, '--single-threaded']
+
 export function createReadApart(source: FileSource): ReadApart {
-  let thread: Worker | undefined
+  let reader: ChildProcess | undefined
   let idle: NodeJS.Timeout | undefined
 
-  function start(): Worker {
-    const started = new Worker(new URL('./load-thread.js', import.meta.url), {
-      workerData: { ...source, maxWaitMs } satisfies FileSource,
+  function start(): ChildProcess {
+    const started = fork(fileURLToPath(new URL('./load-process.js', import.meta.url)), {
       env: {},
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
+      execArgv: nodeOptions,
+      // V8 prints a page when memory runs out.
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      serialization: 'advanced',
     })
-    // The thread does not keep the process from exiting.
+    // It does not keep the gateway from exiting, and ends with it.
     started.unref()
+    started.channel?.unref()
     started.once('exit', () => {
-      if (thread === started) thread = undefined
+      if (reader === started) reader = undefined
     })
     return started
   }
 
   function end(): void {
-    void thread?.terminate()
-    thread = undefined
+    reader?.kill('SIGKILL')
+    reader = undefined
   }
 
   return async () => {
     clearTimeout(idle)
-    thread ??= start()
+    reader ??= start()
     try {
-      const answer = await ask(thread)
-      if ('fault' in answer) throw new Error(answer.fault)
-      if ('problems' in answer) return { ...answer.problems, digest: answer.digest }
-      const { packed, ...beside } = answer
-      return { config: await inSlices(unpackSteps(packed)), ...beside }
+      const { last, routes } = await ask(reader, { ...source, maxWaitMs })
+      if ('fault' in last) throw new Error(last.fault)
+      if ('problems' in last) return { ...last.problems, digest: last.digest }
+      const { rest, ...beside } = last
+      return { config: await inSlices(unpackSteps({ rest, routes })), ...beside }
     } catch (error) {
       end()
-      if ((error as NodeJS.ErrnoException).code !== 'ERR_WORKER_OUT_OF_MEMORY') throw error
+      if (!(error instanceof OutOfMemory)) throw error
       const message = `takes more than ${maxHeapMiB} MiB of memory to read`
       return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
@@ -75,17 +84,34 @@ export function createReadApart(source: FileSource): ReadApart {
   }
 }
 
-/** @throws Error if the thread ends instead */
-function ask(thread: Worker): Promise<ThreadAnswer> {
+class OutOfMemory extends Error {}
+
+/**
+ * @throws OutOfMemory if V8 ends the process
+ * @throws Error if the process ends in another way
+ */
+function ask(reader: ChildProcess, source: FileSource): Promise<{ last: LastAnswer; routes: Uint8Array[] }> {
   return new Promise((resolve, reject) => {
+    const routes: Uint8Array[] = []
     const settle = (act: () => void) => {
-      thread.off('message', onAnswer).off('error', onError).off('exit', onExit)
+      reader.off('message', onAnswer).off('error', onError).off('exit', onExit)
       act()
     }
-    const onAnswer = (answer: ThreadAnswer) => settle(() => resolve(answer))
+    const onAnswer = (answer: ReadAnswer) => {
+      if ('routes' in answer) routes.push(answer.routes)
+      else settle(() => resolve({ last: answer, routes }))
+    }
     const onError = (error: Error) => settle(() => reject(error))
-    const onExit = () => onError(new Error('the thread that reads the configuration has ended'))
-    thread.on('message', onAnswer).on('error', onError).on('exit', onExit)
-    thread.postMessage('read')
+    const onExit = (_code: number | null, signal: string | null) =>
+      onError(
+        signal === 'SIGABRT'
+          ? new OutOfMemory()
+          : new Error('the process that reads the configuration has ended'),
+      )
+    reader
+      .on('message', onAnswer as (message: unknown) => void)
+      .on('error', onError)
+      .on('exit', onExit)
+    reader.send(source)
   })
 }
