@@ -52,7 +52,13 @@ function isValidHost(hostname: string): boolean {
 
 function isValidLabel(label: string): boolean {
   if (label.length < 1 || label.length > 63) return false
-  return !label.startsWith('xn--') || domainToASCII(domainToUnicode(label)) === label
+  return !label.startsWith('xn--') || isPunycode(label)
+}
+
+/** Punycode that does not decode is answered with nothing by Node 20 and 22, and with itself by 24 and later. */
+function isPunycode(label: string): boolean {
+  const decoded = domainToUnicode(label)
+  return decoded !== label && domainToASCII(decoded) === label
 }
 
 /** RFC 6761 §6.3 reserves `localhost` and every name under it for loopback. */
