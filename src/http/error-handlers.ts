@@ -4,9 +4,8 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
-import { ClientDisconnected } from '../refusals/client-gone.ts'
-import { Refusal } from '../refusals/refusal.ts'
-import { serializeRefusal, toRefusal } from './answer.ts'
+import { ClientDisconnected, Refusal, serviceUnavailable } from '../refusals/refusal.ts'
+import { StorageError } from '../storage/database.ts'
 import { endDeferred, flushDeferred } from './deferred-writes.ts'
 import { endGracefully, isEnding, lingeringClose, markEnding } from './lingering-close.ts'
 import { afterPendingResponses, isInBody, pendingResponse } from './pipelined-upgrade.ts'
@@ -91,4 +90,18 @@ export function installExpectHandlers(server: Server): void {
       server.emit('request', request, response)
     })
   }
+}
+
+/** Storage errors become 503 `service_unavailable`, any other fault 500 `internal`. */
+export function toRefusal(thrown: unknown): Refusal {
+  if (thrown instanceof Refusal) return thrown
+  if (thrown instanceof StorageError) return serviceUnavailable(thrown)
+  return new Refusal('internal', { cause: thrown })
+}
+
+/** The response as bytes, for a socket without a request: the HTTP parser rejected what came. */
+function serializeRefusal({ status, response: { fields, body } }: Refusal): Buffer {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
+  for (let i = 0; i < fields.length; i += 2) lines.push(`${fields[i]}: ${fields[i + 1]}`)
+  return Buffer.from(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n${body}`, 'latin1')
 }

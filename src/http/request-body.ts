@@ -1,8 +1,7 @@
 // The request body as an endpoint or an upstream reads it: with back-pressure, a size limit and an idle limit.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { ClientDisconnected } from '../refusals/client-gone.ts'
-import { Refusal } from '../refusals/refusal.ts'
+import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 interface BodyLimits {
   /** Past it the stream fails with `body_too_large`. */

@@ -1,4 +1,7 @@
-// 429 `Trop de requêtes` with the headers of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3).
+// The refusals of limits (429): rate limits, with the headers of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3),
+// and the daily limit.
+
+import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
 interface RateLimitState {
@@ -28,5 +31,22 @@ export function rateLimitHeaders(
   return {
     'ratelimit-policy': `"${policy}";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
     ratelimit: `"${policy}";r=${remaining};t=${resetSeconds}`,
+  }
+}
+
+/**
+ * The sentence names the limit (spec §7, CONTRACT §4). Requests refused within the same second share one refusal.
+ * @param limit uses per day
+ * @returns takes the seconds until UTC midnight
+ */
+export function createDailyLimitReached(limit: number): (retryAfterSeconds: number) => Refusal {
+  const body = { error: dailyLimitSentence(limit), upgrade_url: upgradePath }
+  let last: { retryAfterSeconds: number; refusal: Refusal } | undefined
+  return retryAfterSeconds => {
+    if (last?.retryAfterSeconds !== retryAfterSeconds) {
+      const headers = { 'retry-after': String(retryAfterSeconds) }
+      last = { retryAfterSeconds, refusal: new Refusal('daily_limit_reached', { body, headers }) }
+    }
+    return last.refusal
   }
 }

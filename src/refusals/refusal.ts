@@ -60,3 +60,8 @@ function responseOf(code: RefusalCode, { headers = {}, body }: Details): Refusal
 export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }
+
+/** The client disconnected before its response: neither a refusal nor a fault. */
+export class ClientDisconnected extends Error {
+  override readonly name = 'ClientDisconnected'
+}

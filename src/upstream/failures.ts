@@ -1,7 +1,6 @@
 // Classifies upstream failures: for the client, which never sees an address or error (CONTRACT §6), and for retries.
 import { errors } from 'undici'
-import { ClientDisconnected } from '../refusals/client-gone.ts'
-import { Refusal } from '../refusals/refusal.ts'
+import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /** No response: the target could not be connected to, or sent none in time or before the connection broke. */
 export type Failure = 'unreachable' | 'silent'

@@ -1,6 +1,6 @@
 // Forwards one request and streams its response back, with back-pressure both ways and no body buffered whole.
 import type { ServerResponse } from 'node:http'
-import { ClientDisconnected } from '../refusals/client-gone.ts'
+import { ClientDisconnected } from '../refusals/refusal.ts'
 import { dispatch } from './dispatch.ts'
 import type { ForwardOptions } from './forward-options.ts'
 import type { Connection } from './targets/connection.ts'

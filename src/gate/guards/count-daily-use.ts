@@ -2,9 +2,8 @@
 
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
-import { ClientDisconnected } from '../../refusals/client-gone.ts'
-import { createDailyLimitReached } from '../../refusals/daily-limit.ts'
-import type { Refusal } from '../../refusals/refusal.ts'
+import { createDailyLimitReached } from '../../refusals/limits.ts'
+import { ClientDisconnected, type Refusal } from '../../refusals/refusal.ts'
 import type { DailyCounter } from '../../usage/daily-counter.ts'
 import type { ExhaustedUsers } from '../../usage/exhausted-users.ts'
 import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'

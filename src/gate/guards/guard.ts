@@ -3,8 +3,7 @@ import type { GuardName } from '../../config/active-guards.ts'
 import type { Identity } from '../../identity/identity.ts'
 import type { GuardCounts } from '../../observability/metrics/counters.ts'
 import type { GuardFailure, RequestTrace } from '../../observability/tracing/tracing.ts'
-import { ClientDisconnected } from '../../refusals/client-gone.ts'
-import { Refusal } from '../../refusals/refusal.ts'
+import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 
 /** The part of a request that guards use. */

@@ -2,7 +2,6 @@
 import { STATUS_CODES } from 'node:http'
 import { counter, type Family, type Sample } from './families.ts'
 import { createHistogram, type Histogram, histogram, observe } from './histogram.ts'
-import { knownMethods } from './methods.ts'
 
 export interface RequestCounts {
   count(request: CountedRequest): void
@@ -91,3 +90,16 @@ function samplesOf(route: string, { byMethod }: RouteCounts): Sample[] {
     })),
   )
 }
+
+/** A client may send any other, and the labels of metrics and the names of spans must be few. */
+export const knownMethods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'CONNECT',
+  'TRACE',
+])

@@ -10,8 +10,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { errorType } from './error-type.ts'
-import { methodFields, receivedFields, spanName } from './span-fields.ts'
+import { errorType, methodFields, receivedFields, spanName } from './span-fields.ts'
 import { readParent, writeParent } from './traceparent.ts'
 import type {
   GuardFailure,

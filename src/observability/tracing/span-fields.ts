@@ -1,7 +1,7 @@
 // Span attributes of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that may be secret.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
-import { knownMethods } from '../metrics/methods.ts'
+import { knownMethods } from '../metrics/requests.ts'
 import { redactPath } from '../redact-path.ts'
 import type { ReceivedRequest } from './tracing.ts'
 
@@ -39,3 +39,10 @@ export function receivedFields(
  * or very many bytes, would make the collector reject the whole batch, with the spans of other requests.
  */
 const authorityPattern = /^(\[[^\]]{2,45}\]|[^:]{1,253})(?::(\d{1,5}))?$/
+
+/** The `error.type` of a failure: its code (a refusal's, SQLSTATE, or Node's), otherwise its class. */
+export function errorType(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return typeof thrown
+  const { code } = thrown as { code?: unknown }
+  return typeof code === 'string' ? code : thrown.name
+}

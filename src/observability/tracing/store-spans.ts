@@ -1,7 +1,7 @@
 // Spans of storage queries (OpenTelemetry's conventions for databases): which statement, never its values.
 import { type Attributes, type Context, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { errorType } from './error-type.ts'
 import { summaryOf } from './query-summary.ts'
+import { errorType } from './span-fields.ts'
 import type { StoreSpans } from './tracing.ts'
 
 /** @param currentParent the request that a query is made for; a query for no particular request has no span */

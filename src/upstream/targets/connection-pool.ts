@@ -1,7 +1,6 @@
 // A target's connections, one request on each at a time. A request that finds none free waits, and can be refused.
 import { buildConnector } from 'undici'
-import { ClientDisconnected } from '../../refusals/client-gone.ts'
-import { Refusal } from '../../refusals/refusal.ts'
+import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import { type Connection, PooledConnection } from './connection.ts'
 
 export interface ConnectionPool {
