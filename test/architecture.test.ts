@@ -48,7 +48,6 @@ const packages: Record<string, readonly string[]> = {
   ioredis: ['storage/redis/'],
   'lru-cache': ['identity/', 'usage/'],
   undici: ['upstream/', 'webhooks/sending/send.ts'],
-  opossum: ['upstream/targets/circuit-breaker.ts'],
   yaml: ['config/'],
   typebox: ['config/', 'openapi/', 'endpoints/', 'admin/'],
   ajv: ['config/'],

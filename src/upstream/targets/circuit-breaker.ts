@@ -1,7 +1,6 @@
-// A target's circuit breaker (CONTRACT §2, `circuit_breaker`): opossum counts and times, the probes are ours.
-import Opossum from 'opossum'
+// A target's circuit breaker (CONTRACT §2, `circuit_breaker`): one that fails too often is sent nothing but probes.
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { AttemptResult, EndAttempt } from './attempt.ts'
+import type { EndAttempt } from './attempt.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
@@ -10,72 +9,71 @@ export interface CircuitBreaker {
   beginAttempt(): EndAttempt
   /** For operators. */
   state(): CircuitState
-  close(): void
 }
 
-const failureWindowMs = 10_000
+type Options = NonNullable<UpstreamConfig['circuit_breaker']>
 
-type Breaker = Opossum<[(endAttempt: EndAttempt) => void], void>
+const windowSeconds = 10
 
-export function createCircuitBreaker(config: NonNullable<UpstreamConfig['circuit_breaker']>): CircuitBreaker {
-  const { failures, of_at_least, open_for } = config
-  const build = (): Breaker =>
-    new Opossum(promiseOfAttempt, {
-      // Timeouts are detected while forwarding, not here.
-      timeout: false,
-      // opossum opens only above its threshold: at 100 it would never open.
-      errorThresholdPercentage: failures - 1e-6,
-      volumeThreshold: of_at_least,
-      resetTimeout: open_for,
-      rollingCountTimeout: failureWindowMs,
-      rollingPercentilesEnabled: false,
-      enableSnapshots: false,
-    })
-  let breaker = build()
+export function createCircuitBreaker(options: Options): CircuitBreaker {
+  /** Zero while closed; half open from then on. */
+  let openUntilMs = 0
   let isProbing = false
-  /**
-   * While half open, opossum waits for the result of its single call, and a client that disconnects would withhold
-   * it. So the probe is tracked here: if its client disconnects, the next request becomes the probe.
-   */
-  const probe = (): EndAttempt => {
-    isProbing = true
-    return result => {
-      isProbing = false
-      if (!breaker.halfOpen || result === 'client_gone') return
-      if (result !== 'answered') {
-        breaker.open()
-        return
-      }
-      breaker.shutdown()
-      // A new breaker: in the old one the failures that opened it would open it again at the next failure.
-      breaker = build()
-    }
+  const open = () => {
+    openUntilMs = performance.now() + options.open_for
+  }
+  let beginCounted = countAttempts(options, open)
+  const allows = () => openUntilMs === 0 || (!isProbing && performance.now() >= openUntilMs)
+  const endProbe: EndAttempt = result => {
+    isProbing = false
+    // A client that disconnects has found out nothing: the next request becomes the probe.
+    if (result === 'client_gone') return
+    if (result !== 'answered') return open()
+    openUntilMs = 0
+    // Counts afresh: the failures that opened it would open it again at the next one.
+    beginCounted = countAttempts(options, open)
   }
   return {
-    allows: () => breaker.closed || (breaker.halfOpen && !isProbing),
+    allows,
     beginAttempt() {
-      if (breaker.halfOpen && !isProbing) return probe()
+      if (openUntilMs === 0) return beginCounted()
       // Admitted while the circuit was closed, and sent all the same: its daily use is already counted.
-      if (!breaker.closed) return () => {}
-      let endAttempt: EndAttempt = () => {}
-      breaker
-        .fire(callback => {
-          endAttempt = callback
-        })
-        .catch(() => {})
-      return result => endAttempt(result)
+      if (!allows()) return () => {}
+      isProbing = true
+      return endProbe
     },
-    state: () => (breaker.closed ? 'closed' : breaker.halfOpen ? 'half_open' : 'open'),
-    close: () => breaker.shutdown(),
+    state: () => (openUntilMs === 0 ? 'closed' : performance.now() < openUntilMs ? 'open' : 'half_open'),
   }
 }
 
-/** A client that disconnects is no failure of the target. */
-function promiseOfAttempt(start: (endAttempt: EndAttempt) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    start((result: AttemptResult) => {
-      if (result === 'answered' || result === 'client_gone') resolve()
-      else reject(new Error(result))
-    })
-  })
+/**
+ * Counts what is sent while the circuit is closed, without an allocation per attempt. A failure that comes after the
+ * circuit has opened says nothing: the probe does.
+ */
+function countAttempts({ failures, of_at_least }: Options, open: () => void): () => EndAttempt {
+  let seconds: { readonly second: number; sent: number; failed: number }[] = []
+  let hasOpened = false
+
+  function thisSecond() {
+    const second = Math.floor(performance.now() / 1_000)
+    const latest = seconds.at(-1)
+    if (latest?.second === second) return latest
+    const next = { second, sent: 0, failed: 0 }
+    seconds = [...seconds.filter(earlier => earlier.second > second - windowSeconds), next]
+    return next
+  }
+
+  const endAttempt: EndAttempt = result => {
+    if (hasOpened || result === 'answered' || result === 'client_gone') return
+    thisSecond().failed += 1
+    const sent = seconds.reduce((sum, second) => sum + second.sent, 0)
+    const failed = seconds.reduce((sum, second) => sum + second.failed, 0)
+    if (sent < of_at_least || failed * 100 < failures * sent) return
+    hasOpened = true
+    open()
+  }
+  return () => {
+    thisSecond().sent += 1
+    return endAttempt
+  }
 }

@@ -76,7 +76,6 @@ export function openTarget({ origin, config, ca, hasAlternatives }: Options): Ta
     stopChecks: () => health?.stop(),
     async close() {
       health?.stop()
-      circuit?.close()
       await pool.close()
     },
   }

@@ -1,5 +1,6 @@
 // Circuit breakers: an unresponsive target is spared, and its clients do not wait (CONTRACT §2, `circuit_breaker`).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createCircuitBreaker } from '../../../src/upstream/targets/circuit-breaker.ts'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
 import { call, newUser } from '../../support/client.ts'
@@ -167,5 +168,52 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     await expect.poll(findOut, patiently).toBe(7)
     expectRefusal(await get(), 'upstream_unavailable')
     expect(one.received.length).toBe(7)
+  })
+})
+
+describe('the counts of a circuit breaker', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  const openFor = 2_000
+  const start = () => createCircuitBreaker({ failures: 50, of_at_least: 4, open_for: openFor })
+  const fail = ({ beginAttempt }: ReturnType<typeof start>) => beginAttempt()('unreachable')
+
+  it('are of the last ten seconds', () => {
+    const breaker = start()
+    for (let i = 0; i < 3; i++) fail(breaker)
+    vi.advanceTimersByTime(10_000)
+    for (let i = 0; i < 3; i++) fail(breaker)
+    expect(breaker.state()).toBe('closed')
+    vi.advanceTimersByTime(8_000)
+    fail(breaker)
+    expect(breaker.state()).toBe('open')
+  })
+
+  it('hold the requests that are still under way', () => {
+    const breaker = start()
+    for (let i = 0; i < 8; i++) breaker.beginAttempt()
+    for (let i = 0; i < 7; i++) fail(breaker)
+    expect(breaker.state()).toBe('closed')
+    fail(breaker)
+    expect(breaker.state()).toBe('open')
+  })
+
+  it('begin anew once it closes, and leave out what was sent before', () => {
+    const breaker = start()
+    const late = Array.from({ length: 4 }, () => breaker.beginAttempt())
+    for (let i = 0; i < 4; i++) fail(breaker)
+    expect(breaker.state()).toBe('open')
+    vi.advanceTimersByTime(openFor)
+    expect(breaker.state()).toBe('half_open')
+    late.pop()?.('silent')
+    late.pop()?.('answered')
+    expect(breaker.state()).toBe('half_open')
+    breaker.beginAttempt()('answered')
+    for (const endAttempt of late) endAttempt('silent')
+    for (let i = 0; i < 3; i++) fail(breaker)
+    expect(breaker.state()).toBe('closed')
+    fail(breaker)
+    expect(breaker.state()).toBe('open')
   })
 })
