@@ -8,7 +8,7 @@ import type { Io } from './io.ts'
 export function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
     .description('validate the configuration without starting')
-    .action((_, { config: file }: ConfigOption) => {
+    .action(({ config: file }: ConfigOption) => {
       const { traces, problems } = readTracing(io.env)
       const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
       for (const line of warningLinesOf(warnings)) io.stdout.write(`${line}\n`)

@@ -20,8 +20,7 @@ export function withConfigOption(command: Command): Command {
 /** For a command without arguments. One given anyway is probably the file, so the error suggests `-c`. */
 export function withConfigurationAlone(command: Command): Command {
   return withConfigOption(command)
-    .argument('[none...]')
-    .usage('[options]')
+    .allowExcessArguments()
     .hook('preAction', ({ args: [file, ...more] }) => {
       if (file === undefined) return
       const meant = more.length === 0 ? `; did you mean peage ${command.name()} -c ${file}?` : ''

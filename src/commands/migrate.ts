@@ -12,7 +12,7 @@ import { inPlainWords } from './store-failure.ts'
 export function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
-    .action(async (_, { config: file }: ConfigOption) => {
+    .action(async ({ config: file }: ConfigOption) => {
       const { storage, server } = readConfig(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.

@@ -36,26 +36,21 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
 /** Adds only the command that the first word names; if it names none, all of them, for the help text. */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
-  const peage = new Command('peage')
-    .description(description)
-    .version(version)
-    .exitOverride()
-    .configureOutput({
-      writeOut: text => io.stdout.write(text),
-      writeErr: text => io.stderr.write(text),
-    })
+  const peage = new Command('peage').description(description).version(version)
   for (const name of Object.hasOwn(commands, first) ? [first] : Object.keys(commands)) {
-    const command = await (commands[name] as (io: Io) => Promise<Command>)(io)
-    peage.addCommand(command)
-    inherit(peage, command)
+    peage.addCommand(await (commands[name] as (io: Io) => Promise<Command>)(io))
   }
+  configure(peage, io)
   return peage
 }
 
-/** commander passes its settings to commands that it creates itself, not to those that are added. */
-function inherit(parent: Command, command: Command): void {
-  command.copyInheritedSettings(parent)
-  for (const inner of command.commands) inherit(command, inner)
+/** Each command by itself: commander passes settings only to commands that it creates. */
+function configure(command: Command, io: Io): void {
+  command.exitOverride().configureOutput({
+    writeOut: text => io.stdout.write(text),
+    writeErr: text => io.stderr.write(text),
+  })
+  for (const inner of command.commands) configure(inner, io)
 }
 
 /** commander's own errors all concern the command line, and exit with 1 by default. */

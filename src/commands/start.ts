@@ -15,7 +15,7 @@ import { inPlainWords } from './store-failure.ts'
 export function startCommand(io: Io): Command {
   return withConfigurationAlone(new Command('start'))
     .description('migrate the database, then serve until SIGTERM or SIGINT')
-    .action(async (_, { config: name }: ConfigOption) => {
+    .action(async ({ config: name }: ConfigOption) => {
       // By default SIGHUP would end the process. A reload requested during the start runs right after it.
       let reload = () => {
         isReloadRequested = true

@@ -139,6 +139,23 @@ describe('peage', () => {
     })
   })
 
+  it('--help shows what each command takes, and of those without arguments none', async () => {
+    const { stdout } = await peage(['--help'])
+    const usages = stdout.split('Commands:')[1]?.match(/(?<=^ {2})\S+( \S+)*/gm)
+    expect(usages).toEqual([
+      'init [file]',
+      'start [options]',
+      'check [options]',
+      'explain [options] <method> <path>',
+      'test [options] [cases]',
+      'migrate [options]',
+      'schema',
+      'users',
+      'keys',
+      'help [command]',
+    ])
+  })
+
   it.each([
     [['chek'], 'Did you mean check?'],
     [['check', '--confg', 'x'], 'Did you mean --config?'],
