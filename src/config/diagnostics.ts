@@ -1,5 +1,4 @@
 // What is wrong with a file, where, and how it is reported.
-import { type Position, positionsIn } from './position.ts'
 
 /** One error in the file, found at any stage of loading; it becomes a LocatedDiagnostic once all are known. */
 export interface Diagnostic {
@@ -88,4 +87,46 @@ export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`
   if (!/^[A-Za-z_$][\w$-]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`
   return path === '' ? key : `${path}.${key}`
+}
+
+/** As editors count. */
+export interface Position {
+  /** Both count from 1. */
+  readonly line: number
+  readonly column: number
+}
+
+/** @returns the position of an offset; past the text, the end of its last line */
+export function positionsIn(text: string): (offset: number) => Position {
+  const starts = [0]
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  const end = text.trimEnd().length
+  return offset => {
+    // An error at the end of the file (an unclosed quote) is shown at the end of its last line.
+    const within = Math.min(offset, end)
+    const line = countWhile(starts, start => start <= within)
+    return { line, column: within - (starts[line - 1] ?? 0) + 1 }
+  }
+}
+
+/** Counts the leading items that meet a condition which no later item meets, by binary search. */
+export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
+  let least = 0
+  let most = items.length
+  while (least < most) {
+    const middle = (least + most) >>> 1
+    if (holds(items[middle] as T)) least = middle + 1
+    else most = middle
+  }
+  return least
+}
+
+/** Appends one key or index to a JSON Pointer (RFC 6901): so ajv and the rules name a place in the file. */
+export function appendToPointer(pointer: string, key: string | number): string {
+  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/** The key that one step of a JSON Pointer stands for. */
+export function unescapeKey(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~')
 }

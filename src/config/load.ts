@@ -1,15 +1,11 @@
 // Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
 import { availableParallelism } from 'node:os'
 import { DecodeUnsafe } from 'typebox/value'
-import { nameRoutes } from './default-names.ts'
-import { locateDiagnostics, type Problems } from './diagnostics.ts'
-import { appendToPointer } from './pointer.ts'
-import type { Position } from './position.ts'
+import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
 import { checkRules } from './rules/check-rules.ts'
 import { checkDatabaseFiles } from './rules/database-files.ts'
 import { checkKeyFiles } from './rules/key-files.ts'
-import { checkCertificate } from './rules/tls.ts'
-import { checkAuthorities } from './rules/upstream-tls.ts'
+import { checkAuthorities, checkCertificate } from './rules/tls.ts'
 import { checkWarnings } from './rules/warnings.ts'
 import { type Config, type DecodedConfig, schema } from './schema/schema.ts'
 import { type LocatedCase, locateCases } from './test-cases.ts'
@@ -97,4 +93,26 @@ function applyComputedDefaults({ server, auth, routes, ...rest }: DecodedConfig,
  */
 function hashConcurrency(cores: number): number {
   return Math.max(1, Math.min(Math.floor(cores), LIBUV_THREADS - 2))
+}
+
+/**
+ * Names the routes that have none: logs and metrics need one.
+ * `/api/v1/courses/:id` → `api-v1-courses-id`; numbered if that is taken, `root` if nothing is left of the path.
+ */
+function nameRoutes<Route extends { name?: string; path: string }>(
+  routes: readonly Route[],
+): (Route & { name: string })[] {
+  const usedNames = new Set(routes.map(route => route.name))
+  /** The next suffix to try, by taken name. */
+  const numbers = new Map<string, number>()
+  return routes.map(route => {
+    if (route.name !== undefined) return { ...route, name: route.name }
+    const base = route.path.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '') || 'root'
+    let name = base
+    let suffix = numbers.get(base) ?? 2
+    for (; usedNames.has(name); suffix++) name = `${base}-${suffix}`
+    numbers.set(base, suffix)
+    usedNames.add(name)
+    return { ...route, name }
+  })
 }

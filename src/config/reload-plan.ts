@@ -1,8 +1,11 @@
-// What a reload cannot change: where the gateway listens, its workers, its stores, and the secrets of its keys.
-import { isSame } from './same.ts'
+// What a reload changes, for the log, and what it cannot: where the gateway listens, its workers, its stores, the
+// secrets of its keys.
+
+import { isDeepStrictEqual } from 'node:util'
+import { mapSteps, type Steps } from '../async/steps.ts'
 import type { Config } from './schema/schema.ts'
 
-export interface ReloadPlan {
+interface ReloadPlan {
   /** The next configuration, with the current values of all that cannot be reloaded. */
   readonly config: Config
   /** JSON Pointers of the changes that need a restart. */
@@ -39,4 +42,55 @@ export function keepImmutable(now: Config, next: Config): ReloadPlan {
 
 function changed<T extends object>(section: string, now: T, next: T, keys: readonly (keyof T & string)[]) {
   return keys.filter(key => !isSame(now[key], next[key])).map(key => `${section}/${key}`)
+}
+
+interface ConfigDiff {
+  /** Changed sections, except the routes and upstreams, which are counted below. */
+  readonly sections?: readonly string[]
+  readonly routes?: Counts
+  readonly upstreams?: Counts
+}
+
+interface Counts {
+  readonly added: number
+  readonly removed: number
+  readonly changed: number
+}
+
+/** Names and counts for the log, never a value; leaves out what is unchanged. */
+export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
+  const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
+  const { routes, upstreams, tests: __, ...rest } = after
+  const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
+    name => !isSame(oldRest[name], rest[name]),
+  )
+  return {
+    ...(sections.length === 0 ? {} : { sections }),
+    ...(yield* diffCounts('routes', byName(oldRoutes), byName(routes))),
+    ...(yield* diffCounts('upstreams', oldUpstreams, upstreams)),
+  }
+}
+
+function byName(routes: Config['routes']): Record<string, unknown> {
+  return Object.fromEntries(routes.map(route => [route.name, route]))
+}
+
+function* diffCounts(
+  what: 'routes' | 'upstreams',
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): Steps<ConfigDiff> {
+  const common = Object.keys(after).filter(name => Object.hasOwn(before, name))
+  const counts = {
+    added: Object.keys(after).length - common.length,
+    removed: Object.keys(before).length - common.length,
+    changed: (yield* mapSteps(common, name => isSame(before[name], after[name]))).filter(same => !same)
+      .length,
+  }
+  return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
+}
+
+/** Regardless of prototypes: parsed objects have none, assembled ones do. */
+function isSame(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(one, other) || isDeepStrictEqual(structuredClone(one), structuredClone(other))
 }

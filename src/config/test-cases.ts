@@ -1,9 +1,13 @@
 // The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
 import type { StaticDecode } from 'typebox'
 import { DecodeUnsafe } from 'typebox/value'
-import { locateDiagnostics, type Problems } from './diagnostics.ts'
-import { appendToPointer } from './pointer.ts'
-import { type Position, positionsIn } from './position.ts'
+import {
+  appendToPointer,
+  locateDiagnostics,
+  type Position,
+  type Problems,
+  positionsIn,
+} from './diagnostics.ts'
 import { caseFile } from './schema/tests.ts'
 import { createValidator } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'

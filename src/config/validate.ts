@@ -1,8 +1,7 @@
 // Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
 import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
-import type { Diagnostic } from './diagnostics.ts'
+import { appendToPointer, type Diagnostic, unescapeKey } from './diagnostics.ts'
 import { type FormatName, formatError, formats } from './formats/formats.ts'
-import { appendToPointer, unescapeKey } from './pointer.ts'
 import { bestBranches, pointerOf, suggestedKey, toDiagnostic } from './validation-messages.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 

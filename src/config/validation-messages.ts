@@ -1,9 +1,8 @@
 // Turns ajv's errors into one sentence each, at the place where it can be fixed.
 import type { AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js'
-import { type Diagnostic, joinPath } from './diagnostics.ts'
+import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
 import { type FormatName, formatError } from './formats/formats.ts'
-import { appendToPointer } from './pointer.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
 /** The JSON Pointer of the error: the unknown or missing key itself, else the value. */

@@ -1,11 +1,10 @@
 // Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import { inSlices } from '../async/steps.ts'
-import { diffSteps } from '../config/changes.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { linesOf, logWarnings } from '../config/diagnostics.ts'
 import type { Reread } from '../config/reading/read-apart.ts'
-import { keepImmutable } from '../config/reload-plan.ts'
+import { diffSteps, keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/schema/schema.ts'
 import type { Counters } from '../observability/metrics/counters.ts'
 import type { PrimaryServices } from './primary-services.ts'

@@ -1,4 +1,5 @@
-// Addresses as operators write them: listeners, trusted networks, hosts, upstreams and stores (CONTRACT §2).
+// Addresses as operators write them: listeners, trusted networks, hosts, origins, upstreams, stores, the payment page
+// (CONTRACT §2).
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
@@ -103,3 +104,56 @@ function isHostName(text: string): boolean {
     text.split('.').every(label => /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/i.test(label))
   )
 }
+
+/** Stands for every origin. */
+export const everyOrigin = '*'
+
+/**
+ * As browsers send it in `Origin` (RFC 6454 §6.2; Fetch standard, CORS).
+ * `https://App.example.com:443` → `https://app.example.com`, because requests' origins are compared as strings.
+ * Schemes other than http and https belong to apps and browser extensions (`capacitor://localhost`).
+ */
+export function parseOrigin(text: string): string {
+  if (text === everyOrigin) return text
+  if (text.toLowerCase() === 'null') throw new FormatError('must not be null, which any sandboxed page sends')
+  const [, scheme, host, rest] = originSyntax.exec(text) ?? []
+  if (scheme === undefined || host === undefined) throw new FormatError(expectedOrigin)
+  if (host.includes('*')) throw new FormatError('must not have wildcards in it (* alone is every origin)')
+  if (rest === '/') throw new FormatError('must not end in a slash: browsers send none')
+  if (rest !== undefined) throw new FormatError('must not have a path, a query or a fragment')
+  if (!/^https?$/i.test(scheme)) return text.toLowerCase()
+  if (!isGraphicAscii.test(host) || !URL.canParse(text)) throw new FormatError(expectedOrigin)
+  const { hostname, origin } = new URL(text)
+  // `127.1`, `[::0]`: browsers send the form that the URL standard normalizes them to.
+  if (hostname !== host.toLowerCase()) throw new FormatError(`must be written ${origin}, as browsers send it`)
+  return origin
+}
+
+const expectedOrigin = 'must be SCHEME://HOST[:PORT], such as https://app.example.com, or * for every origin'
+const originSyntax =
+  /^([a-z][a-z0-9+.-]*):\/\/([^/?#@:[\]\\\s\p{Cc}]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?([/?#].*)?$/iu
+const isGraphicAscii = /^[\x21-\x7e]+$/
+
+/**
+ * The address of the payment page, with `{user_id}` and `{plan}` (CONTRACT §2, §5): as written, or empty for none. It
+ * is sent in `Location` unchanged, so it must need no repair, and the values filled in must not decide where the user
+ * is sent.
+ */
+export function parseUpgradeUrl(text: string): string {
+  if (text === '') return text
+  const [, authority, rest = ''] = /^https?:\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []
+  if (authority === undefined || !URL.canParse(text.replaceAll(/\{[^{}]*\}/g, '0')))
+    throw new FormatError(expectedUpgradeUrl)
+  if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
+  if (/[{}]/.test(authority)) throw new FormatError('must have its placeholders after the host, not in it')
+  if (/[{}]/.test(rest.replaceAll(/\{(user_id|plan)\}/g, ''))) {
+    throw new FormatError('must have no other braces than the placeholders {user_id} and {plan}')
+  }
+  if (!isGraphicAscii.test(text) || /["<>\\^`|]/.test(text)) {
+    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+  }
+  return text
+}
+
+const expectedUpgradeUrl =
+  'must be an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none'

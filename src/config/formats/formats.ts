@@ -2,10 +2,9 @@
 import { METHODS } from 'node:http'
 import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
-import { parseOrigin } from './origin.ts'
+import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
 import { FormatError, parseDuration, parseLifetime, parsePercent, parseRate, parseSize } from './units.ts'
-import { parseUpgradeUrl } from './upgrade-url.ts'
 
 interface Format {
   /** Completes "must be …", and is the title that editors show. */

@@ -1,10 +1,9 @@
 // Operators must be distinguishable: the log and the audit name them by their tokens (CONTRACT §2, `admin`).
 
-import type { Diagnostic } from '../diagnostics.ts'
-import { appendToPointer } from '../pointer.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
-import { isSection } from './declared-upstreams.ts'
+import { isSection } from './declarations.ts'
 
 /** The name of `admin.token`. */
 const defaultTokenName = 'token'

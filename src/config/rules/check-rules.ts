@@ -9,15 +9,20 @@ import type { YamlSource } from '../yaml/yaml-source.ts'
 import { checkOperators } from './admin-rules.ts'
 import { checkBackDoors } from './bypass.ts'
 import { checkCors } from './cors-rules.ts'
-import { type DeclaredUpstream, declaredUpstreams, soundTargets } from './declared-upstreams.ts'
+import {
+  type DeclaredRoute,
+  type DeclaredUpstream,
+  declaredRoutes,
+  declaredUpstreams,
+  soundTargets,
+} from './declarations.ts'
 import { checkHeaders } from './header-rules.ts'
 import { checkKeySecrets } from './key-secret-rules.ts'
 import { checkListeners } from './listener-rules.ts'
 import { checkOpenPaths } from './route-conflicts.ts'
-import { type DeclaredRoute, declaredRoutes } from './route-declaration.ts'
 import { checkRivals } from './route-rivals.ts'
 import { type SameService, sharedTargets } from './shared-targets.ts'
-import { checkTlsIsUsed } from './upstream-tls.ts'
+import { checkTlsIsUsed } from './tls.ts'
 import { checkWorkers } from './worker-rules.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */

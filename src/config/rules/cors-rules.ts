@@ -1,8 +1,7 @@
 // What the keys of a `cors` section demand of each other, at the server and at every route (CONTRACT §2).
 
-import type { Diagnostic } from '../diagnostics.ts'
-import { everyOrigin } from '../formats/origin.ts'
-import { appendToPointer } from '../pointer.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { everyOrigin } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 

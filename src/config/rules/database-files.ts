@@ -1,7 +1,6 @@
 // Checks that the files which a `postgres://` address names for TLS can be read.
 
-import type { Diagnostic } from '../diagnostics.ts'
-import { appendToPointer } from '../pointer.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'

@@ -2,8 +2,7 @@
 
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
-import { isSection } from './declared-upstreams.ts'
-import type { DeclaredRoute } from './route-declaration.ts'
+import { type DeclaredRoute, isSection } from './declarations.ts'
 
 type Direction = 'request' | 'response'
 

@@ -1,8 +1,7 @@
 // Checks that the files of `auth.keys` can sign; reported with line and column, before anything starts.
 
-import type { Diagnostic } from '../diagnostics.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
-import { appendToPointer } from '../pointer.ts'
 import type { Validation } from '../validate.ts'
 import { readErrorReason } from '../yaml/interpolate.ts'
 import { maxValueBytes, type ReadFile } from '../yaml/read-file.ts'

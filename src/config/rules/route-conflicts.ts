@@ -1,7 +1,7 @@
 // `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
 
 import type { Diagnostic } from '../diagnostics.ts'
-import type { DeclaredRoute } from './route-declaration.ts'
+import type { DeclaredRoute } from './declarations.ts'
 import type { SameService } from './shared-targets.ts'
 
 /**

@@ -2,7 +2,7 @@
 
 import type { Diagnostic } from '../diagnostics.ts'
 import type { PathPattern } from '../formats/path-pattern.ts'
-import type { DeclaredRoute } from './route-declaration.ts'
+import type { DeclaredRoute } from './declarations.ts'
 
 export function checkRivals(routes: readonly DeclaredRoute[]): Diagnostic[] {
   const names = new Map<string, DeclaredRoute>()

@@ -1,10 +1,9 @@
 // Warns of settings that a gateway starts with, though they are hardly what was meant.
 
-import type { Diagnostic } from '../diagnostics.ts'
-import { appendToPointer } from '../pointer.ts'
+import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
-import { type DeclaredUpstream, declaredUpstreams, isSection, soundTargets } from './declared-upstreams.ts'
+import { type DeclaredUpstream, declaredUpstreams, isSection, soundTargets } from './declarations.ts'
 
 /** @param shape what is already known to be invalid: nothing is concluded from it */
 export function checkWarnings(sheet: YamlSource, shape: Validation): Diagnostic[] {

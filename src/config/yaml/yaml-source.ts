@@ -11,9 +11,14 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml'
-import { type Diagnostic, joinPath } from '../diagnostics.ts'
-import { appendToPointer } from '../pointer.ts'
-import { countWhile, type Position, positionsIn } from '../position.ts'
+import {
+  appendToPointer,
+  countWhile,
+  type Diagnostic,
+  joinPath,
+  type Position,
+  positionsIn,
+} from '../diagnostics.ts'
 import { resolveAliases } from './aliases.ts'
 import type { InterpolationResult } from './interpolate.ts'
 import { maxFileBytes } from './read-file.ts'
@@ -180,7 +185,7 @@ class Reader {
       if (!isScalar(node)) this.#report(location, 'has a key that is not plain text', offset)
       else if (node.value === '<<' && node.type === 'PLAIN')
         sources.push(...(isSeq(value) ? value.items : [value]))
-      else own.push({ key: keyOf(node), offset, value })
+      else own.push({ key: typeof node.value === 'string' ? node.value : (node.source ?? ''), offset, value })
     }
     const set = new Set(own.map(entry => entry.key))
     for (const source of sources) {
@@ -239,9 +244,4 @@ class Reader {
   #report(location: SourceLocation, message: string, offset = location.value): void {
     this.#diagnostics.push({ offset, path: location.path, message })
   }
-}
-
-function keyOf(scalar: Scalar): string {
-  if (typeof scalar.value === 'string') return scalar.value
-  return scalar.source ?? ''
 }

@@ -1,7 +1,7 @@
 // Which web pages of other origins may read responses (Fetch standard, CORS protocol; CONTRACT §6).
 import { type IncomingMessage, METHODS } from 'node:http'
 import { mapSteps, type Steps } from '../../async/steps.ts'
-import { everyOrigin } from '../../config/formats/origin.ts'
+import { everyOrigin } from '../../config/formats/addresses.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
 import type { Route } from './route.ts'
 

@@ -1,6 +1,6 @@
 // CONTRACT §2: what `cors` and `rate_limit` may contain, at the server and at a route.
 import { describe, expect, it } from 'vitest'
-import { parseOrigin } from '../../../src/config/formats/origin.ts'
+import { parseOrigin } from '../../../src/config/formats/addresses.ts'
 import { FormatError } from '../../../src/config/formats/units.ts'
 import { configOf, linesOf } from '../reading.ts'
 
