@@ -1,6 +1,8 @@
 // Redis behind the ScriptRunner interface: one server, Sentinel or Cluster; fails fast and reconnects by itself.
 import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
-import { type Script, ScriptError, type ScriptRunner } from './redis-scripts.ts'
+import { createBatches } from '../../async/batches.ts'
+import { evaluateAll, messageOf, type ScriptCall } from './evaluate-scripts.ts'
+import { ScriptError, type ScriptRunner } from './redis-scripts.ts'
 
 /** `redis://` or `rediss://`; list entries are such URLs, or `host:port`. */
 export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
@@ -13,6 +15,10 @@ export interface RedisHooks {
 
 /** The longest that a guard waits for Redis (CONTRACT §4: storage down is never a hang). */
 const COMMAND_TIMEOUT_MS = 150
+/** Scripts wait no longer than this, of that time, for a pipeline that is slow. */
+const MAX_PIPELINE_WAIT_MS = 5
+/** Bounds one write to Redis; a longer pipeline costs no less per script. */
+const MAX_SCRIPTS_IN_PIPELINE = 100
 /** Between two pings of a server that stopped responding. */
 const PROBE_INTERVAL_MS = 500
 /** How long until the server counts as down, at start and after a loss. */
@@ -46,7 +52,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       const timer = setTimeout(() => {
         markSilent()
         reject(new ScriptError(lastError))
-      }, COMMAND_TIMEOUT_MS)
+      }, COMMAND_TIMEOUT_MS - MAX_PIPELINE_WAIT_MS)
       reply.then(
         value => {
           clearTimeout(timer)
@@ -80,6 +86,12 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     return true
   }
 
+  const pipelines = createBatches({
+    maxItems: MAX_SCRIPTS_IN_PIPELINE,
+    maxWaitMs: MAX_PIPELINE_WAIT_MS,
+    run: (calls: readonly ScriptCall[]) => withTimeout(evaluateAll(client, calls)),
+  })
+
   client.on('ready', () => {
     isSilent = false
     reportState()
@@ -97,7 +109,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     async run(script, key, args) {
       if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
       try {
-        return await withTimeout(evaluate(client, script, key, args))
+        return await pipelines({ script, key, args })
       } catch (error) {
         throw error instanceof ScriptError ? error : new ScriptError(`redis: ${messageOf(error)}`)
       }
@@ -121,26 +133,6 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       client.disconnect()
     },
   }
-}
-
-async function evaluate(
-  client: Redis | Cluster,
-  { sha, lua }: Script,
-  key: string,
-  args: readonly unknown[],
-) {
-  const texts = args.map(String)
-  try {
-    return await client.evalsha(sha, 1, key, ...texts)
-  } catch (error) {
-    // The server was restarted or replaced, and needs the source again.
-    if (!messageOf(error).startsWith('NOSCRIPT')) throw error
-    return client.eval(lua, 1, key, ...texts)
-  }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /**

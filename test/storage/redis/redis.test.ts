@@ -41,7 +41,24 @@ describeWithRedisBinary('Redis', () => {
     raw.disconnect()
   })
 
-  it('gives a KeyValueError where the script fails, and stays up', async () => {
+  it('runs scripts of one moment together, each with its own result, also on a server that has forgotten them', async () => {
+    const keyValue = open(server.url)
+    await isUp(keyValue)
+    const raw = new Redis(server.url)
+    const together = () =>
+      Promise.allSettled(
+        [1, 'x', 2, 3].map((add, index) => keyValue.run(COUNT, `peage:test:together:${index}`, [add])),
+      )
+    const outcome = (values: unknown[]) =>
+      values.map(value => (value === 'fails' ? { status: 'rejected' } : { status: 'fulfilled', value }))
+    expect(await together()).toMatchObject(outcome([1, 'fails', 2, 3]))
+    await raw.script('FLUSH')
+    expect(await together()).toMatchObject(outcome([2, 'fails', 4, 6]))
+    expect((await together())[1]).toMatchObject({ reason: expect.any(ScriptError) })
+    raw.disconnect()
+  })
+
+  it('gives a ScriptError where the script fails, and stays up', async () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(ScriptError)

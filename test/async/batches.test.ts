@@ -1,0 +1,112 @@
+// Batches: who goes together, who waits for whom, and whom a failure concerns.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { createBatches } from '../../src/async/batches.ts'
+
+interface Rules {
+  maxItems?: number
+  maxWaitMs?: number
+  areAlike?(first: number, later: number): boolean
+}
+
+function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: Rules = {}) {
+  const batches: { items: readonly number[]; end(): void; fail(error: Error): void }[] = []
+  const add = createBatches({
+    maxItems,
+    maxWaitMs,
+    areAlike,
+    run: (items: readonly number[]) =>
+      new Promise<number[]>((resolve, reject) => {
+        batches.push({ items, end: () => resolve(items.map(item => item * 10)), fail: reject })
+      }),
+  })
+  const sizes = () => batches.map(({ items }) => items.length)
+  return { add, batches, sizes }
+}
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+describe('batches', () => {
+  it('a call that finds none under way starts one in the same turn, with those of that turn', async () => {
+    const { add, batches } = recorded()
+    const answers = [add(1), add(2)]
+    await Promise.resolve()
+    expect(batches.map(({ items }) => items)).toEqual([[1, 2]])
+    batches[0]?.end()
+    expect(await Promise.all(answers)).toEqual([10, 20])
+  })
+
+  it('calls made while one is under way go together in the next, in their order', async () => {
+    const { add, batches } = recorded()
+    const first = add(1)
+    await turn()
+    const later = [add(2), add(3)]
+    await turn()
+    later.push(add(4))
+    await turn()
+    expect(batches).toHaveLength(1)
+    batches[0]?.end()
+    expect(await first).toBe(10)
+    await turn()
+    expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3, 4]])
+    batches[1]?.end()
+    expect(await Promise.all(later)).toEqual([20, 30, 40])
+  })
+
+  it('none has more items than allowed', async () => {
+    const { add, batches, sizes } = recorded({ maxItems: 2 })
+    const answers = [1, 2, 3, 4, 5].map(add)
+    await turn()
+    expect(sizes()).toEqual([2])
+    batches[0]?.end()
+    await turn()
+    batches[1]?.end()
+    await turn()
+    batches[2]?.end()
+    expect(await Promise.all(answers)).toEqual([10, 20, 30, 40, 50])
+    expect(sizes()).toEqual([2, 2, 1])
+  })
+
+  it('calls that are not alike go one batch after the other, in their order', async () => {
+    const { add, batches } = recorded({ areAlike: (first, later) => first % 2 === later % 2 })
+    const answers = [1, 3, 2, 5].map(add)
+    for (let batch = 0; batch < 3; batch += 1) {
+      await turn()
+      batches[batch]?.end()
+    }
+    expect(await Promise.all(answers)).toEqual([10, 30, 20, 50])
+    expect(batches.map(({ items }) => items)).toEqual([[1, 3], [2], [5]])
+  })
+
+  it('one that takes too long holds up nobody, and its end starts no second one beside the next', async () => {
+    const { add, batches, sizes } = recorded({ maxWaitMs: 20 })
+    const slow = add(1)
+    await turn()
+    const next = add(2)
+    await sleep(40)
+    expect(sizes()).toEqual([1, 1])
+    const waiting = add(3)
+    batches[0]?.end()
+    expect(await slow).toBe(10)
+    await turn()
+    expect(sizes()).toEqual([1, 1])
+    batches[1]?.end()
+    expect(await next).toBe(20)
+    await turn()
+    expect(sizes()).toEqual([1, 1, 1])
+    batches[2]?.end()
+    expect(await waiting).toBe(30)
+  })
+
+  it('one that fails fails for its own items alone', async () => {
+    const { add, batches } = recorded()
+    const failing = [add(1), add(2)]
+    await turn()
+    const next = add(3)
+    batches[0]?.fail(new Error('lost'))
+    for (const answer of failing) await expect(answer).rejects.toThrow('lost')
+    await turn()
+    batches[1]?.end()
+    expect(await next).toBe(30)
+  })
+})
