@@ -1,14 +1,15 @@
 // `peage check`: validates a configuration as `start` would, and reports every problem at once.
 import { Command } from 'commander'
-import { warningLinesOf } from '../config/diagnostics.ts'
-import { type ConfigOption, openConfigFile, orExit, withConfigurationAlone } from './config-option.ts'
-import { readTracing } from './environment.ts'
+import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 
 export function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
     .description('validate the configuration without starting')
-    .action(({ config: file }: ConfigOption) => {
+    .action(async ({ config: file }: ConfigOption) => {
+      const { warningLinesOf } = await import('../config/diagnostics.ts')
+      const { readTracing } = await import('./environment.ts')
+      const { openConfigFile, orExit } = await import('./read-config.ts')
       const { traces, problems } = readTracing(io.env)
       const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
       for (const line of warningLinesOf(warnings)) io.stdout.write(`${line}\n`)

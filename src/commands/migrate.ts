@@ -2,17 +2,17 @@
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock.ts'
-import { createLogger } from '../observability/logger.ts'
-import { createFailureLog } from '../storage/failure-log.ts'
-import { openStorage, type StorageConfig } from '../storage/open.ts'
-import { type ConfigOption, readConfig, withConfigurationAlone } from './config-option.ts'
+import type { StorageConfig } from '../storage/open.ts'
+import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
-import { inPlainWords } from './store-failure.ts'
 
 export function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
     .description('apply what is new in migrations/ and stop')
     .action(async ({ config: file }: ConfigOption) => {
+      const { createLogger } = await import('../observability/logger.ts')
+      const { readConfig } = await import('./read-config.ts')
+      const { inPlainWords } = await import('./store-failure.ts')
       const { storage, server } = readConfig(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
@@ -26,6 +26,8 @@ export function migrateCommand(io: Io): Command {
 
 /** @returns the names of the applied migrations */
 async function migrateStores(stores: StorageConfig, logger: Logger): Promise<string[]> {
+  const { createFailureLog } = await import('../storage/failure-log.ts')
+  const { openStorage } = await import('../storage/open.ts')
   const backing = await openStorage(stores, {
     logger,
     failureLog: createFailureLog({ logger, clock: systemClock }),

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { packageFacts } from '../version.ts'
 import type { Io } from './io.ts'
 
-/** By name, in the order of the help text. Each is imported on use, as it needs only some of the packages. */
+/** By name, in the order of the help text. What a command does is imported when it is called. */
 const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
   start: async io => (await import('./start.ts')).startCommand(io),
@@ -33,15 +33,20 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Adds only the command that the first word names; if it names none, all of them, for the help text. */
+/** Adds only the command that the first word names; if it names none, all of them, for the help text; none for the version. */
 async function createProgram([first = '']: readonly string[], io: Io): Promise<Command> {
   const { version, description } = packageFacts()
   const peage = new Command('peage').description(description).version(version)
-  for (const name of Object.hasOwn(commands, first) ? [first] : Object.keys(commands)) {
+  for (const name of namesFor(first)) {
     peage.addCommand(await (commands[name] as (io: Io) => Promise<Command>)(io))
   }
   configure(peage, io)
   return peage
+}
+
+function namesFor(first: string): readonly string[] {
+  if (['-V', '--version'].includes(first)) return []
+  return Object.hasOwn(commands, first) ? [first] : Object.keys(commands)
 }
 
 /** Each command by itself: commander passes settings only to commands that it creates. */

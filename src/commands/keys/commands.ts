@@ -1,14 +1,13 @@
 // `peage keys …`: administers signing keys (CONTRACT §1).
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument, Command, Option } from 'commander'
-import { type SigningAlgorithm, signingAlgorithms } from '../../identity/keys/signing-key.ts'
+import type { SigningAlgorithm } from '../../identity/keys/signing-key.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import { alreadySigns, concurrentlyChanged, noSuchKey, retirementError, unreadableAmong } from './errors.ts'
-import { writeKeyFile } from './file.ts'
 import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print.ts'
-import { listKeys, resealAll, withKeys } from './with-keys.ts'
+import type { WithKeys } from './with-keys.ts'
 
 export function keysCommand(io: Io): Command {
   const keys = new Command('keys').description(
@@ -28,11 +27,12 @@ interface NewKeyOptions extends Options {
   readonly alg?: SigningAlgorithm
 }
 
+const algorithms: readonly SigningAlgorithm[] = ['ES256', 'EdDSA', 'RS256']
 const defaultAlgorithm: SigningAlgorithm = 'ES256'
 
 function algOption(): Option {
   return new Option('--alg <alg>', `what the new key signs with (default: "${defaultAlgorithm}")`).choices(
-    signingAlgorithms,
+    algorithms,
   )
 }
 
@@ -43,6 +43,7 @@ function generate(io: Io): Command {
     .option('--out <file>', 'write a private JWK for auth.keys instead, mode 0600; needs no configuration')
     .action(async ({ config, json, alg = defaultAlgorithm, out }: NewKeyOptions & { out?: string }) => {
       if (out !== undefined) {
+        const { writeKeyFile } = await import('./file.ts')
         const kid = await writeKeyFile(io, out, alg)
         return report(
           io,
@@ -63,6 +64,7 @@ function list(io: Io): Command {
   return new Command('list')
     .description('show the keys, and which of them signs')
     .action(async ({ config, json }: Options) => {
+      const { listKeys } = await import('./with-keys.ts')
       const keys = await listKeys(io, config)
       await print(io.stdout, [json ? keysAsJson(keys) : keysAsTable(keys)])
     })
@@ -115,14 +117,18 @@ function reseal(io: Io): Command {
     .description(
       'encrypt under auth.key_secret what auth.key_secret_old encrypted, or what is not encrypted: keys and webhook secrets',
     )
-    .action(({ config, json }: Options) =>
-      resealAll(io, config, async (keys, webhooks) => {
+    .action(async ({ config, json }: Options) => {
+      const { resealAll } = await import('./with-keys.ts')
+      await resealAll(io, config, async (keys, webhooks) => {
         await print(io.stdout, [(json ? resealedAsJson : resealedAsText)(keys, webhooks)])
         const unreadable = unreadableAmong(keys, webhooks)
         if (unreadable !== undefined) throw unreadable
-      }),
-    )
+      })
+    })
 }
+
+/** Loads what opens stores only when a command is called: help needs none of it. */
+const withKeys: WithKeys = async (...call) => (await import('./with-keys.ts')).withKeys(...call)
 
 function report(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
   return print(io.stdout, [`${json ? JSON.stringify(facts) : sentence}\n`])

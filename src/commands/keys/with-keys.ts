@@ -10,10 +10,12 @@ import { createSealedColumn } from '../../identity/sealed-column-store.ts'
 import { openSealer } from '../../identity/sealer.ts'
 import type { Database } from '../../storage/database.ts'
 import { secretColumns } from '../../webhooks/webhook-secret.ts'
-import { readConfig } from '../config-option.ts'
 import type { Io } from '../io.ts'
+import { readConfig } from '../read-config.ts'
 import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
 import type { ListedKey } from './print.ts'
+
+export type WithKeys = typeof withKeys
 
 /**
  * Runs `work` on the keys in the database.

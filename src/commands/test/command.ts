@@ -1,10 +1,7 @@
 // `peage test`: checks the configuration against its test cases, without network or stores (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
 import { systemClock } from '../../clock.ts'
-import { loadCases } from '../../config/test-cases.ts'
-import { createExplain } from '../../explain/explain.ts'
-import { runCases } from '../../explain/run-cases.ts'
-import { type ConfigOption, fileReader, loadOrExit, orExit, withConfigOption } from '../config-option.ts'
+import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { reportAsJson, reportAsText } from './print.ts'
 
@@ -18,6 +15,10 @@ export function testCommand(io: Io): Command {
     .argument('[cases]', 'a YAML file with the cases under tests: (default: those of the configuration)')
     .option('--json', 'print JSON')
   return withConfigOption(test).action(async (file: string | undefined, { config: name, json }: Options) => {
+    const { loadCases } = await import('../../config/test-cases.ts')
+    const { createExplain } = await import('../../explain/explain.ts')
+    const { runCases } = await import('../../explain/run-cases.ts')
+    const { fileReader, loadOrExit, orExit } = await import('../read-config.ts')
     const loaded = loadOrExit(io, name, io.stderr)
     const { cases } =
       file === undefined

@@ -1,6 +1,6 @@
 // `peage users …`: administers accounts (CONTRACT §1).
 import { Argument, Command, Option } from 'commander'
-import { createPasswords } from '../../accounts/password.ts'
+import type { Config } from '../../config/schema/schema.ts'
 import { type Plan, plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
@@ -9,8 +9,7 @@ import type { UserFilter, UserRef } from './administration.ts'
 import { type PasswordOption, passwordOption, readEmail, requireTerminal, userCommand } from './arguments.ts'
 import { emailInUse, findUser, noSuchUser, orNoSuchUser, report, setInitialPlan } from './errors.ts'
 import { sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
-import { confirm, readPassword } from './prompt.ts'
-import { withDatabaseUsers, withUsers } from './with-users.ts'
+import type { WithDatabaseUsers, WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {
   const users = new Command('users').description('administer accounts; USER is an id or an email')
@@ -69,8 +68,7 @@ function create(io: Io): Command {
       return withDatabaseUsers(io, options.config, async (records, { auth }) => {
         const existing = await records.find({ email })
         if (existing !== undefined) throw emailInUse(existing)
-        const password = await readPassword(io, options.passwordStdin ? 'stdin' : 'prompt')
-        const hash = await (await createPasswords(auth.hashing)).hash(password)
+        const hash = await readPasswordHash(io, options, auth)
         const created = await records.create(email, hash)
         if (created === 'email_in_use') throw emailInUse(await findUser(records, { email }))
         const user = await setInitialPlan(records, created, options.plan)
@@ -98,8 +96,7 @@ function setPassword(io: Io): Command {
       if (!options.passwordStdin) requireTerminal(io, command, 'pass the password with --password-stdin')
       return withDatabaseUsers(io, options.config, async (records, { auth }) => {
         const user = await findUser(records, ref)
-        const password = await readPassword(io, options.passwordStdin ? 'stdin' : 'prompt')
-        const hash = await (await createPasswords(auth.hashing)).hash(password)
+        const hash = await readPasswordHash(io, options, auth)
         if (!(await records.setPassword(user.id, hash))) throw noSuchUser(ref)
         await report(io, options, user, `${userLabel(user)} has a new password; every session is revoked`)
       })
@@ -136,6 +133,7 @@ function deletion(io: Io): Command {
       if (!options.yes) requireTerminal(io, command, 'add --yes if you mean it')
       return withDatabaseUsers(io, options.config, async records => {
         const user = await findUser(records, ref)
+        const { confirm } = await import('./prompt.ts')
         if (!options.yes && !(await confirm(io, `Delete ${userLabel(user)} and all that is theirs?`))) {
           throw new Error('nothing was deleted')
         }
@@ -167,4 +165,18 @@ function revokeSessions(io: Io): Command {
       await report(io, options, user, `every session of ${userLabel(user)} is revoked`)
     }),
   )
+}
+
+// Help needs none of what opens stores and hashes passwords: it is loaded when a command is called.
+
+const withUsers: WithUsers = async (...call) => (await import('./with-users.ts')).withUsers(...call)
+
+const withDatabaseUsers: WithDatabaseUsers = async (...call) =>
+  (await import('./with-users.ts')).withDatabaseUsers(...call)
+
+async function readPasswordHash(io: Io, { passwordStdin }: PasswordOption, auth: Config['auth']) {
+  const { readPassword } = await import('./prompt.ts')
+  const { createPasswords } = await import('../../accounts/password.ts')
+  const password = await readPassword(io, passwordStdin ? 'stdin' : 'prompt')
+  return (await createPasswords(auth.hashing)).hash(password)
 }

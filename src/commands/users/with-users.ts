@@ -3,11 +3,14 @@
 import { systemClock } from '../../clock.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
-import { readConfig } from '../config-option.ts'
 import type { Io } from '../io.ts'
+import { readConfig } from '../read-config.ts'
 import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
 import { AdminUnavailable, createAdminClient } from './admin-client.ts'
 import { createDatabaseUsers, type DatabaseUsers, type UserAdministration } from './administration.ts'
+
+export type WithUsers = typeof withUsers
+export type WithDatabaseUsers = typeof withDatabaseUsers
 
 /**
  * Runs `work` on the database, or through the admin listener of the gateway that has its folder locked.

@@ -3,7 +3,6 @@ import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, imp
 import { type PrivateJwk, readJwk } from '../../config/formats/private-jwk.ts'
 
 export type SigningAlgorithm = PrivateJwk['alg']
-export const signingAlgorithms: readonly SigningAlgorithm[] = ['ES256', 'EdDSA', 'RS256']
 
 export interface SigningKey {
   readonly kid: string

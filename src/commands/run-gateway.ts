@@ -1,0 +1,63 @@
+// What `peage start` does: runs a gateway until a signal ends it.
+import { systemClock } from '../clock.ts'
+import { logWarnings } from '../config/diagnostics.ts'
+import { openLog } from '../observability/stdout.ts'
+import { openTracing } from '../observability/tracing/open.ts'
+import { startServer } from '../server/start-server.ts'
+import { packageFacts } from '../version.ts'
+import { readTracing } from './environment.ts'
+import type { Io } from './io.ts'
+import { openConfigFile, orExit } from './read-config.ts'
+import { firstSignal } from './signal.ts'
+import { inPlainWords } from './store-failure.ts'
+
+/** @param name of the configuration file, as on the command line */
+export async function runGateway(io: Io, name: string): Promise<void> {
+  // By default SIGHUP would end the process. A reload requested during the start runs right after it.
+  let reload = () => {
+    isReloadRequested = true
+  }
+  let isReloadRequested = false
+  process.on('SIGHUP', () => reload())
+  const file = openConfigFile(io, name)
+  const { traces, problems } = readTracing(io.env)
+  const { config, warnings } = orExit(file.load(), io.stderr, problems)
+  const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
+  logWarnings(warnings, logger)
+  for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
+  // Each worker opens its own tracing.
+  const ownTraces = config.server.workers > 1 ? undefined : traces
+  const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
+  if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
+  const untilSignal = firstSignal()
+  // The reader of standard error may go away; the gateway keeps running.
+  io.stderr.on('error', () => {})
+  // Without a terminal, a log collector gets the same problems as JSON from the log.
+  const onRefused = (lines: readonly string[]) => {
+    if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
+  }
+  const reloadSource = { file, onRefused }
+  const server = await startServer({ config, clock: systemClock, logger, tracing, reloadSource }).catch(
+    error => {
+      throw inPlainWords(error, config.storage, name)
+    },
+  )
+  reload = () => void server.reload()
+  if (isReloadRequested) reload()
+  const { address, adminAddress } = server
+  const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
+  // Logged at any level: operators and supervisors wait for this line.
+  logger
+    .child({}, { level: 'info' })
+    .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
+  logger.info({ signal: await untilSignal }, 'draining')
+  // A second signal means: do not wait for the drain.
+  const exitNow = () => {
+    server.kill()
+    process.exit(1)
+  }
+  process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
+  await server.stop()
+  // Nothing should keep the process alive now; if something does, exit anyway.
+  setTimeout(() => process.exit(0), 100).unref()
+}
