@@ -5,9 +5,13 @@ import type { GuardDependencies } from '../gate/gate.ts'
 import { createTokenCache } from '../identity/cache/token-cache.ts'
 import { createUserCache } from '../identity/cache/user-cache.ts'
 import { createKeyStore } from '../identity/keys/key-store.ts'
-import { watchKeys } from '../identity/keys/key-watch.ts'
 import type { KeyError } from '../identity/keys/signing-key.ts'
-import { openSigningKeys, readSigningKeys, type SigningKeys } from '../identity/keys/signing-keys.ts'
+import {
+  openSigningKeys,
+  readSigningKeys,
+  type SigningKeys,
+  watchKeys,
+} from '../identity/keys/signing-keys.ts'
 import { type Assertions, createAssertions } from '../identity/tokens/assertions.ts'
 import { createTokens, type Tokens } from '../identity/tokens/tokens.ts'
 import { type CreateRateLimiter, createRateLimiters, type RateLimiters } from '../storage/rate-limiter.ts'

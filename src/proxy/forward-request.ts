@@ -2,14 +2,15 @@
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
+import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
 import type { ForwardObserver } from '../upstream/outcome.ts'
+import type { ResponseHeaderRules } from '../upstream/response-headers.ts'
 import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade.ts'
-import { responseRulesFor } from './answer-rules.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
@@ -90,4 +91,38 @@ export function createForwardRequest(
         .catch(fault => context.onRefused(fault))
     }
   }
+}
+
+/**
+ * Header changes to the upstream's response: the route's rules, then the headers the gateway adds to every response.
+ * @param fields CORS and rate-limit headers for this request
+ * @param isCors whether CORS is among them: CORS headers of the upstream and of the route's rules are then dropped
+ */
+function responseRulesFor(
+  route: Route,
+  fields: Readonly<Record<string, string>> | undefined,
+  isCors: boolean,
+): ResponseHeaderRules | undefined {
+  if (fields === undefined) return route.responseRules
+  const { set, remove } = isCors ? withoutCors(route) : (route.responseRules ?? noRules)
+  // Appended after the upstream's headers of the same name: `Vary` and `RateLimit` are lists (RFC 9110 §5.3).
+  return { set: [...set, ...Object.entries(fields).flat()], remove }
+}
+
+const noRules: ResponseHeaderRules = { set: [], remove: new Set() }
+
+const withoutCorsOf = new WeakMap<Route, ResponseHeaderRules>()
+
+/** Computed once per route: the rules are the same for every request. */
+function withoutCors(route: Route): ResponseHeaderRules {
+  let rules = withoutCorsOf.get(route)
+  if (rules === undefined) {
+    const { set, remove } = route.responseRules ?? noRules
+    const kept = set.flatMap((name, index) =>
+      index % 2 === 0 && !replacedHeaders.has(name.toLowerCase()) ? [name, set[index + 1] as string] : [],
+    )
+    rules = { set: kept, remove: new Set([...remove, ...replacedHeaders]) }
+    withoutCorsOf.set(route, rules)
+  }
+  return rules
 }

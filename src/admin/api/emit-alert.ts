@@ -4,8 +4,8 @@ import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
-import { invalidField } from './bodies.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { invalidField } from './input.ts'
 
 /** In characters; a length that receivers can be expected to store. */
 const maxTypeLength = 255

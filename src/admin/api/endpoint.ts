@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { Operation, Refusals } from '../../openapi/operation.ts'
 import type { TransactionStep } from '../../storage/database.ts'
-import type { Parameter } from './query-params.ts'
+import type { Parameter } from './input.ts'
 
 export interface AdminEndpoint {
   /** Has exactly one successful response. */

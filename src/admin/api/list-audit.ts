@@ -5,7 +5,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { AuditStore } from '../audit-store.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, singleValue } from './query-params.ts'
+import { readPage, singleValue } from './input.ts'
 
 const entry = terms.record(
   {

@@ -6,7 +6,7 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, singleValue } from './query-params.ts'
+import { readPage, singleValue } from './input.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
 

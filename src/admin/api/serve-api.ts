@@ -7,8 +7,8 @@ import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { responseSchemas } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { AuditRecord, AuditStore } from '../audit-store.ts'
-import { readBody } from './bodies.ts'
 import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
+import { readBody } from './input.ts'
 
 interface Dependencies {
   endpoints: readonly AdminEndpoint[]

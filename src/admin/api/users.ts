@@ -8,9 +8,8 @@ import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { isPlan, type Plan, type User } from '../../users/user.ts'
 import type { UserPatch, UserStore } from '../../users/user-store.ts'
-import { invalidField } from './bodies.ts'
 import type { AdminEndpoint } from './endpoint.ts'
-import { pageSize, readId, singleValue } from './query-params.ts'
+import { invalidField, pageSize, readId, singleValue } from './input.ts'
 import { userOperations } from './users.openapi.ts'
 
 interface Dependencies {

@@ -1,10 +1,11 @@
 // The keys that sign and verify: read from files, or generated once and shared by all replicas through the database.
+import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../clock.ts'
+import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { Sealer } from '../sealer.ts'
-import { readKeyFiles } from './key-files.ts'
 import { type KeyRing, keyRingFromFiles, keyRingFromStore } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'
-import { KeyError, type SigningKey } from './signing-key.ts'
+import { KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'
 import { readStoredKeys } from './stored-keys.ts'
 
 export interface SigningKeys extends KeyRing {
@@ -110,3 +111,78 @@ export async function openSigningKeys({
 
 /** Between two reads of the store for unknown key ids (CONTRACT §3). */
 const minReadIntervalMs = 1000
+
+/**
+ * Reads the keys of `auth.keys`, in the order of the configuration: the first signs.
+ * @throws KeyError with a sentence that names the file
+ */
+export async function readKeyFiles(files: readonly string[]): Promise<SigningKey[]> {
+  const keys: SigningKey[] = []
+  for (const file of files) {
+    const key = await readKeyFile(file)
+    if (keys.some(other => other.kid === key.kid)) {
+      throw new KeyError(`auth.keys: ${file} has the kid of a file before it (${key.kid})`)
+    }
+    keys.push(key)
+  }
+  return keys
+}
+
+async function readKeyFile(file: string): Promise<SigningKey> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    throw new KeyError(`auth.keys: ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+  return withSubject(`auth.keys: ${file}`, readPrivateJwk(text))
+}
+
+interface WatchDependencies {
+  keys: Pick<SigningKeys, 'reload'>
+  feed: Pick<ChangeFeed, 'isFresh' | 'subscribe'>
+  /** Called when keys in the store have become unreadable; the loaded keys stay. */
+  onError: (error: KeyError) => void
+}
+
+/**
+ * Reloads the stored keys when the database reports a change, so that every replica learns of a key in time.
+ * @returns stops the watch
+ */
+export function watchKeys({ keys, feed, onError }: WatchDependencies): () => void {
+  let isStale = false
+  let isReading = false
+
+  async function reloadWhileStale(): Promise<void> {
+    if (isReading) return
+    isReading = true
+    let isStoreDown = false
+    // A change during the read causes another read.
+    while (isStale && !isStoreDown) {
+      isStale = false
+      await keys.reload().catch((error: unknown) => {
+        if (error instanceof KeyError) onError(error)
+        else isStoreDown = true
+      })
+    }
+    isStale ||= isStoreDown
+    isReading = false
+  }
+
+  function markStale(): void {
+    isStale = true
+    void reloadWhileStale()
+  }
+
+  const unsubscribe = feed.subscribe(change => change === 'signing_keys' && markStale(), markStale)
+  // The timer covers a lost change feed and a store that was down.
+  const timer = setInterval(() => {
+    if (isStale || !feed.isFresh()) markStale()
+  }, pollIntervalMs).unref()
+  return () => {
+    clearInterval(timer)
+    unsubscribe()
+  }
+}
+
+const pollIntervalMs = 1_000

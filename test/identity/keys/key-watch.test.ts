@@ -1,7 +1,7 @@
 // A replica reloads the stored keys on a change, after a gap in the feed, and periodically while the feed is lost.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { watchKeys } from '../../../src/identity/keys/key-watch.ts'
 import { KeyError } from '../../../src/identity/keys/signing-key.ts'
+import { watchKeys } from '../../../src/identity/keys/signing-keys.ts'
 import { StorageError } from '../../../src/storage/database.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 
