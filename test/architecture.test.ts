@@ -51,7 +51,7 @@ const packages: Record<string, readonly string[]> = {
   yaml: ['config/'],
   typebox: ['config/', 'openapi/', 'endpoints/', 'admin/'],
   ajv: ['config/'],
-  'ipaddr.js': ['config/', 'gate/parsing/client-address.ts', 'webhooks/sending/public-address.ts'],
+  'ipaddr.js': ['config/', 'gate/parsing/client-address.ts', 'webhooks/address/public-address.ts'],
   pino: ['observability/logger.ts'],
   'prom-client': ['observability/metrics/'],
   '@opentelemetry': ['observability/tracing/'],

@@ -1,10 +1,9 @@
 // A user's webhook, for its owner's endpoints: one per user, replaced as a whole (CONTRACT §5).
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import { type DestinationRules, findDestination } from './sending/destination.ts'
-import { hostOf, parseWebhookUrl } from './sending/webhook-url.ts'
-import { generateSecret } from './signature.ts'
-import type { WebhookSecrets } from './webhook-secret.ts'
+import { type DestinationRules, findDestination } from './address/resolve.ts'
+import { hostOf, parseWebhookUrl } from './address/webhook-url.ts'
+import { generateSecret, type WebhookSecrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 export interface RegisteredWebhook {

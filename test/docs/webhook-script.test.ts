@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { signDelivery } from '../../src/webhooks/signature.ts'
+import { signDelivery } from '../../src/webhooks/webhook-secret.ts'
 
 type IsGenuine = (headers: Record<string, string>, body: string | Buffer, secret: string) => boolean
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { generateSecret, signDelivery } from '../../src/webhooks/signature.ts'
+import { generateSecret, signDelivery } from '../../src/webhooks/webhook-secret.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 

@@ -4,14 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import type { Send, SendOutcome } from '../sending/send.ts'
-import { signDelivery } from '../signature.ts'
-import type { WebhookSecrets } from '../webhook-secret.ts'
+import { signDelivery, type WebhookSecrets } from '../webhook-secret.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { createDeliverySlots, type SlotClass, type SlotLimits } from './delivery-slots.ts'
 import type { AttemptOutcome, DeliveryStore } from './delivery-store.ts'
 import type { LeasedDelivery } from './lease-store.ts'
-import { parseRetryAfterMs } from './retry-after.ts'
-import { retryDelayMs } from './schedule.ts'
+import { parseRetryAfterMs, retryDelayMs } from './retry-schedule.ts'
 
 export interface DeliveryWorker {
   /** A delivery was queued: polls now instead of at the next interval. */

@@ -1,11 +1,9 @@
 // Sends one delivery: one POST to one webhook, to a checked address, over a connection of its own.
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, errors } from 'undici'
-import { connect } from './connect.ts'
-import { findDestination } from './destination.ts'
-import { describeError, type FailureReason, SendFailure } from './failure.ts'
-import type { Resolve } from './resolve.ts'
-import { hostOf, parseWebhookUrl } from './webhook-url.ts'
+import { findDestination, type Resolve } from '../address/resolve.ts'
+import { hostOf, parseWebhookUrl } from '../address/webhook-url.ts'
+import { connect, describeError, type FailureReason, SendFailure } from './connect.ts'
 
 export interface SenderOptions {
   readonly resolve: Resolve

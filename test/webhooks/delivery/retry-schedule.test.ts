@@ -1,7 +1,7 @@
 // When a failed delivery is retried.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { retryDelayMs } from '../../../src/webhooks/delivery/schedule.ts'
+import { retryDelayMs } from '../../../src/webhooks/delivery/retry-schedule.ts'
 
 const hour = 60 * 60_000
 const steps = [5_000, 5 * 60_000, 30 * 60_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * hour)]

@@ -1,7 +1,7 @@
 // The corpus' webhooks at delivery: names from a real name server, hostile receivers over real TLS.
 import type { RequestListener, ServerResponse } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
-import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
 import { corpus } from '../../security/corpus.ts'
 import { courses, expired, first, receivers } from '../../support/certificates.ts'
 import type { DnsAnswer } from '../../support/dns-stub.ts'

@@ -1,6 +1,6 @@
 // DNS rebinding: a name that is public when checked and private when connected to reaches no private address.
 import { afterEach, describe, expect, it } from 'vitest'
-import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
+import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createSender, type SendOutcome } from '../../../src/webhooks/sending/send.ts'
 import { receivers } from '../../support/certificates.ts'
 import { type RecordType, startDnsStub } from '../../support/dns-stub.ts'

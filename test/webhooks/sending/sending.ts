@@ -1,7 +1,7 @@
 // Senders with a name server of their own, and the receivers that they send to; closed after each test.
 import type { RequestListener } from 'node:http'
 import { afterEach } from 'vitest'
-import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
+import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createSender, type SenderOptions } from '../../../src/webhooks/sending/send.ts'
 import { receivers } from '../../support/certificates.ts'
 import { type DnsAnswer, startDnsStub } from '../../support/dns-stub.ts'

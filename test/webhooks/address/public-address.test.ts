@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
-import { isPublic } from '../../../src/webhooks/sending/public-address.ts'
+import { isPublic } from '../../../src/webhooks/address/public-address.ts'
 
 const hex = (high: number, low: number) => ((high << 8) | low).toString(16)
 

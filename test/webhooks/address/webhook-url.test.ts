@@ -1,7 +1,7 @@
 // Which URLs can be registered as webhooks (CONTRACT §5): decided from the text, before any name is resolved.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseWebhookUrl } from '../../../src/webhooks/sending/webhook-url.ts'
+import { parseWebhookUrl } from '../../../src/webhooks/address/webhook-url.ts'
 import { corpus } from '../../security/corpus.ts'
 
 const strict = { allowPrivate: false }

@@ -1,11 +1,42 @@
-// Resolves names without a thread of libuv's pool: an unresponsive name server must not stall password hashes.
+// Resolves a webhook's host and checks that its addresses are allowed: at registration and again at each delivery.
 import { lookup, Resolver } from 'node:dns/promises'
-import { readHosts } from './hosts-file.ts'
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { isPublic } from './public-address.ts'
+import { hostOf } from './webhook-url.ts'
+
+type Destination =
+  | { readonly kind: 'found'; readonly addresses: readonly string[] }
+  /** At this moment; such a webhook may still be registered (CONTRACT §5). */
+  | { readonly kind: 'unresolved' }
+  /** `address` is an address of the host that is not public. */
+  | { readonly kind: 'forbidden'; readonly address: string }
+
+export interface DestinationRules {
+  readonly resolve: Resolve
+  /** `webhooks.allow_private_networks`. */
+  readonly allowPrivate: boolean
+}
+
+/**
+ * A single non-public address forbids the host: otherwise the name server would choose which one is connected to.
+ * @param url as returned by `parseWebhookUrl`
+ */
+export async function findDestination(
+  url: URL,
+  { resolve, allowPrivate }: DestinationRules,
+): Promise<Destination> {
+  const host = hostOf(url)
+  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
+  if (addresses === 'unresolved') return { kind: 'unresolved' }
+  const forbidden = allowPrivate ? undefined : addresses.find(address => !isPublic(address))
+  return forbidden === undefined ? { kind: 'found', addresses } : { kind: 'forbidden', address: forbidden }
+}
 
 /** All addresses of a name in punycode; every kind of failure is `unresolved`. Settles within 2 s. */
 export type Resolve = (name: string) => Promise<readonly string[] | 'unresolved'>
 
-export interface ResolverOptions {
+interface ResolverOptions {
   /** `webhooks.allow_private_networks`: the system's resolver, which knows closed networks' search domains. */
   readonly allowPrivate: boolean
   /** Name servers as `address[:port]`; default: the system's. */
@@ -17,6 +48,7 @@ export interface ResolverOptions {
 const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
+/** Takes no thread of libuv's pool: an unresponsive name server must not stall password hashes. */
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers, hostsFile = '/etc/hosts' } = options
   // `dns.lookup` takes a thread of the pool, and holds it while a name server is silent.
@@ -57,4 +89,27 @@ function addressesOrNone(lookup: Promise<string[]>): Promise<string[]> {
         resolve(addresses)
       })
   })
+}
+
+/**
+ * The addresses of a name in the machine's hosts file (hosts(5)); empty if the file lacks it or cannot be read.
+ * @param name in lower case
+ */
+function readHosts(path: string, name: string): string[] {
+  return contentOf(path)
+    .split('\n')
+    .map(line => line.replace(/#.*/, '').trim().split(/\s+/))
+    .filter(
+      ([address = '', ...names]) => isIP(address) !== 0 && names.some(each => each.toLowerCase() === name),
+    )
+    .map(([address = '']) => address)
+}
+
+function contentOf(path: string): string {
+  try {
+    // Synchronous: an asynchronous read would wait for a thread of the pool, behind password hashes.
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { createResolver } from '../../../src/webhooks/sending/resolve.ts'
+import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { type DnsAnswer, type DnsStub, type RecordType, startDnsStub } from '../../support/dns-stub.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'peage-test-hosts-'))
