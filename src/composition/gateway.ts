@@ -39,20 +39,20 @@ interface Options extends Dependencies {
  * @throws KeyError if the signing keys cannot be read
  * @throws CertificateError if the files of `server.tls` are unusable
  */
-export async function createGateway(parts: Options): Promise<Gateway> {
-  const { metrics, tracing } = parts
-  const services = openProcessServices(parts)
+export async function createGateway(options: Options): Promise<Gateway> {
+  const { metrics, tracing } = options
+  const services = openProcessServices(options)
   const resourcePool = createResourcePool()
-  const { feed, openStreams, lastUsed, pendingLogouts } = services
+  const { feed, openStreams, lastUsed, pendingRevocations } = services
   const open = (config: Config) =>
     createSnapshot(config, {
       services,
       resources: resourcePool.openScope(),
-      changesVisible: () => parts.changesVisibleEverywhere(feed.catchUp),
+      changesVisible: () => options.changesVisibleEverywhere(feed.catchUp),
     })
   let current: Snapshot
   try {
-    current = await open(parts.config)
+    current = await open(options.config)
   } catch (error) {
     await services.close()
     throw error
@@ -71,7 +71,7 @@ export async function createGateway(parts: Options): Promise<Gateway> {
   const unwatch = metrics.register({
     targets: () => current.targetStatus(),
     openStreams: openStreams.count,
-    pendingRevocations: () => pendingLogouts.count,
+    pendingRevocations: () => pendingRevocations.count,
     isChangeFeedFresh: feed.isFresh,
   })
 
@@ -97,7 +97,7 @@ export async function createGateway(parts: Options): Promise<Gateway> {
     changesVisible: feed.catchUp,
     endStreams: openStreams.endAll,
     async flush() {
-      await Promise.all([lastUsed.flush(), pendingLogouts.flush()])
+      await Promise.all([lastUsed.flush(), pendingRevocations.flush()])
     },
     async close() {
       unwatch()

@@ -20,7 +20,7 @@ import { createExhaustedCache } from '../usage/exhausted-users.ts'
 import { createUsageHint } from '../usage/usage-hint.ts'
 import { createUsageStore } from '../usage/usage-store.ts'
 import type { ProcessServices } from './process-services.ts'
-import type { GetOrCreate, Resource } from './resources.ts'
+import type { Resource, ResourceScope } from './resources.ts'
 
 export interface OpenGuardDependencies {
   readonly guardDependencies: GuardDependencies
@@ -34,13 +34,14 @@ export interface OpenGuardDependencies {
 export async function createGuardDependencies(
   config: Config,
   services: ProcessServices,
-  getOrCreate: GetOrCreate,
+  resources: ResourceScope,
 ): Promise<OpenGuardDependencies> {
   const { auth, limits } = config
+  const { kinds, getOrCreate } = resources
   const { feed, clock, logger } = services
   const { counters } = services.metrics
   const { database, scriptRunner } = services.storage
-  const { keys, name: keysName } = await openKeys(auth.keys, services, getOrCreate)
+  const { keys, name: keysName } = await openKeys(auth.keys, services, resources)
   const tokens = createTokens({
     keys,
     clock,
@@ -51,7 +52,7 @@ export async function createGuardDependencies(
   })
   // A limit that a reload does not change keeps its counts.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
-    getOrCreate(`limit ${name} ${JSON.stringify(limit)}`, () => ({
+    getOrCreate(kinds.rateLimiters, `${name} ${JSON.stringify(limit)}`, () => ({
       value: services.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
@@ -59,10 +60,10 @@ export async function createGuardDependencies(
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
   const most = auth.remember
   const identity = {
-    tokens: getOrCreate(`tokens ${verified} ${most.tokens}`, () => ({
+    tokens: getOrCreate(kinds.tokenCaches, `${verified} ${most.tokens}`, () => ({
       value: createTokenCache({ tokens, keys, clock, maxTokens: most.tokens }),
     })),
-    users: getOrCreate(`users ${most.users}`, () => {
+    users: getOrCreate(kinds.userCaches, `${most.users}`, () => {
       const { users, apiTokens } = services
       const results = counters.identityCache
       const value = createUserCache({ users, apiTokens, feed, maxUsers: most.users, results })
@@ -72,7 +73,7 @@ export async function createGuardDependencies(
     badKeys: limiters.bad_keys,
     onKeyFault: (error: unknown) => services.failureLog('API token check failed', error),
   }
-  const counter = getOrCreate(`counter ${limits.free_daily}`, () => {
+  const counter = getOrCreate(kinds.dailyCounters, `${limits.free_daily}`, () => {
     const value = createDailyCounter({
       store: createUsageStore(database),
       usageHint: scriptRunner && createUsageHint(scriptRunner),
@@ -85,14 +86,14 @@ export async function createGuardDependencies(
     })
     return { value, close: feed.subscribe(value.onChange, value.onChange) }
   })
-  const exhaustedCache = getOrCreate(`spent ${most.users}`, () => {
+  const exhaustedCache = getOrCreate(kinds.exhaustedCaches, `${most.users}`, () => {
     const value = createExhaustedCache({ feed, maxUsers: most.users })
     return { value, close: value.close }
   })
-  const exhausted = getOrCreate(`spent ${most.users} by ${limits.free_daily}`, () => ({
+  const exhausted = getOrCreate(kinds.exhaustedUsers, `${most.users} by ${limits.free_daily}`, () => ({
     value: exhaustedCache.withLimit(),
   }))
-  const assertions = getOrCreate(`assertions ${verified}`, () => ({
+  const assertions = getOrCreate(kinds.assertions, verified, () => ({
     value: createAssertions({ tokens, keys, clock }),
   }))
   return {
@@ -111,15 +112,12 @@ export async function createGuardDependencies(
 async function openKeys(
   files: readonly string[],
   services: ProcessServices,
-  getOrCreate: GetOrCreate,
+  { kinds, getOrCreate }: ResourceScope,
 ): Promise<{ keys: SigningKeys; name: string }> {
-  if (files.length === 0) {
-    const name = 'stored keys'
-    return { keys: await getOrCreate(name, () => openStoredKeys(services)), name }
-  }
-  const read = await readSigningKeys(files)
-  const name = `keys ${JSON.stringify(read.jwks())}`
-  return { keys: getOrCreate(name, () => ({ value: read })), name }
+  const read = files.length === 0 ? undefined : readSigningKeys(files)
+  const name = read === undefined ? 'stored' : JSON.stringify((await read).jwks())
+  const make = () => (read === undefined ? openStoredKeys(services) : { value: read })
+  return { keys: await getOrCreate(kinds.signingKeys, name, make), name }
 }
 
 function openStoredKeys({

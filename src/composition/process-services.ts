@@ -19,7 +19,7 @@ export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly apiTokens: ApiTokenStore
   readonly feed: ChangeFeed
   readonly lastUsed: LastUsed
-  readonly pendingLogouts: PendingRevocations
+  readonly pendingRevocations: PendingRevocations
   readonly openStreams: OpenStreams
   readonly failedLogins: FailedLoginLimiter
   newRequestId(): string
@@ -42,11 +42,11 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
         ? logger.warn({}, 'change feed lost; identity cache bypassed until it returns')
         : logger.info({}, 'change feed restored; identity cache in use again'),
   })
-  const pendingLogouts: PendingRevocations = createPendingRevocations({
+  const pendingRevocations: PendingRevocations = createPendingRevocations({
     store: sessionStore,
     onError: error =>
       failureLog('revocations of logged-out tokens are not stored yet', error, () => ({
-        pending: pendingLogouts.count,
+        pending: pendingRevocations.count,
       })),
   })
   const openStreams = createOpenStreams({
@@ -60,7 +60,7 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
     sessionStore,
     apiTokens,
     feed,
-    pendingLogouts,
+    pendingRevocations,
     openStreams,
     lastUsed: createLastUsed({
       store: apiTokens,
@@ -72,7 +72,7 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
     onUntrustedForwarder: createForwarderNotice(metrics.counters, logger),
     async close() {
       openStreams.stop()
-      pendingLogouts.close()
+      pendingRevocations.close()
       await feed.close()
     },
   }

@@ -1,4 +1,14 @@
 // Reference-counted resources that snapshots share: each is closed when the last snapshot holding it releases it.
+import type { Passwords } from '../accounts/password.ts'
+import type { TlsCertificate } from '../http/tls-certificate.ts'
+import type { TokenCache } from '../identity/cache/token-cache.ts'
+import type { UserCache } from '../identity/cache/user-cache.ts'
+import type { SigningKeys } from '../identity/keys/signing-keys.ts'
+import type { Assertions } from '../identity/tokens/assertions.ts'
+import type { RateLimiter } from '../storage/rate-limiter.ts'
+import type { Upstream } from '../upstream/targets/upstreams.ts'
+import type { DailyCounter } from '../usage/daily-counter.ts'
+import type { ExhaustedCache, ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
   readonly value: T
@@ -8,13 +18,33 @@ export interface Resource<T> {
   close?(): void | Promise<void>
 }
 
-/** @param name identifies the resource and everything it is built from: another name is another resource */
-export type GetOrCreate = <T>(name: string, make: () => Resource<T>) => T
+/** Those of one kind that the next snapshot can reuse, by name. A quiesced one is not: it is created afresh. */
+class Reusable<T> extends Map<string, Entry<T>> {}
+
+function createKinds() {
+  return {
+    tlsCertificates: new Reusable<TlsCertificate>(),
+    signingKeys: new Reusable<Promise<SigningKeys>>(),
+    rateLimiters: new Reusable<RateLimiter>(),
+    tokenCaches: new Reusable<TokenCache>(),
+    userCaches: new Reusable<UserCache>(),
+    dailyCounters: new Reusable<DailyCounter>(),
+    exhaustedCaches: new Reusable<ExhaustedCache>(),
+    exhaustedUsers: new Reusable<ExhaustedUsers>(),
+    assertions: new Reusable<Assertions>(),
+    passwords: new Reusable<Promise<Passwords>>(),
+    upstreams: new Reusable<Upstream>(),
+  }
+}
 
 /** The resources of one snapshot. */
 export interface ResourceScope {
-  /** The reusable resource of that name, or a new one. */
-  readonly getOrCreate: GetOrCreate
+  readonly kinds: ReturnType<typeof createKinds>
+  /**
+   * The reusable resource of that name, or a new one.
+   * @param name identifies everything it is built from: another name is another resource
+   */
+  getOrCreate<T>(kind: Reusable<T>, name: string, make: () => Resource<T>): T
   /** Call when the snapshot is no longer active. */
   quiesce(): void
   /** Call after the snapshot's last request. Resolves when the resources that no other scope holds are closed. */
@@ -27,17 +57,18 @@ export interface ResourcePool {
   close(): Promise<void>
 }
 
-interface Entry {
-  readonly resource: Resource<unknown>
+interface Entry<T = unknown> {
+  readonly resource: Resource<T>
   /** Scopes that hold it, quiesced ones included. */
   references: number
   /** Scopes that hold it and are not quiesced. */
   activeReferences: number
+  /** Takes it out of reuse. */
+  withdraw(): void
 }
 
 export function createResourcePool(): ResourcePool {
-  /** Reusable by the next snapshot. Quiesced resources are not; they are created afresh. */
-  const reusable = new Map<string, Entry>()
+  const kinds = createKinds()
   const open = new Set<Entry>()
 
   async function close(entries: Iterable<Entry>): Promise<void> {
@@ -46,35 +77,36 @@ export function createResourcePool(): ResourcePool {
 
   return {
     openScope() {
-      const entries = new Map<string, Entry>()
+      const entries = new Set<Entry>()
       let isQuiesced = false
       const quiesce = () => {
         if (isQuiesced) return
         isQuiesced = true
-        for (const [name, entry] of entries) {
+        for (const entry of entries) {
           entry.activeReferences -= 1
           if (entry.activeReferences > 0) continue
-          reusable.delete(name)
+          entry.withdraw()
           entry.resource.quiesce?.()
         }
       }
       return {
-        getOrCreate<T>(name: string, make: () => Resource<T>): T {
-          const entry = entries.get(name) ??
-            reusable.get(name) ?? { resource: make(), references: 0, activeReferences: 0 }
-          if (!entries.has(name)) {
+        kinds,
+        getOrCreate(kind, name, make) {
+          const withdraw = () => kind.delete(name)
+          const entry = kind.get(name) ?? { resource: make(), references: 0, activeReferences: 0, withdraw }
+          if (!entries.has(entry)) {
             entry.references += 1
             entry.activeReferences += 1
           }
-          entries.set(name, entry)
-          reusable.set(name, entry)
+          entries.add(entry)
+          kind.set(name, entry)
           open.add(entry)
-          return entry.resource.value as T
+          return entry.resource.value
         },
         quiesce,
         async release() {
           quiesce()
-          const left = [...entries.values()]
+          const left = [...entries]
           entries.clear()
           await close(left.filter(entry => --entry.references === 0))
         },

@@ -43,11 +43,11 @@ interface Dependencies {
  * @throws KeyError if the signing keys cannot be read
  * @throws CertificateError, CertificateAuthorityError if a TLS file is unusable
  */
-export async function createSnapshot(config: Config, parts: Dependencies): Promise<Snapshot> {
+export async function createSnapshot(config: Config, dependencies: Dependencies): Promise<Snapshot> {
   try {
-    return await build(config, parts)
+    return await build(config, dependencies)
   } catch (error) {
-    await parts.resources.release()
+    await dependencies.resources.release()
     throw error
   }
 }
@@ -57,27 +57,19 @@ async function build(
   { services, resources, changesVisible }: Dependencies,
 ): Promise<Snapshot> {
   const { auth, server } = config
-  const {
-    clock,
-    logger,
-    users,
-    apiTokens,
-    pendingLogouts: pendingRevocations,
-    openStreams,
-    metrics,
-  } = services
-  const { getOrCreate } = resources
+  const { clock, logger, users, apiTokens, pendingRevocations, openStreams, metrics } = services
+  const { kinds, getOrCreate } = resources
   const { tls } = server
   const tlsCertificate =
     tls &&
-    getOrCreate(`certificates ${JSON.stringify(tls)}`, () => {
+    getOrCreate(kinds.tlsCertificates, JSON.stringify(tls), () => {
       const value = openTlsCertificate(tls, { clock, logger })
       return { value, quiesce: value.stop, close: value.stop }
     })
   const { guardDependencies, assertions, keys, tokens, limiters } = await createGuardDependencies(
     config,
     services,
-    getOrCreate,
+    resources,
   )
   const sessions = createSessions({
     store: services.sessionStore,
@@ -86,11 +78,13 @@ async function build(
     clock,
     reuse: auth.refresh_reuse,
   })
-  const passwords = await getOrCreate(`passwords ${JSON.stringify(auth.hashing)}`, () => ({
+  const passwords = await getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
     value: createPasswords(auth.hashing),
   }))
   const accounts = createAccounts({ users, passwords, sessions })
-  const upstreams = createUpstreams(config.upstreams, metrics.upstream, getOrCreate)
+  const upstreams = createUpstreams(config.upstreams, metrics.upstream, (name, open) =>
+    getOrCreate(kinds.upstreams, name, open),
+  )
   const endpoints = createEndpointTable(
     [
       ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),

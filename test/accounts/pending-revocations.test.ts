@@ -44,7 +44,7 @@ describe('logouts while the store is away', () => {
   })
   afterEach(async () => {
     state.cut = false
-    await room.pendingLogouts.flush()
+    await room.pendingRevocations.flush()
     vi.useRealTimers()
   })
 
@@ -65,13 +65,13 @@ describe('logouts while the store is away', () => {
     const token = await newToken()
     state.cut = true
     await room.sessions.logout(token)
-    expect(room.pendingLogouts.count).toBe(1)
+    expect(room.pendingRevocations.count).toBe(1)
     await vi.advanceTimersByTimeAsync(500)
-    expect(room.pendingLogouts.count).toBe(1)
+    expect(room.pendingRevocations.count).toBe(1)
     state.cut = false
     await vi.advanceTimersByTimeAsync(1000)
-    await room.pendingLogouts.flush()
-    expect(room.pendingLogouts.count).toBe(0)
+    await room.pendingRevocations.flush()
+    expect(room.pendingRevocations.count).toBe(0)
     expect(await isRevoked(token)).toBe(true)
   })
 
@@ -97,7 +97,7 @@ describe('logouts while the store is away', () => {
     expect(await outcome(room.sessions.refresh(other))).toBe('service_unavailable')
     state.cut = false
     expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
-    expect(room.pendingLogouts.count).toBe(0)
+    expect(room.pendingRevocations.count).toBe(0)
     expect(await outcome(room.sessions.refresh(other))).toBe('ok')
   })
 
@@ -115,7 +115,7 @@ describe('logouts while the store is away', () => {
     const [header, payload] = token.split('.')
     await room.sessions.logout('x')
     await room.sessions.logout(`${header}.${payload}.${Buffer.alloc(64, 1).toString('base64url')}`)
-    expect(room.pendingLogouts.count).toBe(0)
+    expect(room.pendingRevocations.count).toBe(0)
   })
 
   it('are kept for tokens whose key is not in memory: another replica may have made it', async () => {
@@ -124,7 +124,7 @@ describe('logouts while the store is away', () => {
     state.cut = true
     const before = state.statements
     await room.sessions.logout(token.replace(/^[^.]+/, header.toString('base64url')))
-    expect(room.pendingLogouts.count).toBe(1)
+    expect(room.pendingRevocations.count).toBe(1)
     // One statement is the revocation itself: the store, which is down, was not queried for the key.
     expect(state.statements - before).toBe(1)
   })
@@ -174,7 +174,7 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
     room = await openRoom(database)
   })
   afterAll(async () => {
-    room?.pendingLogouts.close()
+    room?.pendingRevocations.close()
     await database?.close()
     await server?.stop()
   })
@@ -191,11 +191,11 @@ describeWithPostgresBinary('logouts while Postgres is stopped', () => {
     const begun = performance.now()
     await room.sessions.logout(token.refresh_token)
     expect(performance.now() - begun).toBeLessThan(2000)
-    expect(room.pendingLogouts.count).toBe(1)
+    expect(room.pendingRevocations.count).toBe(1)
     expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('service_unavailable')
     if (how === 'killed') await server.restart()
     else server.resume()
-    await vi.waitFor(() => expect(room.pendingLogouts.count).toBe(0), { timeout: 10_000 })
+    await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(0), { timeout: 10_000 })
     expect(await outcome(room.sessions.refresh(token.refresh_token))).toBe('refresh_token_inactive')
     expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
   })

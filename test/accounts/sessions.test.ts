@@ -149,7 +149,7 @@ describeOverDatabases('sessions', open => {
     for (const token of ['', ' ', 'x', 'a\0', '\ud800', pair.access_token, 'x'.repeat(60_000)]) {
       await room.sessions.logout(token)
     }
-    expect(room.pendingLogouts.count).toBe(0)
+    expect(room.pendingRevocations.count).toBe(0)
     expect(await used(room, pair.refresh_token)).toBe('ok')
   })
 

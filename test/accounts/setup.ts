@@ -32,7 +32,7 @@ export interface Room {
   users: UserStore
   store: SessionStore
   tokens: Tokens
-  pendingLogouts: PendingRevocations
+  pendingRevocations: PendingRevocations
   sessions: Sessions
   accounts: Accounts
   /** Registers a user. @returns the id */
@@ -77,7 +77,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     users,
     store,
     tokens,
-    pendingLogouts: pendingRevocations,
+    pendingRevocations,
     sessions,
     accounts,
     register: async email => (await accounts.register({ email, password })).user_id,
