@@ -1,4 +1,4 @@
-// Bounds how many tasks run and how many wait: costly work must not queue without end, nor slow everything else.
+// Bounds how many have a share of what is scarce, how many wait for one, and for how long.
 
 export interface SemaphoreOptions {
   /** Tasks running at once. */
@@ -23,43 +23,58 @@ export function createSemaphore(
   refuse: () => Error,
 ): Semaphore {
   let running = 0
-  const waiting = new Set<() => void>()
-
-  async function run<T>(task: () => Promise<T>): Promise<T> {
-    if (running < concurrency) running += 1
-    else await waitForSlot()
-    try {
-      return await task()
-    } finally {
-      release()
-    }
-  }
-
-  function waitForSlot(): Promise<void> {
-    if (waiting.size >= queue) throw refuse()
-    return new Promise((resolve, reject) => {
-      const resume = () => {
-        clearTimeout(timer)
-        resolve()
+  const waiting = createWaitingLine<void>(wait, refuse)
+  return {
+    async run(task) {
+      if (running < concurrency) running += 1
+      else if (waiting.length() < queue) await waiting.join().share
+      else throw refuse()
+      try {
+        return await task()
+      } finally {
+        if (!waiting.serve()) running -= 1
       }
-      const timer = setTimeout(() => {
-        waiting.delete(resume)
-        reject(refuse())
-      }, wait)
-      waiting.add(resume)
-    })
+    },
   }
+}
 
-  // The slot passes directly to the next waiter: a new task cannot overtake those waiting.
-  function release(): void {
-    const [next] = waiting
-    if (next === undefined) {
-      running -= 1
-      return
-    }
-    waiting.delete(next)
-    next()
+export interface WaitingLine<T> {
+  length(): number
+  join(): {
+    /** Rejects with the error from `refuse` when the wait is over, or with the one that its owner leaves with. */
+    share: Promise<T>
+    leave(error: Error): void
   }
+  /** Serves who has waited longest, directly: nobody new can overtake. @returns false if nobody waits */
+  serve(share: T): boolean
+}
 
-  return { run }
+/** @param waitMs the longest anybody waits */
+export function createWaitingLine<T>(waitMs: number, refuse: () => Error): WaitingLine<T> {
+  const line = new Set<(share: T) => void>()
+  return {
+    length: () => line.size,
+    join() {
+      let leave: (error: Error) => void = () => {}
+      const share = new Promise<T>((resolve, reject) => {
+        const take = (served: T) => {
+          clearTimeout(timer)
+          line.delete(take)
+          resolve(served)
+        }
+        leave = error => {
+          clearTimeout(timer)
+          if (line.delete(take)) reject(error)
+        }
+        const timer = setTimeout(() => leave(refuse()), waitMs)
+        line.add(take)
+      })
+      return { share, leave }
+    },
+    serve(share) {
+      const [take] = line
+      take?.(share)
+      return take !== undefined
+    },
+  }
 }

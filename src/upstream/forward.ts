@@ -1,5 +1,4 @@
 // Forwards one request and streams its response back, with back-pressure both ways and no body buffered whole.
-import type { ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
@@ -7,7 +6,6 @@ import { ClientDisconnected } from '../refusals/refusal.ts'
 import type { ForwardOptions } from './forward-options.ts'
 import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
-import type { ConnectionPool } from './targets/connection-pool.ts'
 import type { Target } from './targets/target.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
@@ -20,7 +18,7 @@ function attempt(options: ForwardOptions, target: Target, retriesLeft: number): 
   const connection = target.pool.tryAcquire()
   if (connection !== undefined) send(options, target, connection, retriesLeft)
   else {
-    waitForConnection(target.pool, options.response).then(
+    target.pool.acquire(options.response).then(
       freed => send(options, target, freed, retriesLeft),
       thrown => options.observer.onRefused(thrown),
     )
@@ -37,18 +35,6 @@ function send(options: ForwardOptions, target: Target, connection: Connection, r
 
 function retry(options: ForwardOptions, failed: Target, retriesLeft: number): void {
   attempt(options, options.upstream.pickTarget(failed), retriesLeft - 1)
-}
-
-async function waitForConnection(pool: ConnectionPool, response: ServerResponse): Promise<Connection> {
-  let onClose = () => {}
-  try {
-    return await pool.acquire(cancel => {
-      onClose = cancel
-      response.on('close', cancel)
-    })
-  } finally {
-    response.off('close', onClose)
-  }
 }
 
 /**

@@ -1,5 +1,7 @@
 // A target's connections, one request on each at a time. A request that finds none free waits, and can be refused.
+import type { ServerResponse } from 'node:http'
 import { buildConnector } from 'undici'
+import { createWaitingLine } from '../../async/semaphore.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import { type Connection, PooledConnection } from './connection.ts'
 
@@ -9,9 +11,9 @@ export interface ConnectionPool {
   /**
    * Waits for a connection, first come first served.
    * @throws Refusal 503 `upstream_unavailable` when the wait is over (CONTRACT §2, `connections`)
-   * @throws ClientDisconnected when `cancel` is called
+   * @throws ClientDisconnected when the client leaves
    */
-  acquire(onCancellable: (cancel: () => void) => void): Promise<Connection>
+  acquire(response: ServerResponse): Promise<Connection>
   /** Closes all connections, even with requests in flight; requests sent later fail. */
   close(): Promise<void>
 }
@@ -44,15 +46,13 @@ export function openConnectionPool({
   const connections: PooledConnection[] = []
   /** A stack: the connection used most recently is reused first. */
   const free: PooledConnection[] = []
-  const waiters = new Set<(connection: Connection) => void>()
+  const waiting = createWaitingLine<Connection>(connectTimeoutMs, () => new Refusal('upstream_unavailable'))
   let isClosed = false
 
   function release(connection: PooledConnection): void {
-    const [next] = waiters
-    // Passed on directly, so that a new request cannot overtake those waiting.
-    if (next !== undefined) next(connection)
+    if (waiting.serve(connection)) return
     // A connection that failed to open is not retried while there are others.
-    else if (connection.hasFailed) free.unshift(connection)
+    if (connection.hasFailed) free.unshift(connection)
     else free.push(connection)
   }
 
@@ -66,25 +66,19 @@ export function openConnectionPool({
   return {
     hasFree: () => free.length > 0 || connections.length < maxConnections,
     tryAcquire: () => free.pop() ?? (connections.length < maxConnections ? openConnection() : undefined),
-    acquire(onCancellable) {
-      return new Promise((resolve, reject) => {
-        const cancel = (error: Error) => {
-          clearTimeout(timer)
-          if (waiters.delete(grant)) reject(error)
-        }
-        const grant = (connection: Connection) => {
-          clearTimeout(timer)
-          waiters.delete(grant)
-          resolve(connection)
-        }
-        const timer = setTimeout(() => cancel(new Refusal('upstream_unavailable')), connectTimeoutMs)
-        waiters.add(grant)
-        onCancellable(() => cancel(new ClientDisconnected()))
-      })
+    async acquire(response) {
+      const { share, leave } = waiting.join()
+      const onClose = () => leave(new ClientDisconnected())
+      response.on('close', onClose)
+      try {
+        return await share
+      } finally {
+        response.off('close', onClose)
+      }
     },
     async close() {
       isClosed = true
-      for (const grant of waiters) grant(openConnection())
+      while (waiting.length() > 0) waiting.serve(openConnection())
       await Promise.all(connections.map(connection => connection.close()))
     },
   }
