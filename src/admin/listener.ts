@@ -20,7 +20,7 @@ import { isLoopback, rejectCrossSite, rejectDnsRebinding } from './cross-site.ts
 import { type Documentation, documentation, serveDocumentation } from './documentation.ts'
 import type { Health } from './health.ts'
 import type { Operators } from './operators.ts'
-import { probes } from './probes.ts'
+import { probes } from './probes.openapi.ts'
 
 interface Dependencies extends AdminDependencies {
   /** The operators of the current configuration. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { FileRefused, maxFileBytes, notReadable, tooLarge } from './yaml/read-file.ts'
+import { FileRefused, maxFileBytes, notReadable, tooLarge } from './read-file.ts'
 
 export function digestOf(chunks: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')

@@ -1,8 +1,8 @@
 // Explains what the gateway would do with a request: the real gate, over stubs for stores and network.
-
 import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
+import type { TestCase } from '../config/test-cases.ts'
 import { createGate } from '../gate/gate.ts'
 import { createCounters, type GuardDecisions } from '../observability/metrics/counters.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
@@ -170,4 +170,19 @@ function refusedWith({ status, code, response }: Refusal): RefusedWith {
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
   const { targets = [] } = config.upstreams[name] ?? {}
   return { name, url: origin + path, urls: targets.map(target => target + path) }
+}
+
+/** Without a `host`, it is derived from the path. */
+export function toExplainRequest({
+  request: { method, path },
+  host,
+  as,
+}: Omit<TestCase, 'expect'>): ExplainRequest {
+  const { plan, used_today = 0 } = typeof as === 'string' ? { plan: as } : as
+  return { method, path, host: host ?? authorityHost(path), as: plan, usedToday: used_today }
+}
+
+/** With an absolute-form target, a client repeats its authority in `Host` (RFC 9112 §3.2.2). */
+function authorityHost(path: string): string {
+  return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }

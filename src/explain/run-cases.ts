@@ -3,8 +3,7 @@
 import { activeGuards, type GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/schema/schema.ts'
 import type { LocatedCase } from '../config/test-cases.ts'
-import type { Explain, Explanation } from './explain.ts'
-import { toExplainRequest } from './question.ts'
+import { type Explain, type Explanation, toExplainRequest } from './explain.ts'
 
 /** An expectation that a case did not meet. */
 export interface Miss {

@@ -3,8 +3,8 @@ import { constants, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import { readLimited } from '../config/read-file.ts'
 import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
-import { readLimited } from '../config/yaml/read-file.ts'
 
 export interface TlsCertificate {
   /** The context that the listener starts with. */

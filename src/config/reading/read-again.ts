@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Problems } from '../diagnostics.ts'
 import { digestOf, unreadable } from '../file-digest.ts'
 import { type LoadedConfig, loadConfig } from '../load.ts'
-import { type ReadFile, readLimited, readLimitedBytes } from '../yaml/read-file.ts'
+import { type ReadFile, readLimited, readLimitedBytes } from '../read-file.ts'
 
 /** Plain data, because it is sent to another process. */
 export interface FileSource {

@@ -1,9 +1,9 @@
 // Checks that the files which a `postgres://` address names for TLS can be read.
 
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { maxFileBytes, type ReadFile } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { readErrorReason } from '../yaml/interpolate.ts'
-import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /** The driver reads them only when it connects. @param readFile throws if it cannot */

@@ -2,9 +2,9 @@
 
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
+import { maxValueBytes, type ReadFile } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { readErrorReason } from '../yaml/interpolate.ts'
-import { maxValueBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**

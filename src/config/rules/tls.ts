@@ -3,9 +3,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { maxFileBytes, type ReadFile } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { readErrorReason } from '../yaml/interpolate.ts'
-import { maxFileBytes, type ReadFile } from '../yaml/read-file.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { declaredUpstreams } from './declarations.ts'
 

@@ -1,5 +1,5 @@
 // Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar; `$${` is a literal `${` (CONTRACT §2).
-import { FileRefused, maxValueBytes, type ReadFile } from './read-file.ts'
+import { FileRefused, maxValueBytes, type ReadFile } from '../read-file.ts'
 
 export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>

@@ -1,8 +1,8 @@
 // Reads a file into values and their locations, or into the errors that prevent it.
 
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
+import { maxFileBytes, type ReadFile, readLimited } from '../read-file.ts'
 import { interpolate, readErrorReason, readUtf8 } from './interpolate.ts'
-import { maxFileBytes, type ReadFile, readLimited } from './read-file.ts'
 import { parseYaml, type YamlSource } from './yaml-source.ts'
 
 export interface SourceFile {

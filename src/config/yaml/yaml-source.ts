@@ -19,9 +19,9 @@ import {
   type Position,
   positionsIn,
 } from '../diagnostics.ts'
+import { maxFileBytes } from '../read-file.ts'
 import { resolveAliases } from './aliases.ts'
 import type { InterpolationResult } from './interpolate.ts'
-import { maxFileBytes } from './read-file.ts'
 import { MAX_DEPTH, parseText, syntaxDiagnostics, Unreadable } from './syntax.ts'
 
 export interface SourceLocation {

@@ -1,6 +1,7 @@
 // The upstream services, each with its targets.
+
+import { maxFileBytes, readLimited } from '../../config/read-file.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import { maxFileBytes, readLimited } from '../../config/yaml/read-file.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
 import { createLoadBalancer, type PickTarget } from './load-balancer.ts'
 import { openTarget, type Target } from './target.ts'
