@@ -36,7 +36,7 @@ const api: WorkerApi = {
       running = await begin(await inSlices(unpackSteps(config)))
       return { address: running.dataPlane.address }
     } catch (error) {
-      return { fault: error instanceof Error ? error.message : String(error) }
+      return { error: error instanceof Error ? error.message : String(error) }
     }
   },
   prepare(config) {
@@ -81,18 +81,18 @@ async function begin(config: Config): Promise<RunningWorker> {
 async function prepare(
   packed: PackedConfig,
   before: Promise<unknown> | undefined,
-): Promise<{ fault?: string }> {
+): Promise<{ error?: string }> {
   await before
   // The primary has abandoned the change that is still prepared.
   await prepared?.change.rollback()
   prepared = undefined
-  if (running === undefined) return { fault: 'a worker does not serve yet' }
+  if (running === undefined) return { error: 'a worker does not serve yet' }
   try {
     const config = await inSlices(unpackSteps(packed))
     prepared = { config, change: await running.dataPlane.prepare(config) }
     return {}
   } catch (error) {
-    return { fault: error instanceof Error ? error.message : String(error) }
+    return { error: error instanceof Error ? error.message : String(error) }
   }
 }
 

@@ -71,7 +71,7 @@ export async function createGuardDependencies(
     }),
     lastUsed: services.lastUsed,
     badKeys: limiters.bad_keys,
-    onKeyFault: (error: unknown) => services.failureLog('API token check failed', error),
+    onApiTokenError: (error: unknown) => services.failureLog('API token check failed', error),
   }
   const counter = getOrCreate(kinds.dailyCounters, `${limits.free_daily}`, () => {
     const value = createDailyCounter({

@@ -53,7 +53,7 @@ export interface ResourceScope {
 
 export interface ResourcePool {
   openScope(): ResourceScope
-  /** Closes all open resources, even those still held. */
+  /** Closes all open resources, even those still in use. */
   close(): Promise<void>
 }
 

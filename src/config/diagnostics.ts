@@ -64,14 +64,14 @@ export function formatDiagnostic({ file, line, column, path, message }: LocatedD
 export function locateDiagnostics(file: string, text: string, diagnostics: readonly Diagnostic[]): Problems {
   const positionOf = positionsIn(text)
   const placed = diagnostics
-    .map(fault => ({ fault, at: positionOf(fault.offset) }))
+    .map(diagnostic => ({ diagnostic, at: positionOf(diagnostic.offset) }))
     .sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column)
   const problems: LocatedDiagnostic[] = []
   let more = 0
   let last: Position | undefined
   let saidThere = new Set<string>()
-  for (const { fault, at } of placed) {
-    const { path, message } = fault
+  for (const { diagnostic, at } of placed) {
+    const { path, message } = diagnostic
     if (last?.line !== at.line || last.column !== at.column) saidThere = new Set()
     last = at
     if (saidThere.has(message)) continue

@@ -49,7 +49,7 @@ export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: 
       users: { find: userId => users[userId - 1], findOwner: () => undefined },
       lastUsed: { record: () => {} },
       badKeys: createRateLimiter('bad_keys', null, { clock }),
-      onKeyFault: () => {},
+      onApiTokenError: () => {},
     },
     // Every request is the first of its window.
     createRateLimiter: (name, limit) => {

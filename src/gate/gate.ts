@@ -51,8 +51,8 @@ interface Options {
   clock: Clock
 }
 
-export function createGate(parts: Options): Gate {
-  return atOnce(gateSteps(parts))
+export function createGate(options: Options): Gate {
+  return atOnce(gateSteps(options))
 }
 
 /** In steps, so that a reload can build it while requests are served; it has no effect before the last one. */

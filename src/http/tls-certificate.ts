@@ -32,7 +32,7 @@ const pollIntervalMs = 1_000
  */
 export function openTlsCertificate(files: CertificatePair, { clock, logger }: Dependencies): TlsCertificate {
   const initialPair = readCertificate(files)
-  if ('fault' in initialPair) throw new CertificateError(initialPair.fault)
+  if ('error' in initialPair) throw new CertificateError(initialPair.error)
   warnIfOutsideValidity(initialPair)
   let timer: NodeJS.Timeout | undefined
 
@@ -58,10 +58,10 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
         const previousKey = seenKey
         seenKey = comparisonKey(current)
         // The second file may not be written yet: a bad pair counts only if the next poll finds it unchanged.
-        if (seenKey === reportedKey || ('fault' in current && seenKey !== previousKey)) return
+        if (seenKey === reportedKey || ('error' in current && seenKey !== previousKey)) return
         reportedKey = seenKey
-        if ('fault' in current) {
-          logger.warn({ fault: current.fault }, 'new certificate rejected; the previous one stays in use')
+        if ('error' in current) {
+          logger.warn({ fault: current.error }, 'new certificate rejected; the previous one stays in use')
           return
         }
         if (comparisonKey(current) === comparisonKey(active)) return
@@ -76,24 +76,24 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   }
 }
 
-function readCertificate(files: CertificatePair): CertificatePair | { fault: string } {
-  const { pair, faults } = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
+function readCertificate(files: CertificatePair): CertificatePair | { error: string } {
+  const { pair, errors } = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
   const messages = [
-    ...faults.map(describeFault),
+    ...errors.map(describeError),
     ...pairErrors(pair).map(({ half, message }) =>
-      describeFault({ half, message: `${files[half]} ${message}` }),
+      describeError({ half, message: `${files[half]} ${message}` }),
     ),
   ]
-  return messages.length === 0 ? (pair as CertificatePair) : { fault: messages.join('; ') }
+  return messages.length === 0 ? (pair as CertificatePair) : { error: messages.join('; ') }
 }
 
-function describeFault({ half, message }: { half: string; message: string }): string {
+function describeError({ half, message }: { half: string; message: string }): string {
   return `server.tls.${half}: ${message}`
 }
 
 /** Holds the private key: for comparison only. */
-function comparisonKey(state: CertificatePair | { fault: string }): string {
-  return 'fault' in state ? state.fault : `${state.cert}\0${state.key}`
+function comparisonKey(state: CertificatePair | { error: string }): string {
+  return 'error' in state ? state.error : `${state.cert}\0${state.key}`
 }
 
 function contextOf({ cert, key }: CertificatePair): SecureContextOptions {

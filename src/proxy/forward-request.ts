@@ -88,7 +88,7 @@ export function createForwardRequest(
       assertions
         .tokenFor(identity.user, route.upstreamName)
         .then(assertion => send(context, routing, identity, assertion))
-        .catch(fault => context.onRefused(fault))
+        .catch(error => context.onRefused(error))
     }
   }
 }
@@ -118,10 +118,10 @@ function withoutCors(route: Route): ResponseHeaderRules {
   let rules = withoutCorsOf.get(route)
   if (rules === undefined) {
     const { set, remove } = route.responseRules ?? noRules
-    const kept = set.flatMap((name, index) =>
+    const remaining = set.flatMap((name, index) =>
       index % 2 === 0 && !replacedHeaders.has(name.toLowerCase()) ? [name, set[index + 1] as string] : [],
     )
-    rules = { set: kept, remove: new Set([...remove, ...replacedHeaders]) }
+    rules = { set: remaining, remove: new Set([...remove, ...replacedHeaders]) }
     withoutCorsOf.set(route, rules)
   }
   return rules

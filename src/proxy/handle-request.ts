@@ -21,7 +21,7 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
 function serveRoute(context: RequestContext, routing: ToRoute): void {
   const decision = routing.route.guards(context)
   if (decision instanceof Promise) {
-    decision.then(decided => follow(context, routing, decided)).catch(fault => context.refuse(fault))
+    decision.then(decided => follow(context, routing, decided)).catch(error => context.refuse(error))
   } else follow(context, routing, decision)
 }
 

@@ -56,8 +56,8 @@ export function buildUpstreamHeaders(
     }
   }
   addForwarded(fields, received, route, target, proxied)
-  const kept = rules === undefined ? fields : without(rules.remove, fields, ours)
-  return trace === undefined ? kept : without(trace.isContinued ? ofParent : ofTrace, kept, ours)
+  const remaining = rules === undefined ? fields : without(rules.remove, fields, ours)
+  return trace === undefined ? remaining : without(trace.isContinued ? ofParent : ofTrace, remaining, ours)
 }
 
 /** False if the route's rules remove or set `traceparent`: a third-party service need not see the trace. */
@@ -82,12 +82,12 @@ const setByForward = ''
 
 /** @param from fields before this index stay */
 function without(names: ReadonlySet<string>, fields: string[], from: number): string[] {
-  const kept = fields.slice(0, from)
+  const remaining = fields.slice(0, from)
   for (let i = from; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!names.has(canonicalName(name))) kept.push(name, fields[i + 1] as string)
+    if (!names.has(canonicalName(name))) remaining.push(name, fields[i + 1] as string)
   }
-  return kept
+  return remaining
 }
 
 /** Values from proxies in front of the gateway, to be extended rather than passed. */

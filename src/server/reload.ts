@@ -35,10 +35,10 @@ interface Options {
   logger: Logger
 }
 
-export function createReload(parts: Options): Reload {
-  const { source, dataPlane, primaryServices, counters, logger } = parts
-  let activeConfig = parts.config
-  let digestInForce = source?.file.digest()
+export function createReload(options: Options): Reload {
+  const { source, dataPlane, primaryServices, counters, logger } = options
+  let activeConfig = options.config
+  let activeDigest = source?.file.digest()
   let isOver = false
   let running: Promise<void> | undefined
   let isRequestedAgain = false
@@ -61,8 +61,8 @@ export function createReload(parts: Options): Reload {
     await prepared.commit()
     primaryServices.applyConfig(config)
     activeConfig = config
-    const isSameFile = digest !== undefined && digest === digestInForce
-    digestInForce = digest
+    const isSameFile = digest !== undefined && digest === activeDigest
+    activeDigest = digest
     counters.countReload('success')
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')

@@ -40,8 +40,8 @@ interface Options {
 }
 
 /** Migrates the database, then listens. @throws if it cannot start, with nothing left open */
-export async function startServer(parts: Options): Promise<RunningServer> {
-  const dependencies = await createDependencies(parts)
+export async function startServer(options: Options): Promise<RunningServer> {
+  const dependencies = await createDependencies(options)
   const { config, storage } = dependencies
   const undo: (() => Promise<unknown>)[] = [() => storage.close()]
   try {
@@ -53,7 +53,7 @@ export async function startServer(parts: Options): Promise<RunningServer> {
     const { counters } = metrics
     const reload = createReload({
       config,
-      source: parts.reloadSource,
+      source: options.reloadSource,
       dataPlane,
       primaryServices,
       counters,

@@ -7,7 +7,7 @@ export interface ListedKey extends Omit<KeyInfo, 'createdAt'> {
   /** `null` if the key is in a file. */
   readonly createdAt: Date | null
   /** `database`, or the name of the file. */
-  readonly keptIn: string
+  readonly storedIn: string
 }
 
 export function keysAsJson(keys: readonly ListedKey[]): string {
@@ -19,7 +19,7 @@ export function keysAsJson(keys: readonly ListedKey[]): string {
     signs_from: key.signsFrom,
     signs_assertions: key.signsAssertions,
     spent_from: key.retirableFrom,
-    kept_in: key.keptIn,
+    kept_in: key.storedIn,
   }))
   return `${JSON.stringify({ keys: listed })}\n`
 }
@@ -33,7 +33,7 @@ export function keysAsTable(keys: readonly ListedKey[]): string {
       key.alg,
       dateOf(key.createdAt),
       dateOf(key.signsFrom && key.retirableFrom),
-      key.keptIn,
+      key.storedIn,
       stateOf(key),
     ]),
   )

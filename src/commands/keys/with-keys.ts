@@ -55,12 +55,12 @@ export async function listKeys(io: Io, file: string): Promise<ListedKey[]> {
       signsFrom: null,
       signsAssertions: i === 0,
       retirableFrom: null,
-      keptIn: files[i] ?? '',
+      storedIn: files[i] ?? '',
     }))
   }
   const listed: ListedKey[] = []
   await withKeys(io, file, async keys => {
-    for (const key of await keys.list()) listed.push({ ...key, keptIn: 'database' })
+    for (const key of await keys.list()) listed.push({ ...key, storedIn: 'database' })
   })
   return listed
 }

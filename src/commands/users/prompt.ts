@@ -82,13 +82,13 @@ function decoded(bytes: Buffer): string {
 }
 
 function validPassword(password: string): string {
-  const fault = passwordRefusal(password)
-  if (fault !== undefined) throw passwordError(fault)
+  const refusal = passwordRefusal(password)
+  if (refusal !== undefined) throw passwordError(refusal)
   return password
 }
 
-function passwordError(fault: NonNullable<ReturnType<typeof passwordRefusal>>): Error {
+function passwordError(refusal: NonNullable<ReturnType<typeof passwordRefusal>>): Error {
   const limit =
-    fault === 'password_too_short' ? 'short: it needs at least 8' : 'long: it may have at most 1024'
+    refusal === 'password_too_short' ? 'short: it needs at least 8' : 'long: it may have at most 1024'
   return new Error(`the password is too ${limit} characters`)
 }

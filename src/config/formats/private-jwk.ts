@@ -24,21 +24,21 @@ export interface PrivateJwk {
  * @param kid the name it is stored under; by default the JWK's own `kid`, else its RFC 7638 thumbprint
  * @returns the key, or what is wrong with it: a clause that follows the name of the key or of its file
  */
-export function readJwk(text: string, kid?: string): PrivateJwk | { fault: string } {
+export function readJwk(text: string, kid?: string): PrivateJwk | { error: string } {
   const jwk = parseJwk(text)
-  if (typeof jwk === 'string') return { fault: jwk }
+  if (typeof jwk === 'string') return { error: jwk }
   const kind = kindOf(jwk)
   if (kind === undefined) {
-    return { fault: 'is of a type that does not sign here (EC P-256, OKP Ed25519 and RSA do)' }
+    return { error: 'is of a type that does not sign here (EC P-256, OKP Ed25519 and RSA do)' }
   }
   const publicMembers = pick(jwk, kind.publicMembers)
   const privateMembers = pick(jwk, kind.privateMembers)
-  const fault =
-    faultOfPurpose(jwk, kind.alg) ?? faultOfPair(publicMembers, { ...publicMembers, ...privateMembers })
-  if (fault !== undefined) return { fault }
+  const error =
+    errorOfPurpose(jwk, kind.alg) ?? errorOfPair(publicMembers, { ...publicMembers, ...privateMembers })
+  if (error !== undefined) return { error }
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
   if (typeof name !== 'string' || name === '' || name.length > 256) {
-    return { fault: 'has a kid that is not a string of 1 to 256 characters' }
+    return { error: 'has a kid that is not a string of 1 to 256 characters' }
   }
   return { kid: name, alg: kind.alg, publicMembers, privateMembers }
 }
@@ -75,7 +75,7 @@ function parseJwk(text: string): Record<string, unknown> | string {
 }
 
 /** What the key declares that it is for (RFC 7517 §4.2 to §4.4). */
-function faultOfPurpose(jwk: Record<string, unknown>, alg: string): string | undefined {
+function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | undefined {
   if (typeof jwk.d !== 'string') return 'is a public key where a private one is needed'
   if (jwk.alg !== undefined && jwk.alg !== alg) {
     return `says alg ${JSON.stringify(jwk.alg)} where a key of its type signs ${alg}`
@@ -87,7 +87,7 @@ function faultOfPurpose(jwk: Record<string, unknown>, alg: string): string | und
   return undefined
 }
 
-function faultOfPair(publicJwk: JsonWebKey, privateJwk: JsonWebKey): string | undefined {
+function errorOfPair(publicJwk: JsonWebKey, privateJwk: JsonWebKey): string | undefined {
   let privateKey: KeyObject
   let publicKey: KeyObject
   try {
@@ -96,11 +96,11 @@ function faultOfPair(publicJwk: JsonWebKey, privateJwk: JsonWebKey): string | un
   } catch {
     return 'cannot be read as a private key: a member is missing or wrong'
   }
-  return faultOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
+  return errorOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
 }
 
 /** Only RSA keys vary in strength. */
-function faultOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefined {
+function errorOfStrength({ asymmetricKeyDetails }: KeyObject): string | undefined {
   const { modulusLength: bits, publicExponent: exponent } = asymmetricKeyDetails ?? {}
   if (bits === undefined || exponent === undefined) return undefined
   if (bits < 2048) return `is too weak: ${bits} bits where 2048 are needed`
@@ -137,6 +137,8 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
 
 /** Leaves out members that are not strings: no member of a key is anything else, so it counts as missing. */
 function pick(jwk: Record<string, unknown>, members: readonly string[]): Record<string, string> {
-  const held = members.map(name => [name, Object.hasOwn(jwk, name) ? jwk[name] : undefined] as const)
-  return Object.fromEntries(held.filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  const present = members.map(name => [name, Object.hasOwn(jwk, name) ? jwk[name] : undefined] as const)
+  return Object.fromEntries(
+    present.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
 }

@@ -30,6 +30,6 @@ function* answers(source: FileSource): Generator<ReadAnswer> {
     for (const part of routes) yield { routes: part }
     yield { rest, lines: read.lines, warnings: read.warnings, digest }
   } catch (error) {
-    yield { fault: error instanceof Error ? error.message : String(error) }
+    yield { error: error instanceof Error ? error.message : String(error) }
   }
 }

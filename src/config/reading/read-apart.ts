@@ -26,7 +26,7 @@ export type ReadAnswer = { readonly routes: Uint8Array } | LastAnswer
 type LastAnswer =
   | ({ readonly rest: Uint8Array; readonly digest: string } & Beside)
   | { readonly problems: Problems; readonly digest: string }
-  | { readonly fault: string }
+  | { readonly error: string }
 
 /** For everything that is read; the active configuration is not in this heap. */
 const maxHeapMiB = 768
@@ -69,7 +69,7 @@ export function createReadApart(source: FileSource): ReadApart {
     reader ??= start()
     try {
       const { last, routes } = await ask(reader, { ...source, maxWaitMs })
-      if ('fault' in last) throw new Error(last.fault)
+      if ('error' in last) throw new Error(last.error)
       if ('problems' in last) return { ...last.problems, digest: last.digest }
       const { rest, ...beside } = last
       return { config: await inSlices(unpackSteps({ rest, routes })), ...beside }

@@ -33,6 +33,6 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
 }
 
 /** The token, if it is valid. */
-function tokenAt(pointer: string, value: unknown, shape: Validation): string | undefined {
-  return typeof value === 'string' && value !== '' && shape.isValid(pointer) ? value : undefined
+function tokenAt(pointer: string, value: unknown, validation: Validation): string | undefined {
+  return typeof value === 'string' && value !== '' && validation.isValid(pointer) ? value : undefined
 }

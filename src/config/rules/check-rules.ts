@@ -7,20 +7,20 @@ import type { RouteInput } from '../schema/schema.ts'
 import type { Validation } from '../validate.ts'
 import type { YamlSource } from '../yaml/yaml-source.ts'
 import { checkOperators } from './admin-rules.ts'
-import { checkBackDoors } from './bypass.ts'
 import { checkCors } from './cors-rules.ts'
 import {
   type DeclaredRoute,
   type DeclaredUpstream,
   declaredRoutes,
   declaredUpstreams,
-  soundTargets,
+  validTargets,
 } from './declarations.ts'
 import { checkHeaders } from './header-rules.ts'
+import { checkHostBypasses } from './host-bypass.ts'
 import { checkKeySecrets } from './key-secret-rules.ts'
 import { checkListeners } from './listener-rules.ts'
-import { checkOpenPaths } from './route-conflicts.ts'
-import { checkRivals } from './route-rivals.ts'
+import { checkPathBypasses } from './path-bypass.ts'
+import { checkRouteConflicts } from './route-conflicts.ts'
 import { type SameService, sharedTargets } from './shared-targets.ts'
 import { checkTlsIsUsed } from './tls.ts'
 import { checkWorkers } from './worker-rules.ts'
@@ -40,9 +40,9 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
       ...checkWebSocket(route),
       ...checkHeaders(route),
     ]),
-    ...checkRivals(routes),
-    ...checkBackDoors(routes, isSameService),
-    ...checkOpenPaths(routes, isSameService),
+    ...checkRouteConflicts(routes),
+    ...checkHostBypasses(routes, isSameService),
+    ...checkPathBypasses(routes, isSameService),
     ...checkCors(yaml, validation),
     ...checkTlsIsUsed(yaml, validation),
     ...checkWorkers(yaml, validation),
@@ -58,7 +58,7 @@ function createSameService(upstreams: readonly DeclaredUpstream[], validation: V
     new Map(
       upstreams.map(upstream => [
         upstream.name,
-        soundTargets(upstream, validation).map(({ origin }) => origin),
+        validTargets(upstream, validation).map(({ origin }) => origin),
       ]),
     ),
   )

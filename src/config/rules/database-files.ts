@@ -7,12 +7,16 @@ import { readErrorReason } from '../yaml/interpolate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /** The driver reads them only when it connects. @param readFile throws if it cannot */
-export function checkDatabaseFiles(sheet: YamlSource, shape: Validation, readFile: ReadFile): Diagnostic[] {
-  const { storage } = sheet.value as { storage?: Record<string, unknown> | null }
+export function checkDatabaseFiles(
+  yaml: YamlSource,
+  validation: Validation,
+  readFile: ReadFile,
+): Diagnostic[] {
+  const { storage } = yaml.value as { storage?: Record<string, unknown> | null }
   return (['postgres', 'postgres_listen'] as const).flatMap(key => {
     const pointer = appendToPointer('/storage', key)
     const address = storage?.[key]
-    if (typeof address !== 'string' || address === '' || !shape.isValid(pointer)) return []
+    if (typeof address !== 'string' || address === '' || !validation.isValid(pointer)) return []
     const { searchParams } = new URL(address)
     return ['sslrootcert', 'sslcert', 'sslkey'].flatMap(name => {
       const file = searchParams.get(name)
@@ -22,7 +26,7 @@ export function checkDatabaseFiles(sheet: YamlSource, shape: Validation, readFil
         return []
       } catch (error) {
         const message = `has the ${name} ${JSON.stringify(file)}, which cannot be read (${readErrorReason(error)})`
-        return [diagnosticAt(sheet, pointer, message)]
+        return [diagnosticAt(yaml, pointer, message)]
       }
     })
   })

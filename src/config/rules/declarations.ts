@@ -25,14 +25,14 @@ export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefi
 }
 
 /** The valid targets of an upstream, whatever the others are. */
-export function soundTargets(
+export function validTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
-  shape: Validation,
+  validation: Validation,
 ): { pointer: string; origin: string }[] {
   if (!Array.isArray(targets)) return []
   return targets.flatMap((target: unknown, index) => {
     const at = appendToPointer(appendToPointer(pointer, 'targets'), index)
-    return typeof target === 'string' && shape.isValid(at)
+    return typeof target === 'string' && validation.isValid(at)
       ? [{ pointer: at, origin: parseTarget(target) }]
       : []
   })
@@ -58,7 +58,7 @@ export interface DeclaredRoute {
   /** Whether upstream and guards are all valid. */
   readonly guardsKnown: boolean
   /** Whether nothing is wrong there or further down. */
-  sound(steps: readonly (string | number)[]): boolean
+  isValid(steps: readonly (string | number)[]): boolean
   /** A diagnostic at the value of one key. */
   diagnostic(key: keyof RouteInput, message: string): Diagnostic
   /** A diagnostic further down: at the key itself in a mapping, at the item in a list. */
@@ -87,23 +87,23 @@ function declaredRoute(
   const keys: Partial<RouteInput> = Object.fromEntries(
     Object.entries(written).filter(([key]) => isValid([key])),
   )
-  const soundItems = (key: 'hosts' | 'methods') => {
+  const validItems = (key: 'hosts' | 'methods') => {
     if (isValid([key])) return keys[key]
     const list: unknown[] = Array.isArray(written[key]) ? written[key] : []
     const items = list.filter((item): item is string => typeof item === 'string')
     const known = items.filter(item => isValid([key, list.indexOf(item)]))
     return known.length > 0 ? known : undefined
   }
-  const methods = soundItems('methods')
+  const methods = validItems('methods')
   return {
     label,
     keys,
     written,
     pattern: keys.path === undefined ? undefined : parsePathPattern(keys.path),
-    hosts: soundItems('hosts')?.map(parseHost),
+    hosts: validItems('hosts')?.map(parseHost),
     methods: methods === undefined ? (isValid(['methods']) ? 'all' : undefined) : withHead(methods),
     guardsKnown: (['upstream', 'auth', 'plans', 'free_daily'] as const).every(key => isValid([key])),
-    sound: isValid,
+    isValid,
     diagnostic: (key, message) => ({
       offset: yaml.locations.get(appendToPointer(pointer, key))?.value ?? 0,
       path: `${label}.${key}`,

@@ -27,7 +27,7 @@ function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string
     const canonical = canonicalName(name)
     const wrong = [
       nameError(direction, name) ?? (taken.has(canonical) ? 'is set twice, in two spellings' : undefined),
-      typeof value === 'string' && route.sound(steps)
+      typeof value === 'string' && route.isValid(steps)
         ? ((isHost(direction, name) ? hostError(value) : undefined) ?? valueError(value))
         : undefined,
     ]
@@ -39,7 +39,7 @@ function checkSet(route: DeclaredRoute, direction: Direction, set: Record<string
 function checkRemove(route: DeclaredRoute, direction: Direction, remove: readonly unknown[]): Diagnostic[] {
   return remove.flatMap((name, index) => {
     const steps = ['headers', direction, 'remove', index]
-    if (typeof name !== 'string' || !route.sound(steps)) return []
+    if (typeof name !== 'string' || !route.isValid(steps)) return []
     const wrong = nameError(direction, name) ?? (isHost(direction, name) ? hostNotRemovable : undefined)
     return wrong === undefined ? [] : [route.diagnosticWithin(steps, wrong)]
   })

@@ -9,37 +9,35 @@ import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
  * Reads the files with a valid entry.
- * @param shape what is already known to be invalid: nothing is concluded from it
+ * @param validation what is already known to be invalid: nothing is concluded from it
  * @param readFile throws if it cannot
  */
-export function checkKeyFiles(sheet: YamlSource, shape: Validation, readFile: ReadFile): Diagnostic[] {
-  const { auth } = sheet.value as { auth?: { keys?: unknown } | null }
+export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile: ReadFile): Diagnostic[] {
+  const { auth } = yaml.value as { auth?: { keys?: unknown } | null }
   const files: unknown[] = Array.isArray(auth?.keys) ? auth.keys : []
   /** The first entry with each `kid`. */
   const holders = new Map<string, string>()
   return files.flatMap((file, index) => {
     const pointer = appendToPointer('/auth/keys', index)
-    if (typeof file !== 'string' || !shape.isValid(pointer)) return []
+    if (typeof file !== 'string' || !validation.isValid(pointer)) return []
     const read = readKey(file, readFile)
-    if ('fault' in read) return [diagnosticAt(sheet, pointer, read.fault)]
+    if ('error' in read) return [diagnosticAt(yaml, pointer, read.error)]
     const holder = holders.get(read.kid)
     if (holder === undefined) holders.set(read.kid, `auth.keys[${index}]`)
     // Tokens carry only the `kid`: half of them would be verified with the wrong key.
     else
-      return [
-        diagnosticAt(sheet, pointer, `names a key with the kid of ${holder}; each needs one of its own`),
-      ]
+      return [diagnosticAt(yaml, pointer, `names a key with the kid of ${holder}; each needs one of its own`)]
     return []
   })
 }
 
-function readKey(file: string, readFile: ReadFile): { kid: string } | { fault: string } {
+function readKey(file: string, readFile: ReadFile): { kid: string } | { error: string } {
   let text: string
   try {
     text = readFile(file, maxValueBytes)
   } catch (error) {
-    return { fault: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})` }
+    return { error: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})` }
   }
   const read = readJwk(text)
-  return 'fault' in read ? { fault: `names a file that ${read.fault}` } : read
+  return 'error' in read ? { error: `names a file that ${read.error}` } : read
 }

@@ -10,10 +10,10 @@ interface Written {
 }
 
 /** Otherwise a file meant to change the secret would store everything new unencrypted. */
-export function checkKeySecrets(sheet: YamlSource, shape: Validation): Diagnostic[] {
-  const { auth } = sheet.value as { auth?: Written | null }
+export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { auth } = yaml.value as { auth?: Written | null }
   const pointer = '/auth/key_secret_old'
   if (!auth?.key_secret_old || auth.key_secret !== '') return []
-  if (!shape.isValid('/auth/key_secret') || !shape.isValid(pointer)) return []
-  return [diagnosticAt(sheet, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
+  if (!validation.isValid('/auth/key_secret') || !validation.isValid(pointer)) return []
+  return [diagnosticAt(yaml, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
 }

@@ -1,40 +1,87 @@
-// `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
+// Routes that cannot be told apart: by name in logs and metrics, or by any request. Uses maps: routes may be many.
 
 import type { Diagnostic } from '../diagnostics.ts'
+import type { PathPattern } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './declarations.ts'
-import type { SameService } from './shared-targets.ts'
 
-/**
- * `/api%2fv1%2fprivate` is one segment to the gateway and three to a server that decodes before it
- * splits, which then serves a path that another of its routes guards.
- */
-export function checkOpenPaths(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
-  /** By upstream: the first guarded route to the same service. */
-  const guards = new Map<string, DeclaredRoute | undefined>()
-  const guardOf = (upstream: string): DeclaredRoute | undefined => {
-    if (!guards.has(upstream))
-      guards.set(
-        upstream,
-        routes.find(route => isGuarded(route, upstream, isSame)),
+export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnostic[] {
+  const names = new Map<string, DeclaredRoute>()
+  const paths = new Map<string, Map<string, Claims>>()
+  return routes.flatMap((route, index) => {
+    const diagnostics: Diagnostic[] = []
+    const { name } = route.keys
+    const sameName = name === undefined ? undefined : names.get(name)
+    if (sameName)
+      diagnostics.push(route.diagnostic('name', `is the name of ${sameName.label} too; names are unique`))
+    else if (name !== undefined) names.set(name, route)
+    const sameRequests = routes[claim(paths, route, index)]
+    if (sameRequests) {
+      diagnostics.push(
+        route.diagnostic(
+          'path',
+          `matches the same requests as ${sameRequests.label}; tell them apart by path, hosts or methods`,
+        ),
       )
-    return guards.get(upstream)
-  }
-  return routes.flatMap(route => {
-    const { allow_in_path: allowed, upstream } = route.keys
-    const index = allowed?.indexOf('encoded_slash') ?? -1
-    if (index === -1 || upstream === undefined) return []
-    const guarded = guardOf(upstream)
-    if (guarded === undefined) return []
-    const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
-    return [
-      route.diagnosticWithin(
-        ['allow_in_path', index],
-        `encoded_slash would open a way around the guards of ${which}, at the same upstream; give it an upstream of its own, all of it with auth: none`,
-      ),
-    ]
+    }
+    return diagnostics
   })
 }
 
-function isGuarded({ keys, guardsKnown }: DeclaredRoute, upstream: string, isSame: SameService): boolean {
-  return guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream)
+/** For one path and host: the index of the first route that declared each method. */
+interface Claims {
+  /** The first route, whatever its methods. */
+  any: number
+  /** The first route for all methods. */
+  all: number
+  readonly byMethod: Map<string, number>
+}
+
+/**
+ * Claims the requests that the route matches. A route with hosts comes before one without, so those two do not
+ * conflict (CONTRACT §2).
+ * @returns the index of the first route that already claims one of them; infinity if there is none
+ */
+function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, index: number): number {
+  const { pattern, hosts, methods } = route
+  let first = Number.POSITIVE_INFINITY
+  if (pattern === undefined || hosts === undefined || methods === undefined) return first
+  const ofPath = entry(paths, comparisonKey(pattern), () => new Map<string, Claims>())
+  for (const host of hosts.length === 0 ? [''] : hosts) {
+    const none = { any: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY }
+    const claims = entry(ofPath, host, () => ({ ...none, byMethod: new Map<string, number>() }))
+    if (methods === 'all') {
+      first = Math.min(first, other(claims.any, index))
+      claims.all = Math.min(claims.all, index)
+    } else {
+      first = Math.min(first, other(claims.all, index))
+      for (const method of methods) {
+        first = Math.min(
+          first,
+          other(
+            entry(claims.byMethod, method, () => index),
+            index,
+          ),
+        )
+      }
+    }
+    claims.any = Math.min(claims.any, index)
+  }
+  return first
+}
+
+/** A route that names a host or a method twice does not conflict with itself. */
+const other = (holder: number, index: number) => (holder === index ? Number.POSITIVE_INFINITY : holder)
+
+/** Equal for paths that match the same requests: parameter names do not count. No literal contains a slash. */
+function comparisonKey({ segments, wildcard }: PathPattern): string {
+  const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
+  return `${parts.join('/')}${wildcard ? '/*' : ''}`
+}
+
+function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
 }

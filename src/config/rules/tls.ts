@@ -27,7 +27,7 @@ export function checkCertificate(yaml: YamlSource, validation: Validation, readF
     const file = server?.tls?.[half]
     return typeof file === 'string' && validation.isValid(`/server/tls/${half}`) ? { [half]: file } : {}
   }
-  const { pair, faults: errors } = readPair({ ...named('cert'), ...named('key') }, readFile)
+  const { pair, errors } = readPair({ ...named('cert'), ...named('key') }, readFile)
   return [...errors, ...pairErrors(pair)].map(({ half, message }) =>
     diagnosticAt(yaml, `/server/tls/${half}`, message),
   )
@@ -37,7 +37,7 @@ export function checkCertificate(yaml: YamlSource, validation: Validation, readF
 export function readPair(
   files: Partial<CertificatePair>,
   readFile: ReadFile,
-): { pair: Partial<CertificatePair>; faults: CertificateError[] } {
+): { pair: Partial<CertificatePair>; errors: CertificateError[] } {
   const pair: Partial<Record<Half, string>> = {}
   const errors: CertificateError[] = []
   for (const [half, file] of Object.entries(files) as [Half, string][]) {
@@ -50,7 +50,7 @@ export function readPair(
       })
     }
   }
-  return { pair, faults: errors }
+  return { pair, errors }
 }
 
 /** Why the texts cannot be served with; empty if they parse and belong together. */

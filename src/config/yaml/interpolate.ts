@@ -13,7 +13,7 @@ export interface InterpolationResult {
   /** Characters that were inserted; more than `room` if that was the problem. */
   readonly putIn: number
   /** One sentence for each placeholder that could not be replaced; values are never repeated. */
-  readonly faults: readonly string[]
+  readonly errors: readonly string[]
 }
 
 /** Replaces the placeholders once: an inserted value is not interpolated again. */
@@ -21,7 +21,7 @@ export function interpolate(
   text: string,
   { env, readFile, room }: InterpolationContext,
 ): InterpolationResult {
-  const faults: string[] = []
+  const errors: string[] = []
   let putIn = 0
   const put = (value: string): string => {
     putIn += value.length
@@ -35,29 +35,29 @@ export function interpolate(
       const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
       const path = name === undefined ? /^file:(.+)$/s.exec(inner)?.[1] : undefined
       if (end === '' || (name === undefined && path === undefined) || inner.includes('${')) {
-        faults.push(
+        errors.push(
           'has a ${…} that cannot be read; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for ${',
         )
       } else if (path !== undefined) {
         try {
           return put(readUtf8(path, maxValueBytes, readFile).replace(/\r?\n$/, ''))
         } catch (error) {
-          faults.push(`cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`)
+          errors.push(`cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`)
         }
       } else if (name !== undefined) {
         const value = Object.hasOwn(env, name) ? env[name] : undefined
         // As in the shell, an empty value counts as unset with `:-`.
         if (fallback !== undefined) return put(value || fallback)
         if (value !== undefined) return put(value)
-        faults.push(
+        errors.push(
           `needs ${name}, which is not set in the environment; set it or write \${${name}:-default}`,
         )
       }
       return whole
     },
   )
-  if (putIn > room) faults.push('needs more text through ${…} than the whole file may have: 4 MiB')
-  return { text: replaced, putIn, faults }
+  if (putIn > room) errors.push('needs more text through ${…} than the whole file may have: 4 MiB')
+  return { text: replaced, putIn, errors }
 }
 
 /**

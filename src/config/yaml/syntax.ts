@@ -36,11 +36,11 @@ export function parseText(text: string): Document {
 
 /** Nothing of the text can be relied upon, so this is its only diagnostic. */
 export class Unreadable extends Error {
-  readonly fault: Diagnostic
+  readonly diagnostic: Diagnostic
 
   constructor(offset: number, message: string) {
     super(message)
-    this.fault = { offset, path: '', message }
+    this.diagnostic = { offset, path: '', message }
   }
 }
 

@@ -78,7 +78,7 @@ export function parseYaml(text: string, interpolate: Interpolate): YamlSource | 
     if (fatal !== undefined) return [...local.filter(({ offset }) => offset < fatal.offset), fatal]
     return new Reader(document, interpolate, local).read()
   } catch (error) {
-    if (error instanceof Unreadable) return [error.fault]
+    if (error instanceof Unreadable) return [error.diagnostic]
     throw error
   }
 }
@@ -210,11 +210,11 @@ class Reader {
     if (next !== undefined && next.offset < to) return this.#markUnknown(pointer)
     if (typeof scalar.value !== 'string' || !scalar.value.includes('${')) return scalar.value
     if (this.#room < 0) return this.#markUnknown(pointer)
-    const { text, putIn, faults } = this.#interpolate(scalar.value, this.#room)
+    const { text, putIn, errors } = this.#interpolate(scalar.value, this.#room)
     this.#room -= putIn
     this.#interpolated.add(pointer)
-    for (const diagnostic of faults) this.#report(location, diagnostic)
-    return faults.length === 0 ? text : this.#markUnknown(pointer)
+    for (const message of errors) this.#report(location, message)
+    return errors.length === 0 ? text : this.#markUnknown(pointer)
   }
 
   #whileOpen<T>(node: Node, work: () => T): T {

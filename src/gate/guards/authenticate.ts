@@ -24,7 +24,7 @@ export interface AuthenticationDependencies {
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
   /** Receives the error that made an API key's check fail; the client only learns that the key is invalid. */
-  onKeyFault(fault: unknown): void
+  onApiTokenError(error: unknown): void
 }
 
 /** @param auth `routes[].auth` */
@@ -78,15 +78,15 @@ function identifyByToken({ users }: AuthenticationDependencies, userId: number):
 }
 
 function identifyByApiKey(
-  parts: AuthenticationDependencies,
+  dependencies: AuthenticationDependencies,
   credentials: Credentials,
   client: string,
 ): MaybePromise<Identity> {
   if (credentials.apiKey === undefined) throw challenge('token_invalid', credentials)
-  const owner = parts.users.findOwner(hashApiToken(credentials.apiKey))
+  const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
   // Only a cached owner is certain: a read from the store may fail, or find no owner.
-  if (owner !== undefined && !(owner instanceof Promise)) return identified(parts, owner)
-  return lookUp(parts, owner, credentials, client)
+  if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
+  return lookUp(dependencies, owner, credentials, client)
 }
 
 function identified({ lastUsed }: AuthenticationDependencies, { user, apiTokenId }: ApiTokenOwner): Identity {
@@ -95,29 +95,29 @@ function identified({ lastUsed }: AuthenticationDependencies, { user, apiTokenId
 }
 
 async function lookUp(
-  parts: AuthenticationDependencies,
+  dependencies: AuthenticationDependencies,
   looking: MaybePromise<ApiTokenOwner | undefined>,
   credentials: Credentials,
   client: string,
 ): Promise<Identity> {
-  const owner = await orInvalid(parts, looking, credentials)
-  if (owner !== undefined) return identified(parts, owner)
-  const taken = await parts.badKeys.consume(rateLimitKey(client))
+  const owner = await orInvalid(dependencies, looking, credentials)
+  if (owner !== undefined) return identified(dependencies, owner)
+  const taken = await dependencies.badKeys.consume(rateLimitKey(client))
   if (!taken.allowed) throw rateLimited('bad_keys', taken)
   throw challenge('token_invalid', credentials)
 }
 
 /** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even if the store is unreachable. */
 async function orInvalid(
-  parts: AuthenticationDependencies,
+  dependencies: AuthenticationDependencies,
   looking: MaybePromise<ApiTokenOwner | undefined>,
   credentials: Credentials,
 ) {
   try {
     return await looking
-  } catch (fault) {
-    if (!(fault instanceof StorageError)) throw fault
-    parts.onKeyFault(fault)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    dependencies.onApiTokenError(error)
     throw challenge('key_check_failed', credentials, { 'retry-after': '1' })
   }
 }

@@ -46,9 +46,9 @@ export function* corsSteps(
 /** Undefined if the request is no preflight: `OPTIONS` without the two headers is an ordinary request. */
 export function readPreflight({ method, headers }: IncomingMessage): Preflight | undefined {
   if (method !== 'OPTIONS') return undefined
-  const asked = headers['access-control-request-method']
-  if (!headers.origin || !asked) return undefined
-  return { method: asked, headers: headers['access-control-request-headers'], origin: headers.origin }
+  const requested = headers['access-control-request-method']
+  if (!headers.origin || !requested) return undefined
+  return { method: requested, headers: headers['access-control-request-headers'], origin: headers.origin }
 }
 
 /** Only the gateway may set these: with an upstream's there would be two, and browsers then accept neither. */
@@ -99,9 +99,9 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
 }
 
 /** A list, because `*` would be a literal method name to a request with credentials. */
-function everyMethod(asked: string): Iterable<string> {
+function everyMethod(method: string): Iterable<string> {
   const usual = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-  return new Set(METHODS.includes(asked) ? [...usual, asked] : usual)
+  return new Set(METHODS.includes(method) ? [...usual, method] : usual)
 }
 
 /** A list of header names (RFC 9110 §5.6.1): nothing else is echoed. */

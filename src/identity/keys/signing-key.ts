@@ -29,7 +29,7 @@ export class KeyError extends Error {
  */
 export async function readPrivateJwk(text: string, kid?: string): Promise<SigningKey> {
   const read = readJwk(text, kid)
-  if ('fault' in read) throw new KeyError(read.fault)
+  if ('error' in read) throw new KeyError(read.error)
   const { alg, publicMembers, privateMembers } = read
   const [privateKey, publicKey] = await Promise.all([
     importKey({ ...publicMembers, ...privateMembers }, alg),

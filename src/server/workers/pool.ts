@@ -36,10 +36,10 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
         const finish = async (how: 'commit' | 'rollback') => {
           await Promise.all(slots.map(slot => slot.call('finish', prepareTimeoutMs, how)))
         }
-        const fault = await prepareInAll(slots, next)
-        if (fault !== undefined) {
+        const error = await prepareInAll(slots, next)
+        if (error !== undefined) {
           await finish('rollback')
-          throw new Error(fault)
+          throw new Error(error)
         }
         return {
           commit() {
@@ -61,11 +61,11 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
             slots.map(async slot => ({ pid: slot.pid(), stores: await slot.call('reach', replyTimeoutMs) })),
           ),
         async metrics() {
-          const asked = slots.map(async slot => ({
+          const asking = slots.map(async slot => ({
             pid: slot.pid(),
             families: await slot.call('metrics', replyTimeoutMs),
           }))
-          return mergeMetrics(await Promise.all(asked))
+          return mergeMetrics(await Promise.all(asking))
         },
       },
       drain: end,
@@ -88,9 +88,9 @@ async function prepareInAll(slots: readonly WorkerSlot[], config: PackedConfig):
   const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))
   for (let pending = unprepared(); pending.length > 0; pending = unprepared()) {
     for (const slot of pending) prepared.set(slot, slot.pid())
-    const faults = await Promise.all(pending.map(slot => prepareIn(slot, config)))
-    const fault = faults.find(said => said !== undefined)
-    if (fault !== undefined) return fault
+    const errors = await Promise.all(pending.map(slot => prepareIn(slot, config)))
+    const error = errors.find(said => said !== undefined)
+    if (error !== undefined) return error
   }
   return undefined
 }
@@ -100,5 +100,5 @@ async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<string
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)
   if (answer === undefined && pid !== undefined && slot.pid() === pid) return `worker ${pid} does not answer`
-  return answer?.fault
+  return answer?.error
 }

@@ -7,9 +7,9 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 // Types, because interfaces have no index signature.
 export type WorkerApi = {
   /** Serves with this configuration. Replies when the worker listens, or with the reason why it cannot. */
-  serve(config: PackedConfig): Promise<{ address: string } | { fault: string }>
+  serve(config: PackedConfig): Promise<{ address: string } | { error: string }>
   /** Builds another configuration, without serving requests with it yet. Replies with the reason if it fails. */
-  prepare(config: PackedConfig): Promise<{ fault?: string }>
+  prepare(config: PackedConfig): Promise<{ error?: string }>
   /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
   /** Which stores the worker reaches. */

@@ -40,20 +40,20 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     await started.ready
     let given = config()
     const answer = await started.channel.call('serve', undefined, given)
-    let fault = answer !== undefined && 'fault' in answer ? answer.fault : undefined
+    let error = answer !== undefined && 'error' in answer ? answer.error : undefined
     // The configuration it was given misses a reload that happened during its start.
-    while (answer !== undefined && fault === undefined && given !== config()) {
+    while (answer !== undefined && error === undefined && given !== config()) {
       given = config()
-      fault = (await started.channel.call('prepare', undefined, given))?.fault
+      error = (await started.channel.call('prepare', undefined, given))?.error
       await started.channel.call('finish', undefined, 'commit')
     }
-    if (answer !== undefined && 'address' in answer && fault === undefined) {
+    if (answer !== undefined && 'address' in answer && error === undefined) {
       isServing = !isEnding
       return answer.address
     }
     started.kill()
     const ending = await started.ended
-    throw new Error(fault ?? `a worker ended ${describeExit(ending)} before it listened`)
+    throw new Error(error ?? `a worker ended ${describeExit(ending)} before it listened`)
   }
 
   async function supervise(): Promise<void> {

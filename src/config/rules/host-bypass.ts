@@ -7,22 +7,22 @@ import type { DeclaredRoute } from './declarations.ts'
 import type { SameService } from './shared-targets.ts'
 
 /**
- * A guarded route has a back door if all of this is true:
- * - it is limited to some hosts, and the other route (the door) is limited to none;
+ * A guarded route can be bypassed through another if all of this is true:
+ * - it is limited to some hosts, and the other route (the bypass) is limited to none;
  * - both lead to the same service;
- * - the door admits some caller whom the guarded route refuses, or does not count a use that the guarded one counts;
+ * - the bypass admits some caller whom the guarded route refuses, or does not count a use that the guarded one counts;
  * - there is a path, and a method that both have, which one of its hosts sends to the guarded route and every host
- *   that no route names sends to the door.
+ *   that no route names sends to the bypass.
  *
- * So there is none if the door's path is the more specific one (it then takes the path from the guarded route's own
+ * So there is none if the bypass's path is the more specific one (it then takes the path from the guarded route's own
  * hosts too, which were never guarded there), and none if third routes take every such path from either of the two.
  */
-export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
+export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
   const table = createTable(routes)
   return table.placed
     .filter(({ hosts, route }) => hosts.length > 0 && route.guardsKnown)
     .flatMap(guarded =>
-      firstOf(table.lessSpecific(guarded.pattern), door => isBackDoor(door, guarded)).map(
+      firstOf(table.lessSpecific(guarded.pattern), bypass => isBypass(bypass, guarded)).map(
         ({ route: { label } }) =>
           guarded.route.diagnostic(
             'path',
@@ -31,14 +31,14 @@ export function checkBackDoors(routes: readonly DeclaredRoute[], isSame: SameSer
       ),
     )
 
-  function isBackDoor(door: PlacedRoute, guarded: PlacedRoute): boolean {
-    const [one, other] = [door.route.keys.upstream, guarded.route.keys.upstream]
-    if (one === undefined || other === undefined || !asksForLess(door.route, guarded.route)) return false
-    return isSame(one, other) && shareMethod(door.route, guarded.route) && table.isOpen(door, guarded)
+  function isBypass(bypass: PlacedRoute, guarded: PlacedRoute): boolean {
+    const [one, other] = [bypass.route.keys.upstream, guarded.route.keys.upstream]
+    if (one === undefined || other === undefined || !asksForLess(bypass.route, guarded.route)) return false
+    return isSame(one, other) && shareMethod(bypass.route, guarded.route) && table.isOpen(bypass, guarded)
   }
 }
 
-/** Stops once enough are found to report: in some files thousands of routes each are the door of thousands. */
+/** Stops once enough are found to report: in some files thousands of routes each are the bypass of thousands. */
 function firstOf<T>(all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
@@ -58,13 +58,13 @@ interface Table {
   readonly placed: readonly PlacedRoute[]
   /** Routes for every host whose path matches some of the same paths and is not the more specific one. */
   lessSpecific(pattern: PathPattern): PlacedRoute[]
-  /** Whether hosts that no route names send some path to the door, and one of its own hosts to the guarded route. */
-  isOpen(door: PlacedRoute, guarded: PlacedRoute): boolean
+  /** Whether hosts that no route names send some path to the bypass, and one of its own hosts to the guarded route. */
+  isOpen(bypass: PlacedRoute, guarded: PlacedRoute): boolean
 }
 
 function createTable(routes: readonly DeclaredRoute[]): Table {
   const all = new PathTree<PlacedRoute>()
-  const doors = new PathTree<PlacedRoute>()
+  const bypasses = new PathTree<PlacedRoute>()
   const leaves = new Map<PlacedRoute, Leaf<PlacedRoute>>()
   const lengths = new Set<number>()
   for (const [index, route] of routes.entries()) {
@@ -72,7 +72,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     if (pattern === undefined || hosts === undefined) continue
     const placed = { route, pattern, hosts, index }
     leaves.set(placed, all.insert(placed))
-    if (hosts.length === 0 && route.guardsKnown) doors.insert(placed)
+    if (hosts.length === 0 && route.guardsKnown) bypasses.insert(placed)
     // At one segment more, a path without `/*` no longer matches.
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
@@ -81,11 +81,11 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     all.find(host, path) === leaves.get(route)?.fitting(host)
   return {
     placed: [...leaves.keys()],
-    lessSpecific: pattern => lessSpecific(doors, pattern).sort((a, b) => a.index - b.index),
-    isOpen: (door, guarded) =>
+    lessSpecific: pattern => lessSpecific(bypasses, pattern).sort((a, b) => a.index - b.index),
+    isOpen: (bypass, guarded) =>
       sorted.some(length => {
-        const path = pathOfBoth(door.pattern, guarded.pattern, length)
-        if (path === undefined || isGatewayPath(path) || !comes(door, unnamed, path)) return false
+        const path = pathOfBoth(bypass.pattern, guarded.pattern, length)
+        if (path === undefined || isGatewayPath(path) || !comes(bypass, unnamed, path)) return false
         return guarded.hosts.some(host => comes(guarded, host, path))
       }),
   }
@@ -112,10 +112,10 @@ function literalAt({ segments }: PathPattern, index: number): string | undefined
   return segment?.kind === 'literal' ? segment.value : undefined
 }
 
-function lessSpecific(doors: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
+function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): PlacedRoute[] {
   const found: PlacedRoute[] = []
   /** `isBehind`: at an earlier segment the tree's path has a parameter where the pattern has a literal. */
-  const waiting = [{ node: doors, depth: 0, isBehind: false }]
+  const waiting = [{ node: bypasses, depth: 0, isBehind: false }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, depth, isBehind } = next
     for (const leaf of [node.exact, node.wildcard]) {

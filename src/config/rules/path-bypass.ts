@@ -1,0 +1,40 @@
+// `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
+
+import type { Diagnostic } from '../diagnostics.ts'
+import type { DeclaredRoute } from './declarations.ts'
+import type { SameService } from './shared-targets.ts'
+
+/**
+ * `/api%2fv1%2fprivate` is one segment to the gateway and three to a server that decodes before it
+ * splits, which then serves a path that another of its routes guards.
+ */
+export function checkPathBypasses(routes: readonly DeclaredRoute[], isSame: SameService): Diagnostic[] {
+  /** By upstream: the first guarded route to the same service. */
+  const guards = new Map<string, DeclaredRoute | undefined>()
+  const guardOf = (upstream: string): DeclaredRoute | undefined => {
+    if (!guards.has(upstream))
+      guards.set(
+        upstream,
+        routes.find(route => isGuarded(route, upstream, isSame)),
+      )
+    return guards.get(upstream)
+  }
+  return routes.flatMap(route => {
+    const { allow_in_path: allowed, upstream } = route.keys
+    const index = allowed?.indexOf('encoded_slash') ?? -1
+    if (index === -1 || upstream === undefined) return []
+    const guarded = guardOf(upstream)
+    if (guarded === undefined) return []
+    const which = guarded === route ? 'this route, which is guarded' : `${guarded.label}, which is guarded`
+    return [
+      route.diagnosticWithin(
+        ['allow_in_path', index],
+        `encoded_slash would open a way around the guards of ${which}, at the same upstream; give it an upstream of its own, all of it with auth: none`,
+      ),
+    ]
+  })
+}
+
+function isGuarded({ keys, guardsKnown }: DeclaredRoute, upstream: string, isSame: SameService): boolean {
+  return guardsKnown && keys.upstream !== undefined && keys.auth !== 'none' && isSame(keys.upstream, upstream)
+}
