@@ -1,11 +1,8 @@
-// Redis behind the ScriptRunner interface: one server, Sentinel or Cluster; fails fast and reconnects by itself.
-import { Cluster, type DNSLookupFunction, Redis, type RedisOptions } from 'ioredis'
+// Redis behind the ScriptRunner interface: knows whether it answers, and lets no request wait for one that does not.
 import { createBatches } from '../../async/batches.ts'
+import { connectRedis, type RedisAddress } from './connect-redis.ts'
 import { evaluateAll, messageOf, type ScriptCall } from './evaluate-scripts.ts'
 import { ScriptError, type ScriptRunner } from './redis-scripts.ts'
-
-/** `redis://` or `rediss://`; list entries are such URLs, or `host:port`. */
-export type RedisAddress = string | { cluster: string[] } | { sentinels: string[]; name: string }
 
 export interface RedisHooks {
   onUp?(): void
@@ -21,8 +18,6 @@ const MAX_PIPELINE_WAIT_MS = 5
 const MAX_SCRIPTS_IN_PIPELINE = 100
 /** Between two pings of a server that stopped responding. */
 const PROBE_INTERVAL_MS = 500
-/** How long until the server counts as down, at start and after a loss. */
-const CONNECT_TIMEOUT_MS = 1_000
 
 /**
  * Connects in the background and retries forever; a server that is down at start is used once it is up. After a
@@ -30,7 +25,7 @@ const CONNECT_TIMEOUT_MS = 1_000
  * no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
-  const client = connect(address)
+  const client = connectRedis(address)
   let isSilent = false
   let wasUp: boolean | undefined
   let lastError = 'not connected'
@@ -132,90 +127,5 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       client.off('close', reportState)
       client.disconnect()
     },
-  }
-}
-
-/**
- * Queues nothing without a connection, and sends nothing twice. No `commandTimeout`: a Cluster attempts a command
- * several times, so the deadline above covers all attempts.
- */
-const failFast = {
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
-  // Tears down a silently dead connection and opens another.
-  socketTimeout: 2_000,
-} satisfies RedisOptions
-
-const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
-
-function connect(address: RedisAddress): Redis | Cluster {
-  const common = { ...failFast, enableOfflineQueue: false, retryStrategy: backoff }
-  if (typeof address === 'string') return new Redis(address, common)
-  if ('cluster' in address) return connectCluster(address.cluster.map(parse))
-  const sentinels = address.sentinels.map(parse)
-  const { username, password, tls } = credentialsOf(sentinels)
-  return new Redis({
-    ...common,
-    name: address.name,
-    sentinels: sentinels.map(({ host, port }) => ({ host, port: port ?? 26_379 })),
-    sentinelRetryStrategy: backoff,
-    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    // The credentials in the Sentinels' addresses also apply to the server that they name.
-    ...(username === undefined ? {} : { username, sentinelUsername: username }),
-    ...(password === undefined ? {} : { password, sentinelPassword: password }),
-    ...(tls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
-  })
-}
-
-function connectCluster(nodes: Node[]): Cluster {
-  const { username, password, tls } = credentialsOf(nodes)
-  const options = {
-    enableOfflineQueue: false,
-    clusterRetryStrategy: backoff,
-    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-    redisOptions: {
-      ...failFast,
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      ...(tls ? { tls: {} } : {}),
-    },
-    // Certificates are issued for names, so names must not be resolved before TLS sees them.
-    ...(tls ? { dnsLookup: skipLookup } : {}),
-  }
-  return new Cluster(
-    nodes.map(({ host, port }) => ({ host, port: port ?? 6_379 })),
-    options,
-  )
-}
-
-const skipLookup: DNSLookupFunction = (host, callback) => callback(null, host)
-
-interface Node {
-  host: string
-  port: number | undefined
-  username: string | undefined
-  password: string | undefined
-  tls: boolean
-}
-
-function parse(address: string): Node {
-  const url = new URL(address.includes('://') ? address : `redis://${address}`)
-  return {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? undefined : Number(url.port),
-    username: url.username === '' ? undefined : decodeURIComponent(url.username),
-    password: url.password === '' ? undefined : decodeURIComponent(url.password),
-    tls: url.protocol === 'rediss:',
-  }
-}
-
-/** Credentials come from the first address that has a password; one `rediss://` makes all connections TLS. */
-function credentialsOf(nodes: Node[]): Pick<Node, 'username' | 'password' | 'tls'> {
-  const withPassword = nodes.find(({ password }) => password !== undefined)
-  return {
-    username: withPassword?.username,
-    password: withPassword?.password,
-    tls: nodes.some(({ tls }) => tls),
   }
 }

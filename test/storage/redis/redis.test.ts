@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { openRedis, type RedisAddress, type RedisHooks } from '../../../src/storage/redis/redis.ts'
+import type { RedisAddress } from '../../../src/storage/redis/connect-redis.ts'
+import { openRedis, type RedisHooks } from '../../../src/storage/redis/redis.ts'
 import { defineScript, ScriptError, type ScriptRunner } from '../../../src/storage/redis/redis-scripts.ts'
 import { type Server, startRedis } from '../../support/servers.ts'
 import { describeWithRedisBinary } from '../../support/services.ts'
@@ -117,7 +118,7 @@ describeWithRedisBinary('Redis', () => {
     const sentinel = await startRedis(inject('redisBin'), 'sentinel')
     const raw = new Redis(sentinel.url)
     await raw.call('sentinel', 'monitor', 'main', '127.0.0.1', String(server.port), '1')
-    const keyValue = open({ sentinels: [`127.0.0.1:${sentinel.port}`], name: 'main' })
+    const keyValue = open({ sentinels: [sentinel.url], name: 'main' })
     await isUp(keyValue)
     expect(await keyValue.run(COUNT, 'peage:test:sentinel', [4])).toBe(4)
     const direct = new Redis(server.url)
@@ -154,7 +155,7 @@ describe('a Redis address', () => {
   it('may be of a host that is not there: nothing is thrown, nothing hangs', async () => {
     for (const address of [
       'rediss://127.0.0.1:1',
-      { cluster: ['127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },
+      { cluster: ['redis://127.0.0.1:1', 'rediss://user:secret@127.0.0.1:1'] },
       { sentinels: ['redis://:secret@127.0.0.1:1'], name: 'main' },
     ]) {
       const keyValue = open(address)
