@@ -1,0 +1,44 @@
+// The test files that open no socket and start no program, found by what they import: those of `npm run test:fast`.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** What opens sockets or starts programs, a whole gateway among it; `inject` asks for the run's servers. */
+const slow = [
+  /^import (?!type )[^;]*? from 'node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)'/m,
+  /^import (?!type )[^;]*? from '(?:undici|ws|[./]+\/src\/server\/start-server\.ts)'/m,
+  /^import \{[^}]*\binject\b[^}]*\} from 'vitest'/m,
+]
+
+const imported = /\b(?:from|import) ?\(?'(\.[^']+\.ts)'/g
+
+/** Names in `folder`, which has all tests. A file is slow where it imports a helper that is, however many steps away. */
+export function fastTestFiles(folder: string): string[] {
+  const helpers = new Map<string, { isSlow: boolean; imports: string[] }>()
+
+  function read(file: string): { isSlow: boolean; imports: string[] } {
+    const known = helpers.get(file)
+    if (known !== undefined) return known
+    const text = readFileSync(file, 'utf8')
+    const imports = [...text.matchAll(imported)].map(([, path = '']) => join(dirname(file), path))
+    const helper = {
+      isSlow: slow.some(pattern => pattern.test(text)),
+      imports: imports.filter(path => path.startsWith(folder)),
+    }
+    helpers.set(file, helper)
+    return helper
+  }
+
+  function isFast(file: string): boolean {
+    const reached = new Set([file])
+    for (const path of reached) {
+      const { isSlow, imports } = read(path)
+      if (isSlow) return false
+      for (const next of imports) reached.add(next)
+    }
+    return true
+  }
+
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.test.ts') && isFast(join(folder, name)))
+    .sort()
+}
