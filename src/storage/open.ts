@@ -6,6 +6,7 @@ import type { Database } from './database.ts'
 import type { FailureLog } from './failure-log.ts'
 import type { MigrationLog } from './migrate.ts'
 import type { Listen } from './notifications.ts'
+import type { EmbeddedDatabase } from './pglite/pglite.ts'
 import { openPostgres } from './postgres/postgres.ts'
 import { postgresListener } from './postgres/postgres-listener.ts'
 import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
@@ -69,6 +70,9 @@ interface Dependencies {
   spans?: StoreSpans | undefined
 }
 
+/** Opens the embedded database of a data folder. */
+type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
+
 /** How long a start waits for Redis before it continues without. */
 const REDIS_START_TIMEOUT_MS = 1_000
 
@@ -80,6 +84,7 @@ const REDIS_START_TIMEOUT_MS = 1_000
 export async function openStorage(
   { storage }: StorageConfig,
   { logger, failureLog, clock, spans }: Dependencies,
+  openFolder: OpenFolder = openDataFolder,
 ): Promise<Storage> {
   const { database, listen } = storage.postgres
     ? {
@@ -90,7 +95,7 @@ export async function openStorage(
         }),
         listen: postgresListener(storage.postgres_listen || storage.postgres),
       }
-    : await openEmbeddedStorage(storage.data_dir)
+    : await openEmbeddedStorage(storage.data_dir, openFolder)
   const redis = storage.redis
     ? openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
@@ -132,9 +137,13 @@ export async function openStorage(
   }
 }
 
-/** Loads PGlite only when it is used. */
-async function openEmbeddedStorage(dir: string) {
-  const { openEmbedded } = await import('./pglite/pglite.ts')
-  const database = await openEmbedded({ dir })
+async function openEmbeddedStorage(dir: string, openFolder: OpenFolder) {
+  const database = await openFolder(dir)
   return { database, listen: database.listen }
+}
+
+/** Loads PGlite only when it is used. */
+async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
+  const { openEmbedded } = await import('./pglite/pglite.ts')
+  return openEmbedded({ dir })
 }

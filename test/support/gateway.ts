@@ -12,7 +12,7 @@ import { startServer } from '../../src/server/start-server.ts'
 import type { Database, Prepared, Queryable } from '../../src/storage/database.ts'
 import type { Storage } from '../../src/storage/open.ts'
 import { openStorage } from '../../src/storage/open.ts'
-import { makeDatabase } from './embedded.ts'
+import { lendDatabase } from './lent-database.ts'
 
 export interface Stores {
   /** Empty: embedded. */
@@ -64,14 +64,12 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
   const adminToken = 'a-token-for-operators-0123456789'
-  const data = join(folder, 'data')
-  if (stores.postgres === '') await makeDatabase(data)
   const file = join(folder, 'gateway.yaml')
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: ${settings.drainTimeout ?? '2s'}${settings.server ?? ''} }
 admin: { listen: '${settings.adminListen ?? '127.0.0.1:0'}'${settings.admin ?? `, token: ${adminToken}`} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: /nowhere }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,
@@ -103,8 +101,8 @@ ${yaml}`,
     clock,
     logger: createLogger({ level: 'info', requests: true }, output),
     reloadSource: { file: written, onRefused: lines => refused.push(...lines) },
-    open: async (...parts) => {
-      backing = await openStorage(...parts)
+    open: async (config, dependencies) => {
+      backing = await openStorage(config, dependencies, lendDatabase)
       return { ...backing, database: noting(backing.database, statements) }
     },
   })
