@@ -2,14 +2,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import type { Io } from '../../src/commands/io.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { makeDatabase } from '../support/embedded.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeAlone, describeWithPostgres } from '../support/services.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
@@ -46,9 +46,9 @@ export interface Place {
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** Runs one suite on a migrated data folder and on a migrated Postgres database. */
+/** Runs one suite on a migrated Postgres database, and on a migrated data folder where there is none, or in a full matrix. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
-  describe(`${title} (embedded)`, () => {
+  describeAlone(`${title} (embedded)`, () => {
     const cwd = folder()
     beforeAll(() => makeDatabase(join(cwd, 'data')))
     suite(placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') })))

@@ -1,7 +1,7 @@
 // The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
-import { describeWithNginx, describeWithServices } from '../support/services.ts'
+import { describeAlone, describeWithNginx, describeWithServices } from '../support/services.ts'
 import { alone, type Setup, services } from '../support/setups.ts'
 import { corpus, expand } from './corpus.ts'
 import { openArena, secretPrefix } from './fuzz/arena.ts'
@@ -88,7 +88,7 @@ function behaviours(title: string, setup: Setup): void {
   )
 }
 
-behaviours('(alone)', alone)
+describeAlone('alone', () => behaviours('(alone)', alone))
 describeWithServices('on Postgres and Redis', () => behaviours('(on Postgres and Redis)', services))
 
 it('the corpus is all here', () => {

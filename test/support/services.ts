@@ -2,6 +2,9 @@
 import { Redis } from 'ioredis'
 import { describe, inject } from 'vitest'
 
+/** Everything in every set-up, and whole budgets: `TEST_FULL_MATRIX=1`. */
+export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
+
 /** A suite that needs the run's Postgres server. */
 export function describeWithPostgres(title: string, suite: () => void): void {
   describeWhere(inject('postgresUrl'), 'no Postgres (TEST_DATABASE_URL, or a postgres binary)', title, suite)
@@ -15,6 +18,12 @@ export function describeWithRedis(title: string, suite: () => void): void {
 /** A suite that needs both. */
 export function describeWithServices(title: string, suite: () => void): void {
   describeWithPostgres(title, () => describeWithRedis('with Redis', suite))
+}
+
+/** A suite that is run with the services too, on what stands in for them; `.ci/run` has both. */
+export function describeAlone(title: string, suite: () => void): void {
+  const areServicesThere = inject('postgresUrl') !== '' && inject('redisUrl') !== ''
+  if (isFullMatrix || !areServicesThere) describe(title, suite)
 }
 
 /** A suite that stops and kills Postgres servers of its own (see `startPostgres`). */

@@ -1,8 +1,7 @@
 // The two set-ups that a gateway is promised to work in alike: alone, and on Postgres and Redis.
-import { describe } from 'vitest'
 import { createPostgresDatabase, dropPostgresDatabase } from './databases.ts'
 import { embedded, type Stores } from './gateway.ts'
-import { describeWithServices, emptyRedisUrl } from './services.ts'
+import { describeAlone, describeWithServices, emptyRedisUrl } from './services.ts'
 
 export interface Setup {
   open(): Promise<Stores>
@@ -10,9 +9,12 @@ export interface Setup {
   drop(stores: Stores): Promise<void>
 }
 
-/** Runs one suite in both. */
+/**
+ * Runs one suite on Postgres and Redis, or alone where they are not there: test/contracts holds that the stores are
+ * alike. A full matrix has both.
+ */
 export function describeOverSetups(title: string, suite: (setup: Setup) => void): void {
-  describe(`${title} (alone)`, () => suite(alone))
+  describeAlone(`${title} (alone)`, () => suite(alone))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
 }
 
