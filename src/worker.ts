@@ -9,8 +9,7 @@ import { createDependencies, type Dependencies } from './composition/dependencie
 import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
 import type { Config } from './config/schema/schema.ts'
 import { openLog } from './observability/stdout.ts'
-import { openTracing } from './observability/tracing/open.ts'
-import { tracingSettings } from './observability/tracing/settings.ts'
+import { openTracing, readTracing } from './observability/tracing/open.ts'
 import { type DataPlane, type PreparedChange, serveInProcess } from './server/serve.ts'
 import { type PrimaryApi, replyTimeoutMs, type WorkerApi } from './server/workers/protocol.ts'
 import { createRpcChannel } from './server/workers/rpc.ts'
@@ -68,7 +67,7 @@ cluster.worker?.once('disconnect', () => {
 async function begin(config: Config): Promise<RunningWorker> {
   const logger = openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
   const version = packageFacts().version
-  const tracing = await openTracing(tracingSettings(process.env), { logger, version })
+  const tracing = await openTracing(readTracing(process.env).traces, { logger, version })
   const opened = await createDependencies({ config, clock: systemClock, logger, tracing })
   try {
     return { ...opened, dataPlane: await serveInProcess(opened, changesVisibleEverywhere) }

@@ -1,7 +1,7 @@
 // The records of refresh tokens. These statements decide which are active and which of two concurrent uses wins.
 import type { Database, TransactionStep } from '../storage/database.ts'
-import { endSessions } from '../users/session-epoch-store.ts'
 import type { Plan } from '../users/user.ts'
+import { endSessions } from '../users/user-store.ts'
 
 /** The user that a token pair is issued to, as the record is now. */
 export interface SessionOwner {

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Operation } from '../openapi/operation.ts'
-import { pageStyle } from '../openapi/page-style.ts'
+import { pageStyle } from '../openapi/page.ts'
 import { admissionRefusals } from './api/endpoint.ts'
 
 export const documentation = {

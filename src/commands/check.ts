@@ -8,7 +8,7 @@ export function checkCommand(io: Io): Command {
     .description('validate the configuration without starting')
     .action(async ({ config: file }: ConfigOption) => {
       const { warningLinesOf } = await import('../config/diagnostics.ts')
-      const { readTracing } = await import('./environment.ts')
+      const { readTracing } = await import('../observability/tracing/open.ts')
       const { openConfigFile, orExit } = await import('./read-config.ts')
       const { traces, problems } = readTracing(io.env)
       const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)

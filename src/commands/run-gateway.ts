@@ -2,13 +2,11 @@
 import { systemClock } from '../clock.ts'
 import { logWarnings } from '../config/diagnostics.ts'
 import { openLog } from '../observability/stdout.ts'
-import { openTracing } from '../observability/tracing/open.ts'
+import { openTracing, readTracing } from '../observability/tracing/open.ts'
 import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
-import { readTracing } from './environment.ts'
 import type { Io } from './io.ts'
 import { openConfigFile, orExit } from './read-config.ts'
-import { firstSignal } from './signal.ts'
 import { inPlainWords } from './store-failure.ts'
 
 /** @param name of the configuration file, as on the command line */
@@ -60,4 +58,11 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   await server.stop()
   // Nothing should keep the process alive now; if something does, exit anyway.
   setTimeout(() => process.exit(0), 100).unref()
+}
+
+/** Resolves with the first SIGTERM or SIGINT after the call; that signal does not end the process. */
+export function firstSignal(): Promise<string> {
+  return new Promise(resolve => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+  })
 }

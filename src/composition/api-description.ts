@@ -8,7 +8,7 @@ import { userOperations as accountOperations } from '../admin/api/users.openapi.
 import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
-import { showKeys } from '../endpoints/jwks.ts'
+import { showKeys } from '../endpoints/jwks.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { describeOperations, type OperationGroup } from '../openapi/document.ts'

@@ -82,3 +82,42 @@ export function tooLarge(bytes: number): string {
   const size = bytes % (1024 * 1024) === 0 ? `${bytes / 1024 / 1024} MiB` : `${bytes / 1024} KiB`
   return `larger than ${size}`
 }
+
+/** The text of a file, or in words why it cannot be read. */
+export function tryRead(
+  path: string,
+  maxBytes: number,
+  readFile: ReadFile,
+): { text: string; error?: undefined } | { text?: undefined; error: string } {
+  try {
+    return { text: readFile(path, maxBytes) }
+  } catch (thrown) {
+    return { error: `cannot read the file ${JSON.stringify(path)} (${readErrorReason(thrown)})` }
+  }
+}
+
+/**
+ * Reads text only. Bytes that are not UTF-8 all decode to U+FFFD: a random binary secret would lose most of its
+ * strength unnoticed.
+ * @throws the error that kept the file from being read, or one with the code `NOT_UTF8`
+ */
+export function inUtf8(readFile: ReadFile): ReadFile {
+  return (path, maxBytes) => {
+    const text = readFile(path, maxBytes)
+    if (text.includes('\uFFFD')) throw Object.assign(new Error('not UTF-8'), { code: 'NOT_UTF8' })
+    return text
+  }
+}
+
+/** Why a file cannot be read; the system's own message would repeat the path. */
+export function readErrorReason(error: unknown): string {
+  if (error instanceof FileRefused) return error.message
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+  const reasons: Record<string, string> = {
+    ENOENT: 'no such file',
+    EISDIR: 'a folder',
+    EACCES: 'not permitted',
+    NOT_UTF8: 'not text in UTF-8',
+  }
+  return reasons[code] ?? code
+}

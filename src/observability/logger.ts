@@ -1,4 +1,5 @@
 // The log: one JSON line per event on standard output, pretty-printed on a terminal.
+
 import { type Logger, pino, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from '../config/schema/schema.ts'
@@ -58,4 +59,13 @@ function serializeError(error: unknown): object {
   const { code } = error as { code?: unknown }
   const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined
   return { type, message, ...(typeof code === 'string' ? { code } : {}), stack, ...(cause ? { cause } : {}) }
+}
+
+/**
+ * Makes a request target safe to log: without query and authority, which may carry secrets, and of 512 characters at most.
+ */
+export function redactPath(target: string): string {
+  const queryStart = target.indexOf('?')
+  const path = queryStart === -1 ? target : target.slice(0, queryStart)
+  return (path.startsWith('/') ? path : path.replace(/^[^/]*:\/\/[^/]*/, '')).slice(0, 512)
 }

@@ -1,8 +1,7 @@
 // The access log: one line per request with route, user, decision and duration, and never a client's secret.
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema/schema.ts'
-import { lineWriter } from '../observability/logger.ts'
-import { redactPath } from '../observability/redact-path.ts'
+import { lineWriter, redactPath } from '../observability/logger.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
 /** The values of one log line. */

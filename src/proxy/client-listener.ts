@@ -16,11 +16,9 @@ import { createHttpServer } from '../http/http-server.ts'
 import { isIdle, whenWritable } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
-import { startCountingBytes } from './bytes-sent.ts'
-import type { OnComplete } from './completion.ts'
+import { type OnComplete, startCountingBytes } from './completion.ts'
 import { handleRequest, type ServeEndpoint } from './handle-request.ts'
-import { RequestContext } from './request-context.ts'
-import type { RequestSnapshot } from './request-snapshot.ts'
+import { RequestContext, type RequestSnapshot } from './request-context.ts'
 import { contextOf, createServeEndpoint, localPathOf, registerEndpoints } from './serve-endpoint.ts'
 
 interface Options {

@@ -1,9 +1,9 @@
-// Completes every request: counts it, writes its log line, ends its span and releases its snapshot.
+// Completes every request: counts it and its bytes, writes its log line, ends its span and releases its snapshot.
+import type { Socket } from 'node:net'
 import { authPrefix } from '../endpoints/auth.openapi.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
-import { stopCountingBytes } from './bytes-sent.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** Call once per request, when its response closes. */
@@ -60,4 +60,22 @@ function nameOf(routing: RoutingDecision): string | undefined {
   if (routing.kind === 'route') return routing.route.name
   if (routing.kind === 'preflight') return routing.name
   return routing.kind === 'local' ? routing.path : undefined
+}
+
+const counted = Symbol('counted')
+type Connection = Socket & { [counted]?: RequestContext | undefined }
+
+/** Call when the request's response owns the connection: all that is written to it is counted, its head and 1xx too. */
+export function startCountingBytes(context: RequestContext, connection: Connection): void {
+  connection[counted] = context
+  context.bytesBefore = connection.bytesWritten
+}
+
+/** By the time a response closes, the next pipelined one may have begun; its bytes are not counted. */
+function stopCountingBytes(context: RequestContext, connection: Connection): void {
+  const last = connection[counted] ?? context
+  const after = last === context ? connection.bytesWritten : last.bytesBefore
+  context.bytesSent = after - context.bytesBefore
+  // An idle connection must not keep its last request in memory.
+  if (last === context) connection[counted] = undefined
 }

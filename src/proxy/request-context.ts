@@ -1,5 +1,7 @@
 // The state of one request, passed along from its arrival to the end of its response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
@@ -8,7 +10,26 @@ import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { ForwardObserver, Outcome } from '../upstream/outcome.ts'
-import type { RequestSnapshot } from './request-snapshot.ts'
+import type { LogRequest } from './access-log.ts'
+import type { ForwardRequest } from './forward-request.ts'
+
+/** The part of a snapshot that one request needs; composition's Snapshot extends it. */
+export interface RequestSnapshot {
+  readonly gate: Gate
+  readonly forward: ForwardRequest
+  readonly endpoints: LocalEndpoints
+  /** `server.timeouts.body_idle`. */
+  readonly bodyIdleMs: number
+  /** Undefined if requests are not logged. */
+  readonly logRequest: LogRequest | undefined
+  jwks(): object
+  /** Called with every refusal, a 500 included, before it is sent. */
+  onRefusal(requestId: string, refusal: Refusal): void
+  /** Call when a request begins under this snapshot. */
+  acquire(): void
+  /** Call once per `acquire`, when that request completes. */
+  release(): void
+}
 
 /** A class without closures, because every request creates one. */
 export class RequestContext implements GuardedRequest, ForwardObserver {

@@ -1,5 +1,9 @@
-// Classifies upstream failures: for the client, which never sees an address or error (CONTRACT §6), and for retries.
+// What came of an attempt: a failure is classified for the client, which never sees an address or error (CONTRACT §6),
+// for its target's health, and for retries (CONTRACT §2, `retries`).
+
+import type { IncomingMessage } from 'node:http'
 import { errors } from 'undici'
+import type { RequestBody } from '../http/request-body.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /** No response: the target could not be connected to, or sent none in time or before the connection broke. */
@@ -37,3 +41,30 @@ function isInvalidRequest(error: Error): boolean {
     error instanceof errors.InvalidArgumentError || error instanceof errors.RequestContentLengthMismatchError
   )
 }
+
+/** How an attempt ended: with a response head, without one, or because of the client. */
+export type AttemptResult = 'answered' | Failure | 'client_gone'
+
+/** Called once, with the result of the attempt. */
+export type EndAttempt = (result: AttemptResult) => void
+
+interface SentRequest {
+  readonly request: Pick<IncomingMessage, 'method'>
+  readonly upstream: { readonly targets: readonly unknown[] }
+}
+
+/** Without a response: whether sending the request twice does no harm, and another attempt may succeed. */
+export function isRetryable(
+  { request, upstream }: SentRequest,
+  body: RequestBody | null,
+  failure: Failure,
+  error: Error,
+): boolean {
+  if (!idempotentMethods.has(request.method ?? '')) return false
+  if (body !== null && !body.isUnread) return false
+  // A timeout is not retried: the client has waited long enough. Unreachable is retried only on another target.
+  return failure === 'unreachable' ? upstream.targets.length > 1 : !isTimeout(error)
+}
+
+/** Sending these twice has the effect of sending them once (RFC 9110 §9.2.2). */
+const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])

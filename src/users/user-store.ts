@@ -1,7 +1,5 @@
 // The records of users and of their subscriptions.
-
 import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
-import { endSessions } from './session-epoch-store.ts'
 import type { Plan, User } from './user.ts'
 
 /** The fields that a login needs; no other code reads them. */
@@ -166,3 +164,23 @@ async function updateUser(
 }
 
 const FIND_BY_ID = prepared(`select ${userColumns} from users u where u.id = $1`)
+
+/**
+ * Ends every session of a user, within the caller's transaction. The raised epoch invalidates them; `revoked` only
+ * records it. A record that a rotation has locked is skipped without waiting: its epoch is outdated, and its
+ * successor copies that epoch (CONTRACT §3).
+ * @returns whether the user exists
+ */
+export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
+  const users = await tx.query(
+    'update users set session_epoch = session_epoch + 1 where id = $1 returning id',
+    [userId],
+  )
+  await tx.query(
+    `update refresh_tokens set revoked = 1 where id in (
+       select id from refresh_tokens where user_id = $1 and revoked = 0 for update skip locked
+     )`,
+    [userId],
+  )
+  return users.length > 0
+}

@@ -1,13 +1,12 @@
 // What the parts of a configuration demand of each other (CONTRACT §2), checked even if other parts are invalid.
-
-import { type Diagnostic, mostProblems } from '../diagnostics.ts'
+import { appendToPointer, type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { nearest } from '../did-you-mean.ts'
+import { everyOrigin } from '../formats/addresses.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
 import type { RouteInput } from '../schema/schema.ts'
 import type { Validation } from '../validate.ts'
-import type { YamlSource } from '../yaml/yaml-source.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { checkOperators } from './admin-rules.ts'
-import { checkCors } from './cors-rules.ts'
 import {
   type DeclaredRoute,
   type DeclaredUpstream,
@@ -17,13 +16,12 @@ import {
 } from './declarations.ts'
 import { checkHeaders } from './header-rules.ts'
 import { checkHostBypasses } from './host-bypass.ts'
-import { checkKeySecrets } from './key-secret-rules.ts'
-import { checkListeners } from './listener-rules.ts'
+import { checkKeySecrets } from './key-rules.ts'
 import { checkPathBypasses } from './path-bypass.ts'
 import { checkRouteConflicts } from './route-conflicts.ts'
+import { checkListeners, checkWorkers } from './server-rules.ts'
 import { type SameService, sharedTargets } from './shared-targets.ts'
 import { checkTlsIsUsed } from './tls.ts'
-import { checkWorkers } from './worker-rules.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */
 export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -152,4 +150,23 @@ function paramsOf({ segments }: PathPattern): string[] {
 
 function listParams(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (it has ${names.map(name => `:${name}`).join(', ')})`
+}
+
+/** What the keys of `cors` demand of each other, at the server and at every route. */
+function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { server, routes } = yaml.value as { server?: unknown; routes?: unknown }
+  const sections: [unknown, string][] = [[server, '/server']]
+  if (Array.isArray(routes)) {
+    for (const [index, route] of routes.entries()) sections.push([route, appendToPointer('/routes', index)])
+  }
+  return sections.flatMap(([section, pointer]) => {
+    const corsPointer = appendToPointer(pointer, 'cors')
+    const { cors } = (section ?? {}) as { cors?: { origins?: unknown; credentials?: unknown } | null }
+    if (cors?.credentials !== true || !validation.isValid(appendToPointer(corsPointer, 'credentials')))
+      return []
+    // Otherwise any web page could act, and read responses, as the user who is signed in there.
+    if (!Array.isArray(cors.origins) || !cors.origins.includes(everyOrigin)) return []
+    const message = 'cannot go with every origin (*): name the origins that may send credentials'
+    return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]
+  })
 }

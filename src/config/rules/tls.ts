@@ -1,11 +1,10 @@
-// Checks the files of TLS before anything listens: those of `server.tls` can be served with, and `tls.ca` of an
-// upstream contains certificate authorities. `tls` of an upstream needs an https target.
+// Checks the files of TLS before anything listens: of `server.tls`, of upstreams' `tls.ca`, and of `postgres://`
+// addresses. `tls` of an upstream needs an https target.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
-import { maxFileBytes, type ReadFile } from '../read-file.ts'
+import { maxFileBytes, type ReadFile, readErrorReason, tryRead } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
-import { readErrorReason } from '../yaml/interpolate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { declaredUpstreams } from './declarations.ts'
 
@@ -41,14 +40,9 @@ export function readPair(
   const pair: Partial<Record<Half, string>> = {}
   const errors: CertificateError[] = []
   for (const [half, file] of Object.entries(files) as [Half, string][]) {
-    try {
-      pair[half] = readFile(file, maxFileBytes)
-    } catch (error) {
-      errors.push({
-        half,
-        message: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})`,
-      })
-    }
+    const { text, error } = tryRead(file, maxFileBytes, readFile)
+    if (error === undefined) pair[half] = text
+    else errors.push({ half, message: error })
   }
   return { pair, errors }
 }
@@ -123,7 +117,7 @@ export function checkAuthorities(yaml: YamlSource, validation: Validation, readF
 interface WithTls {
   /** JSON Pointer of the upstream. */
   pointer: string
-  /** Of any shape, like `ca`. */
+  /** Of any validation, like `ca`. */
   targets: unknown
   ca: unknown
 }
@@ -135,14 +129,39 @@ function upstreamsWithTls(yaml: YamlSource): WithTls[] {
 }
 
 function authorityError(path: string, readFile: ReadFile): string | undefined {
-  let text: string
-  try {
-    text = readFile(path, maxFileBytes)
-  } catch (error) {
-    return `cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`
-  }
+  const { text, error } = tryRead(path, maxFileBytes, readFile)
+  if (error !== undefined) return error
   const blocks = text.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? []
   return blocks.length > 0 && blocks.every(pem => attempt(() => new X509Certificate(pem)))
     ? undefined
     : 'holds no certificates in PEM, or broken ones'
+}
+
+/**
+ * The files that a `postgres://` address names: the driver reads them only when it connects.
+ * @param readFile throws if it cannot
+ */
+export function checkDatabaseFiles(
+  yaml: YamlSource,
+  validation: Validation,
+  readFile: ReadFile,
+): Diagnostic[] {
+  const { storage } = yaml.value as { storage?: Record<string, unknown> | null }
+  return (['postgres', 'postgres_listen'] as const).flatMap(key => {
+    const pointer = appendToPointer('/storage', key)
+    const address = storage?.[key]
+    if (typeof address !== 'string' || address === '' || !validation.isValid(pointer)) return []
+    const { searchParams } = new URL(address)
+    return ['sslrootcert', 'sslcert', 'sslkey'].flatMap(name => {
+      const file = searchParams.get(name)
+      if (!file) return []
+      try {
+        readFile(file, maxFileBytes)
+        return []
+      } catch (error) {
+        const message = `has the ${name} ${JSON.stringify(file)}, which cannot be read (${readErrorReason(error)})`
+        return [diagnosticAt(yaml, pointer, message)]
+      }
+    })
+  })
 }

@@ -3,14 +3,44 @@
 import type { StaticDecode, StaticEncode } from 'typebox'
 import Type from 'typebox'
 import { auth } from './auth.ts'
-import { section } from './builders.ts'
+import { formatted, section } from './builders.ts'
 import { type route, routes } from './routes.ts'
 import { admin, server } from './server.ts'
 import { limits, storage } from './storage.ts'
-import { subscription } from './subscription.ts'
 import { tests } from './tests.ts'
 import { type upstream, upstreams } from './upstreams.ts'
-import { webhooks } from './webhooks.ts'
+
+/** How alerts reach the receivers that users registered (CONTRACT §5). */
+const webhooks = section(
+  {
+    allow_private_networks: Type.Boolean({
+      description:
+        'Receivers may be at loopback, private and reserved addresses. Only for tests and closed networks.',
+      default: false,
+    }),
+    timeout: formatted('duration', {
+      description: 'For one delivery, from the look-up of the name to the end of the answer.',
+      default: '10s',
+    }),
+    retention: formatted('lifetime', {
+      description: 'How long the log of deliveries is kept, from when each was emitted.',
+      default: '30d',
+    }),
+  },
+  { description: 'Alerts to users’ webhooks.', default: {} },
+)
+
+/** Where plans are paid for (CONTRACT §5). */
+const subscription = section(
+  {
+    upgrade_url: formatted('upgrade_url', {
+      description:
+        'Where POST /api/v1/subscription/upgrade sends the user, {user_id} and {plan} filled in. Empty: nowhere, 501.',
+      default: '',
+    }),
+  },
+  { description: 'How users come to another plan.', default: {} },
+)
 
 export const schema = section(
   {

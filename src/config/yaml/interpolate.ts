@@ -1,5 +1,5 @@
 // Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar; `$${` is a literal `${` (CONTRACT §2).
-import { FileRefused, maxValueBytes, type ReadFile } from '../read-file.ts'
+import { inUtf8, maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
 
 export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -39,11 +39,9 @@ export function interpolate(
           'has a ${…} that cannot be read; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for ${',
         )
       } else if (path !== undefined) {
-        try {
-          return put(readUtf8(path, maxValueBytes, readFile).replace(/\r?\n$/, ''))
-        } catch (error) {
-          errors.push(`cannot read the file ${JSON.stringify(path)} (${readErrorReason(error)})`)
-        }
+        const read = tryRead(path, maxValueBytes, inUtf8(readFile))
+        if (read.error === undefined) return put(read.text.replace(/\r?\n$/, ''))
+        errors.push(read.error)
       } else if (name !== undefined) {
         const value = Object.hasOwn(env, name) ? env[name] : undefined
         // As in the shell, an empty value counts as unset with `:-`.
@@ -58,28 +56,4 @@ export function interpolate(
   )
   if (putIn > room) errors.push('needs more text through ${…} than the whole file may have: 4 MiB')
   return { text: replaced, putIn, errors }
-}
-
-/**
- * A file's text. Bytes that are not UTF-8 all decode to U+FFFD: a random binary secret would lose most of its
- * strength unnoticed.
- * @throws the error that kept the file from being read, or one with the code `NOT_UTF8`
- */
-export function readUtf8(path: string, maxBytes: number, readFile: ReadFile): string {
-  const text = readFile(path, maxBytes)
-  if (text.includes('\uFFFD')) throw Object.assign(new Error('not UTF-8'), { code: 'NOT_UTF8' })
-  return text
-}
-
-/** Why a file cannot be read; the system's own message would repeat the path. */
-export function readErrorReason(error: unknown): string {
-  if (error instanceof FileRefused) return error.message
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-  const reasons: Record<string, string> = {
-    ENOENT: 'no such file',
-    EISDIR: 'a folder',
-    EACCES: 'not permitted',
-    NOT_UTF8: 'not text in UTF-8',
-  }
-  return reasons[code] ?? code
 }

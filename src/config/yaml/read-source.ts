@@ -1,8 +1,8 @@
 // Reads a file into values and their locations, or into the errors that prevent it.
 
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
-import { maxFileBytes, type ReadFile, readLimited } from '../read-file.ts'
-import { interpolate, readErrorReason, readUtf8 } from './interpolate.ts'
+import { inUtf8, maxFileBytes, type ReadFile, readErrorReason, readLimited } from '../read-file.ts'
+import { interpolate } from './interpolate.ts'
 import { parseYaml, type YamlSource } from './yaml-source.ts'
 
 export interface SourceFile {
@@ -24,7 +24,7 @@ export function readSource(source: SourceFile, keys: readonly string[]): ReadSou
   const { file, env, readFile = readLimited } = source
   let text: string
   try {
-    text = readUtf8(file, maxFileBytes, readFile).replace(/^\uFEFF/, '')
+    text = inUtf8(readFile)(file, maxFileBytes).replace(/^\uFEFF/, '')
   } catch (error) {
     return locateDiagnostics(file, '', [wholeFile(`cannot be read (${readErrorReason(error)})`)])
   }

@@ -1,5 +1,16 @@
-// Explains in one sentence why a text is not YAML.
-import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError, type YAMLWarning } from 'yaml'
+// Parses a text as YAML: why it is not, in one sentence, and which node each alias stands for.
+import {
+  type Alias,
+  Composer,
+  type CST,
+  type Document,
+  Lexer,
+  type Node,
+  Parser,
+  visit,
+  YAMLParseError,
+  type YAMLWarning,
+} from 'yaml'
 import type { Diagnostic } from '../diagnostics.ts'
 
 /** Each spoils one value. From any other error the parser recovers by guessing; its further errors are echoes. */
@@ -70,4 +81,20 @@ function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLW
     return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
   const [sentence = ''] = message.split(/[:\n]/, 1)
   return sentence.charAt(0).toLowerCase() + sentence.slice(1)
+}
+
+/** Maps each alias to the last node before it with its anchor. The library itself searches again for every alias. */
+export function resolveAliases(document: Document): Map<Alias, Node> {
+  const anchored = new Map<string, Node>()
+  const targets = new Map<Alias, Node>()
+  visit(document, {
+    Value(_, node) {
+      if (node.anchor !== undefined) anchored.set(node.anchor, node)
+    },
+    Alias(_, alias) {
+      const target = anchored.get(alias.source)
+      if (target !== undefined) targets.set(alias, target)
+    },
+  })
+  return targets
 }

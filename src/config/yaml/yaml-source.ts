@@ -20,9 +20,8 @@ import {
   positionsIn,
 } from '../diagnostics.ts'
 import { maxFileBytes } from '../read-file.ts'
-import { resolveAliases } from './aliases.ts'
 import type { InterpolationResult } from './interpolate.ts'
-import { MAX_DEPTH, parseText, syntaxDiagnostics, Unreadable } from './syntax.ts'
+import { MAX_DEPTH, parseText, resolveAliases, syntaxDiagnostics, Unreadable } from './syntax.ts'
 
 export interface SourceLocation {
   readonly path: string

@@ -1,5 +1,7 @@
 // The client's address behind proxies: the rightmost one that is not a trusted proxy's (CONTRACT §6).
 import ipaddr from 'ipaddr.js'
+import type { Logger } from 'pino'
+import type { Counters } from '../../observability/metrics/counters.ts'
 
 type Address = ReturnType<typeof ipaddr.process>
 type Range = readonly [Address, number]
@@ -73,4 +75,24 @@ function readRange(cidr: string): Range {
   if (cidr.includes('/')) return ipaddr.parseCIDR(cidr) as Range
   const address = ipaddr.process(cidr)
   return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+/**
+ * A load balancer that is missing from `trusted_proxies` is counted at every request, and logged once (CONTRACT §3).
+ * @returns call it with the peer of each such request
+ */
+export function createForwarderNotice(
+  counters: Pick<Counters, 'untrustedForwarders'>,
+  logger: Logger,
+): (peer: string) => void {
+  let warned = false
+  return peer => {
+    counters.untrustedForwarders += 1
+    if (warned) return
+    warned = true
+    logger.warn(
+      { peer },
+      'X-Forwarded-For from a private address that is not in server.trusted_proxies: its clients share one rate limit',
+    )
+  }
 }

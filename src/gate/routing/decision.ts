@@ -1,13 +1,21 @@
 // The routing decision: a local endpoint, a route with its guards, a preflight, or a refusal (CONTRACT §2, §4).
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { GuardedRoute } from '../guarded-route.ts'
+import type { Upstream } from '../../upstream/targets/upstreams.ts'
+import type { GuardChain } from '../guards/chain.ts'
 import { malformed, type RequestHead } from '../parsing/request-head.ts'
 import { normalizeHost, type RequestTarget } from '../parsing/request-target.ts'
 import { asksForWebSocket, isHandshake, parseOfferedProtocols } from '../parsing/websocket-handshake.ts'
 import type { AllowAmbiguous } from './allow-ambiguous-path.ts'
 import { type CorsHeaders, type CorsPolicies, readPreflight } from './cors.ts'
+import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
+
+/** Guards and upstream are resolved when the configuration is loaded, not per request. */
+export interface GuardedRoute extends Route {
+  readonly guards: GuardChain
+  readonly upstream: Upstream
+}
 
 export type RoutingDecision = ToLocalEndpoint | ToRoute | ToPreflight | Refused
 

@@ -1,6 +1,5 @@
-// Opens tracing if it is on: OpenTelemetry is loaded here, and nowhere else.
+// Opens tracing if OpenTelemetry's standard variables switch it on: OpenTelemetry is loaded here, and nowhere else.
 import type { Logger } from 'pino'
-import type { TracingSettings } from './settings.ts'
 import type { Tracing } from './tracing.ts'
 
 interface Options {
@@ -16,4 +15,92 @@ export async function openTracing(
   if (settings === undefined) return undefined
   const { createTracing } = await import('./otel.ts')
   return createTracing(options)
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+interface TracingSettings {
+  /** The URL that traces are sent to, without what may be secret in it. */
+  readonly endpoint: string
+  /** Settings that work, though not as written. */
+  readonly warnings: readonly string[]
+}
+
+interface ReadSettings {
+  /** Undefined if traces are off (no endpoint and no `OTEL_TRACES_EXPORTER=otlp`, or switched off) or cannot work. */
+  readonly traces?: TracingSettings
+  /** A sentence for each setting that cannot work. */
+  readonly problems: readonly string[]
+}
+
+/** Reads the settings of traces, and reports the mistakes on which the SDK is silent. */
+export function readTracing(env: Env): ReadSettings {
+  // An empty value counts as absent (OpenTelemetry, "Environment Variable Specification").
+  const get = (name: string) => env[name]?.trim() || undefined
+  const otlpVariable = (name: string) => {
+    const key = get(`OTEL_EXPORTER_OTLP_TRACES_${name}`)
+      ? 'OTEL_EXPORTER_OTLP_TRACES_'
+      : 'OTEL_EXPORTER_OTLP_'
+    return { key: key + name, value: get(key + name) }
+  }
+  const exporter = get('OTEL_TRACES_EXPORTER')
+  const endpoint = otlpVariable('ENDPOINT')
+  if (get('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return { problems: [] }
+  if (exporter === undefined && endpoint.value === undefined) return { problems: [] }
+
+  const problems: string[] = []
+  const warnings: string[] = []
+  if (exporter !== undefined && exporter !== 'otlp') {
+    problems.push(`OTEL_TRACES_EXPORTER: ${exporter} is not there; otlp and none are`)
+  }
+  const protocol = otlpVariable('PROTOCOL')
+  if (protocol.value === 'http/protobuf') {
+    warnings.push(`${protocol.key}: traces are sent as http/json, which collectors take at the same address`)
+  } else if (protocol.value !== undefined && protocol.value !== 'http/json') {
+    problems.push(
+      `${protocol.key}: ${protocol.value} is not spoken; make it http/json, and the endpoint the collector’s for OTLP over HTTP (port 4318)`,
+    )
+  }
+  const url = urlOf(endpoint.value ?? 'http://localhost:4318')
+  if (url === undefined) problems.push(`${endpoint.key}: not an http:// or https:// URL`)
+  if (!isValidAttributes(get('OTEL_RESOURCE_ATTRIBUTES'))) {
+    warnings.push('OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded')
+  }
+  problems.push(...samplerProblems(get('OTEL_TRACES_SAMPLER'), get('OTEL_TRACES_SAMPLER_ARG')))
+  if (url === undefined || problems.length > 0) return { problems }
+
+  const isTracesEndpoint = endpoint.key === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
+  const path = isTracesEndpoint ? url.pathname : `${url.pathname.replace(/\/$/, '')}/v1/traces`
+  return { traces: { endpoint: url.origin + path, warnings }, problems }
+}
+
+function urlOf(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
+}
+
+/** The SDK takes all attributes or, silently, none. */
+function isValidAttributes(attributes = ''): boolean {
+  try {
+    return attributes
+      .split(',')
+      .filter(pair => pair.trim() !== '')
+      .every(pair => /^[^=]*[^=\s][^=]*=[^=]*$/.test(decodeURIComponent(pair) && pair))
+  } catch {
+    return false
+  }
+}
+
+const ratios = ['traceidratio', 'parentbased_traceidratio']
+const samplers = ['always_on', 'always_off', 'parentbased_always_on', 'parentbased_always_off', ...ratios]
+
+/** On an error the SDK would sample every request, which is not what an operator who names a sampler wants. */
+function samplerProblems(sampler: string | undefined, argument: string | undefined): string[] {
+  if (sampler === undefined) return []
+  if (!samplers.includes(sampler)) {
+    return [`OTEL_TRACES_SAMPLER: ${sampler} is not there; ${samplers.join(', ')} are`]
+  }
+  if (!ratios.includes(sampler) || argument === undefined) return []
+  const ratio = Number(argument)
+  return ratio >= 0 && ratio <= 1 ? [] : ['OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1']
 }

@@ -1,8 +1,8 @@
 // Span attributes of requests, by OpenTelemetry's conventions for HTTP: few values, and nothing that may be secret.
 import type { IncomingMessage } from 'node:http'
 import type { Attributes } from '@opentelemetry/api'
+import { redactPath } from '../logger.ts'
 import { knownMethods } from '../metrics/requests.ts'
-import { redactPath } from '../redact-path.ts'
 import type { ReceivedRequest } from './tracing.ts'
 
 export function spanName(method: string, template: string | undefined): string {

@@ -1,6 +1,6 @@
 // Spans of upstream attempts: each attempt has its own, and propagates that one to its upstream.
 import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { redactPath } from '../redact-path.ts'
+import { redactPath } from '../logger.ts'
 import { errorType, methodFields, spanName } from './span-fields.ts'
 import { writeParent } from './traceparent.ts'
 import type { Attempt, AttemptSpan, UpstreamTrace } from './tracing.ts'

@@ -1,5 +1,5 @@
 // Avoids a failing target for a while: a preference only, never a reason to refuse.
-import type { AttemptResult } from './attempt.ts'
+import type { AttemptResult } from '../failures.ts'
 
 export interface OutlierEjection {
   /** Whether other targets are preferred now. */

@@ -1,7 +1,7 @@
 // One address of an upstream: its connections, and whether requests should go to it.
 import { isIP } from 'node:net'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { EndAttempt } from './attempt.ts'
+import type { EndAttempt } from '../failures.ts'
 import { createCircuitBreaker } from './circuit-breaker.ts'
 import { type ConnectionPool, openConnectionPool } from './connection-pool.ts'
 import { createHealthCheck } from './health-check.ts'

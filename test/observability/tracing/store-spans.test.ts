@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { summaryOf } from '../../../src/observability/tracing/query-summary.ts'
+import { summaryOf } from '../../../src/observability/tracing/store-spans.ts'
 
 it.each([
   ['select id from users where id = $1', 'SELECT users'],

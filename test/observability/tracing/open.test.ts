@@ -1,6 +1,6 @@
 // How OpenTelemetry's variables are read: on, off, or wrong.
 import { describe, expect, it } from 'vitest'
-import { TracingSettingsError, tracingSettings } from '../../../src/observability/tracing/settings.ts'
+import { readTracing } from '../../../src/observability/tracing/open.ts'
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
@@ -12,7 +12,7 @@ describe('tracing', () => {
     [{ ...endpoint, OTEL_SDK_DISABLED: 'True' }],
     [{ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }],
   ])('is off with %j', env => {
-    expect(tracingSettings(env)).toBeUndefined()
+    expect(readTracing(env)).toEqual({ problems: [] })
   })
 
   it.each([
@@ -29,24 +29,26 @@ describe('tracing', () => {
       'http://collector:4318/v1/traces',
     ],
   ])('is on with %j, and sends to %s', (env, sentTo) => {
-    expect(tracingSettings(env)).toEqual({ endpoint: sentTo, warnings: [] })
+    expect(readTracing(env)).toEqual({ traces: { endpoint: sentTo, warnings: [] }, problems: [] })
   })
 
   it.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, { OTEL_RESOURCE_ATTRIBUTES: 'a=1,b=%2C,' }])(
     'with %j it has nothing to say',
     env => {
-      expect(tracingSettings({ ...endpoint, ...env })?.warnings).toEqual([])
+      expect(readTracing({ ...endpoint, ...env }).traces?.warnings).toEqual([])
     },
   )
 
   it('says that http/protobuf is sent as JSON', () => {
-    expect(tracingSettings({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' })?.warnings).toEqual([
+    expect(
+      readTracing({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }).traces?.warnings,
+    ).toEqual([
       'OTEL_EXPORTER_OTLP_PROTOCOL: traces are sent as http/json, which collectors take at the same address',
     ])
   })
 
   it.each(['a', 'a=b=c', '=x', 'a=%'])('says that the resource attributes %j are not read', attributes => {
-    expect(tracingSettings({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes })?.warnings).toEqual([
+    expect(readTracing({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: attributes }).traces?.warnings).toEqual([
       'OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded',
     ])
   })
@@ -74,11 +76,14 @@ describe('tracing', () => {
       'OTEL_TRACES_SAMPLER_ARG: not a number from 0 to 1',
     ],
   ])('with %j it says what is wrong', (env, problem) => {
-    expect(() => tracingSettings({ ...endpoint, ...env })).toThrow(new TracingSettingsError([problem]))
+    expect(readTracing({ ...endpoint, ...env })).toEqual({ problems: [problem] })
   })
 
   it('says all of it at once', () => {
     const env = { OTEL_TRACES_EXPORTER: 'jaeger', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
-    expect(() => tracingSettings(env)).toThrow(/jaeger.*; .*grpc/)
+    expect(readTracing(env).problems).toEqual([
+      expect.stringContaining('jaeger'),
+      expect.stringContaining('grpc'),
+    ])
   })
 })

@@ -1,10 +1,8 @@
-// Checks that the files of `auth.keys` can sign; reported with line and column, before anything starts.
-
+// Checks `auth.keys`, whose files must be able to sign, and the secrets that stored keys are encrypted with.
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { readJwk } from '../formats/private-jwk.ts'
-import { maxValueBytes, type ReadFile } from '../read-file.ts'
+import { maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
-import { readErrorReason } from '../yaml/interpolate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
 /**
@@ -32,12 +30,20 @@ export function checkKeyFiles(yaml: YamlSource, validation: Validation, readFile
 }
 
 function readKey(file: string, readFile: ReadFile): { kid: string } | { error: string } {
-  let text: string
-  try {
-    text = readFile(file, maxValueBytes)
-  } catch (error) {
-    return { error: `cannot read the file ${JSON.stringify(file)} (${readErrorReason(error)})` }
-  }
+  const { text, error } = tryRead(file, maxValueBytes, readFile)
+  if (error !== undefined) return { error }
   const read = readJwk(text)
   return 'error' in read ? { error: `names a file that ${read.error}` } : read
+}
+
+/**
+ * `auth.key_secret_old` only decrypts, so a secret that encrypts must be set too (CONTRACT §1, `peage keys reseal`).
+ * Otherwise a file meant to change the secret would store everything new unencrypted.
+ */
+export function checkKeySecrets(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { auth } = yaml.value as { auth?: { key_secret?: string; key_secret_old?: string } | null }
+  const pointer = '/auth/key_secret_old'
+  if (!auth?.key_secret_old || auth.key_secret !== '') return []
+  if (!validation.isValid('/auth/key_secret') || !validation.isValid(pointer)) return []
+  return [diagnosticAt(yaml, pointer, 'only reads: set auth.key_secret, which encrypts, beside it')]
 }

@@ -1,0 +1,62 @@
+// What `server` demands of other sections: stores that several workers can share, and a port of its own.
+import type { Diagnostic } from '../diagnostics.ts'
+import { type ListenAddress, parseListen } from '../formats/addresses.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
+
+/**
+ * Several processes need stores that they can share (CONTRACT §2, `server.workers`). `auto` counts as several even on
+ * one core: whether a file is valid must not depend on the machine.
+ */
+export function checkWorkers(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { server, storage } = yaml.value as {
+    server?: Partial<WrittenServer>
+    storage?: Partial<WrittenStorage>
+  }
+  const workers = server?.workers
+  if (workers === undefined || workers === 1 || !validation.isValid('/server/workers')) return []
+  const missing = (['postgres', 'redis'] as const).filter(
+    name => storage?.[name] === '' && validation.isValid(`/storage/${name}`),
+  )
+  if (missing.length === 0) return []
+  const why = missing.map(name => reasons[name]).join(', and ')
+  const remedy = missing.map(name => `storage.${name}`).join(' and ')
+  return [diagnosticAt(yaml, '/server/workers', `cannot be more than 1: ${why}; set ${remedy}`)]
+}
+
+interface WrittenServer {
+  workers: number | 'auto'
+}
+
+interface WrittenStorage {
+  postgres: string
+  redis: unknown
+}
+
+const reasons = {
+  postgres: 'the embedded database serves one process',
+  redis: 'without Redis each process would count rate limits for itself',
+}
+
+/** Both listeners must be open at the same time. One on every address (0.0.0.0, ::) takes its port on each single address too. */
+export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { server, admin } = yaml.value as Partial<Record<'server' | 'admin', { listen?: unknown } | null>>
+  const clients = listenAt('/server/listen', server?.listen, validation)
+  const operators = listenAt('/admin/listen', admin?.listen, validation)
+  if (clients === undefined || operators === undefined || clients.port === 0) return []
+  const isTaken =
+    clients.port === operators.port &&
+    (clients.host === operators.host || [clients.host, operators.host].some(host => everyAddress.has(host)))
+  if (!isTaken) return []
+  // At least one of them is in the file, because the defaults differ.
+  const [pointer, other] = yaml.locations.has('/admin/listen')
+    ? (['/admin/listen', 'server.listen'] as const)
+    : (['/server/listen', 'admin.listen'] as const)
+  return [diagnosticAt(yaml, pointer, `has the port of ${other}; give it another`)]
+}
+
+const everyAddress = new Set(['0.0.0.0', '::'])
+
+function listenAt(pointer: string, value: unknown, validation: Validation): ListenAddress | undefined {
+  return typeof value === 'string' && validation.isValid(pointer) ? parseListen(value) : undefined
+}
