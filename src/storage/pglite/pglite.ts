@@ -8,6 +8,7 @@ import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import type { Listen } from '../notifications.ts'
 import { lockDataDir } from './data-dir-lock.ts'
+import { pgliteModule } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
   /** The data folder; the database lives in its `postgres/`. Absent or `memory://`: in memory. */
@@ -61,10 +62,15 @@ async function openFolder(dir: string): Promise<PGlite> {
   return open({ dataDir: folder })
 }
 
+/** 8 MB hold what is used of a small installation's tables; the default of 128 MB would all become resident. */
+const SETTINGS = ['-c', 'shared_buffers=8MB']
+
 function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {
   return PGlite.create({
     ...options,
     relaxedDurability: false,
+    pgliteWasmModule: pgliteModule(),
+    startParams: [...PGlite.defaultStartParams, ...SETTINGS],
     parsers: { [types.INT8]: Number, [types.DATE]: value => value },
   })
 }

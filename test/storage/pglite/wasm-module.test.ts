@@ -1,0 +1,45 @@
+// Which modules V8 optimises: not PGlite's, which would take 600 MB for it, but every other one of the process.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { expect, it } from 'vitest'
+import { compileUnoptimised } from '../../../src/storage/pglite/wasm-module.ts'
+
+declare global {
+  namespace WebAssembly {
+    class Instance {
+      readonly exports: { readonly f: Loop }
+      constructor(module: Module)
+    }
+  }
+}
+
+type Loop = (times: number) => number
+
+/** Exports `f`: a loop with some arithmetic, run as many times as its parameter says. */
+const LOOP = Buffer.from(
+  'AGFzbQEAAAABBgFgAX8BfwMCAQAHBQEBZgAACisBKQIBfwF/A0AgASAAakEDbEEHcyACaiEBIAJBAWohAiACIABIDQALIAEL',
+  'base64',
+)
+
+/** A custom section more: V8 compiles the same bytes only once. */
+const SAME_LOOP_IN_OTHER_BYTES = Buffer.concat([LOOP, Buffer.from([0, 2, 1, 0x61])])
+
+setFlagsFromString('--allow-natives-syntax')
+const isOptimised = new Function('f', 'return %IsTurboFanFunction(f)') as (f: Loop) => boolean
+
+/** Runs it hot, and gives V8's other threads time to compile it anew. */
+async function isOptimisedWhenHot(module: WebAssembly.Module): Promise<boolean> {
+  const { f } = new WebAssembly.Instance(module).exports
+  for (let round = 0; round < 100 && !isOptimised(f); round += 1) {
+    for (let call = 0; call < 20; call += 1) f(20_000)
+    await sleep(5)
+  }
+  return isOptimised(f)
+}
+
+it('keeps V8’s optimising compiler from the module that it compiles, and from no other', async () => {
+  const unoptimised = compileUnoptimised(LOOP)
+  const usual = new WebAssembly.Module(SAME_LOOP_IN_OTHER_BYTES)
+  expect(await isOptimisedWhenHot(usual)).toBe(true)
+  expect(await isOptimisedWhenHot(unoptimised)).toBe(false)
+})
