@@ -1,5 +1,5 @@
 # Péage, built with everything and shipped with what production needs. `npm run image:replay` tries it without Docker.
-FROM node:20.20.2-bookworm-slim AS build
+FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Without scripts: `prepare` would build before there are sources, and no dependency needs one to run.
@@ -8,12 +8,12 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build
 
-FROM node:20.20.2-bookworm-slim AS packages
+FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:20.20.2-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production \
     PEAGE_DATA_DIR=/data \
     PEAGE_HEALTH_URL=http://127.0.0.1:8081/healthz

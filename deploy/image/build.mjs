@@ -24,10 +24,10 @@ export function makeContext({ repository, work }) {
 }
 
 /** @returns {import('./root.mjs').Image} */
-export function build(stage, { context, stages, work }) {
+export function build(stage, { context, stages, work, node }) {
   const isLast = /^\d+$/.test(stage.name)
   const root = makeRoot(join(work, `stage-${stage.name}`))
-  const image = { root, env: {}, folder: '/', user: `${isLast ? 0 : builder}`, volumes: [] }
+  const image = { root, node, env: {}, folder: '/', user: `${isLast ? 0 : builder}`, volumes: [] }
   for (const { name, words, flags, line } of stage.instructions) {
     console.log(`[${stage.name}] ${name} ${words}`)
     if (name === 'ENV') for (const [, key, value] of words.matchAll(/(\w+)=(\S+)/g)) image.env[key] = value

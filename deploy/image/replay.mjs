@@ -1,7 +1,7 @@
 // Tries the Dockerfile where there is no Docker: replays its steps in empty folders, then runs what came of them.
 //
-// Each stage is a root file system of its own, entered by chroot in a mount namespace: the programs of this machine in
-// place of the base image's, and nothing of the repository but what the steps copy. Needs Linux, root and Node 20.
+// Each stage is a root file system of its own, entered by chroot in a mount namespace: the base image's Node, other
+// programs of this machine in place of its, and nothing of the repository but what the steps copy. Needs Linux and root.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { findNode, nodeVersion } from './base-node.mjs'
 import { build, makeContext } from './build.mjs'
 import { readDockerfile } from './dockerfile.mjs'
 import { entering } from './root.mjs'
@@ -27,11 +28,14 @@ try {
   const context = makeContext({ repository, work })
   const stages = new Map()
   let image
-  for (const stage of readDockerfile(readFileSync(join(repository, 'Dockerfile'), 'utf8'))) {
-    image = build(stage, { context, stages, work })
+  const read = readDockerfile(readFileSync(join(repository, 'Dockerfile'), 'utf8'))
+  const version = nodeVersion(read[0].from)
+  const node = findNode(version)
+  for (const stage of read) {
+    image = build(stage, { context, stages, work, node })
     stages.set(stage.name, image)
   }
-  await tryOut(image)
+  await tryOut(image, version)
   process.exitCode = 0
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
@@ -39,7 +43,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-async function tryOut(image) {
+async function tryOut(image, version) {
   const [port, adminPort] = [await freePort(), await freePort()]
   const env = { HOST: '127.0.0.1', PORT: port, ADMIN_LISTEN: `127.0.0.1:${adminPort}` }
   env.PEAGE_HEALTH_URL = `http://127.0.0.1:${adminPort}/healthz`
@@ -51,6 +55,10 @@ async function tryOut(image) {
   }
   const status = (...program) =>
     spawnSync('unshare', entering(image, program, { env }), { stdio: 'ignore' }).status
+  check(
+    "Node is the base image's",
+    status('node', '-e', `process.exit(process.version === 'v${version}' ? 0 : 1)`) === 0,
+  )
   check('the user is not root', !/^(0|root)\b/.test(image.user))
   check('NODE_ENV is production', image.env.NODE_ENV === 'production')
   check(

@@ -6,17 +6,20 @@ import { join } from 'node:path'
 /**
  * What the steps of a stage made.
  * @typedef {{
- *   root: string, env: Record<string, string>, folder: string, user: string, volumes: string[],
+ *   root: string, node: string, env: Record<string, string>, folder: string, user: string, volumes: string[],
  *   entrypoint: string[], command: string[], health: string[], stopSignal?: NodeJS.Signals
  * }} Image
  */
 
-/** The base image's `node`. */
+/** The base image's user `node`. */
 const nodeUser = 1_000
+
+/** Where an image has the folder of its program `node`, before those of this machine in PATH. */
+const nodeFolder = '/opt/node'
 
 /** What the base image would bring, empty but for the user `node` and where names and authorities are looked up. */
 export function makeRoot(root) {
-  for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp']) {
+  for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp', nodeFolder]) {
     mkdirSync(join(root, name), { recursive: true })
   }
   chmodSync(join(root, 'tmp'), 0o1777)
@@ -46,6 +49,7 @@ export function entering(image, words, { writable = false, env = {} } = {}) {
     'mount --make-rprivate /',
     `mount --bind ${image.root} ${image.root}`,
     ...bind,
+    `mount --bind ${image.node} ${image.root}${nodeFolder} && mount -o remount,bind,ro ${image.root}${nodeFolder}`,
     `mount -t proc proc ${image.root}/proc`,
     `mount --rbind /dev ${image.root}/dev`,
     ...image.volumes.map(path => `mount --bind ${image.root}${path} ${image.root}${path}`),
@@ -57,7 +61,7 @@ export function entering(image, words, { writable = false, env = {} } = {}) {
       ? ''
       : `setpriv --reuid ${uid} --regid ${gid} --clear-groups --bounding-set=-all --no-new-privs`
   const inside = Object.entries({
-    PATH: '/usr/local/bin:/usr/bin:/bin',
+    PATH: `${nodeFolder}:/usr/local/bin:/usr/bin:/bin`,
     ...environment(),
     ...image.env,
     ...env,

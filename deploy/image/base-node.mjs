@@ -1,0 +1,25 @@
+// Finds the Node that the base image brings.
+import { spawnSync } from 'node:child_process'
+import { dirname } from 'node:path'
+
+/**
+ * @param {string} version
+ * @returns {string} the folder of the program `node`: this machine's own where it has that version, else from npm
+ */
+export function findNode(version) {
+  if (process.version === `v${version}`) return dirname(process.execPath)
+  const asked = ['-y', '-p', `node@${version}`, '-c', 'node -p process.execPath']
+  const { status, stdout } = spawnSync('npx', asked, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  if (status !== 0) throw new Error(`Node ${version} cannot be had from npm`)
+  return dirname(stdout.trim())
+}
+
+/** @param {string} from the base image, `node:24.21.0-…` */
+export function nodeVersion(from) {
+  const version = /^node:(\d+\.\d+\.\d+)-/.exec(from)?.[1]
+  if (version === undefined) throw new Error(`${from}: no version of Node`)
+  return version
+}
