@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { closeFrame, createFrameTracker } from '../../src/http/websocket-frames.ts'
+import { cut } from './pieces.ts'
 
 const seed = 20_261_122
 const close = 0x8
@@ -51,7 +52,7 @@ const fragmented: fc.Arbitrary<Frame[]> = fc
     }),
   )
 const frames = fc.array(fc.oneof(anyFrame, fragmented), { minLength: 1, maxLength: 4 }).map(all => all.flat())
-/** Sizes of the pieces in which the bytes arrive, repeated until all have come. */
+/** Sizes of the pieces in which the bytes arrive. */
 const cuts = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.constant(0), fc.constant(30_000)), {
   maxLength: 30,
 })
@@ -155,15 +156,4 @@ function headerOf({ flags, opcode, mask, payload: { length }, lengthBytes }: Fra
 
 function masked(payload: Buffer, key: Buffer): Buffer {
   return Buffer.from(payload.map((byte, index) => byte ^ (key[index % 4] ?? 0)))
-}
-
-function* cut(stream: Buffer, sizes: readonly number[]): Generator<Buffer> {
-  let at = 0
-  let index = 0
-  while (at < stream.length) {
-    const size = sizes[index] ?? stream.length
-    yield stream.subarray(at, at + size)
-    at += size
-    index += 1
-  }
 }

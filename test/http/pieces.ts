@@ -1,0 +1,33 @@
+// Bytes that arrive in pieces: wherever a parser may be interrupted.
+import fc from 'fast-check'
+import type { RawConnection } from '../security/raw-client.ts'
+
+/** Sizes of pieces, in turn; what is left after them comes in one. */
+export const sizes = fc.array(
+  fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 1, max: 16 }) }, fc.integer({ min: 17, max: 400 })),
+  { maxLength: 30 },
+)
+
+export function* cut(bytes: Buffer, pieces: readonly number[]): Generator<Buffer> {
+  let at = 0
+  for (const size of pieces) {
+    if (at >= bytes.length) return
+    yield bytes.subarray(at, at + size)
+    at += size
+  }
+  if (at < bytes.length) yield bytes.subarray(at)
+}
+
+/** Lets the server read each piece before the next is sent. */
+export async function writePieces(connection: RawConnection, bytes: Buffer, pieces: readonly number[]) {
+  connection.socket.setNoDelay(true)
+  for (const piece of cut(bytes, pieces)) {
+    connection.write(piece)
+    await turns(1)
+  }
+}
+
+/** Turns of the event loop. */
+export async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise<void>(resolve => setImmediate(resolve))
+}
