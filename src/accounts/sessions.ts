@@ -5,7 +5,7 @@ import type { Tokens } from '../identity/tokens/tokens.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
-import type { NewRefreshToken, Session, SessionStore } from './session-store.ts'
+import type { NewRefreshToken, SessionStore } from './session-store.ts'
 
 /** The response of login and refresh (spec §2). */
 export interface TokenPair {
@@ -37,17 +37,6 @@ export interface Sessions {
    * @returns the owner; undefined when the token was not usable or the store cannot tell
    */
   logout(rawToken: string): Promise<number | undefined>
-  /**
-   * Ends every session of a user, including those being rotated.
-   * @returns whether the user exists
-   * @throws StorageError
-   */
-  revokeAll(userId: number): Promise<boolean>
-  /**
-   * The user's active sessions.
-   * @throws StorageError
-   */
-  list(userId: number): Promise<Session[]>
 }
 
 interface Dependencies {
@@ -133,9 +122,6 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
         return undefined
       }
     },
-
-    revokeAll: userId => store.revokeAll(userId),
-    list: userId => store.list(userId, new Date(clock.now())),
   }
 }
 

@@ -76,13 +76,7 @@ export const stubAssertions: Assertions = { tokenFor: async () => '<signed by th
 export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readonly Operation[] } {
   const auth = createAuthEndpoints({
     accounts: { register: unreachable, login: unreachable },
-    sessions: {
-      create: unreachable,
-      refresh: unreachable,
-      logout: unreachable,
-      revokeAll: unreachable,
-      list: unreachable,
-    },
+    sessions: { create: unreachable, refresh: unreachable, logout: unreachable },
     limiters: {
       register: unreachableLimiter,
       login: unreachableLimiter,

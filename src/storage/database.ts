@@ -45,9 +45,4 @@ export class StorageError extends Error {
     super(message, { cause })
     this.code = code
   }
-
-  /** SQLSTATE 23505: a row with that key already exists. */
-  get isUniqueViolation(): boolean {
-    return this.code === '23505'
-  }
 }

@@ -116,11 +116,11 @@ export async function openStorage(
     createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner }),
     checks: {
       postgres: async () => (await database.query('select 1')).length === 1,
-      redis: scriptRunner && (() => scriptRunner.ping()),
+      redis: scriptRunner?.ping,
     },
     gauges: {
       postgresPool: database.kind === 'postgres' ? database.poolState : undefined,
-      isRedisUp: scriptRunner && (() => scriptRunner.isUp),
+      isRedisUp: scriptRunner?.isUp,
     },
     migrate: () => database.migrate(log),
     async warmUp() {

@@ -18,12 +18,7 @@ export function tracedDatabase<D extends Database>(database: D, spans: StoreSpan
 
 export function tracedScriptRunner(scriptRunner: ScriptRunner, spans: StoreSpans): ScriptRunner {
   return {
-    get isUp() {
-      return scriptRunner.isUp
-    },
+    ...scriptRunner,
     run: (script, key, args) => spans.script(script.name, () => scriptRunner.run(script, key, args)),
-    ping: scriptRunner.ping,
-    whenUp: scriptRunner.whenUp,
-    close: scriptRunner.close,
   }
 }

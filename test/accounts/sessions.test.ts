@@ -79,7 +79,7 @@ describeOverDatabases('sessions', open => {
       const { id, pair } = await newSession(room)
       const uses = await Promise.all(Array.from({ length: 50 }, () => used(room, pair.refresh_token)))
       expect(tally(uses)).toEqual({ ok: 1, refresh_token_inactive: 49 })
-      expect(await room.sessions.list(id)).toHaveLength(1)
+      expect(await room.activeSessions(id)).toHaveLength(1)
     }
   })
 
@@ -156,7 +156,7 @@ describeOverDatabases('sessions', open => {
   it('the list holds the active sessions alone', async () => {
     const { id, pair } = await newSession(room)
     const next = await room.sessions.refresh(pair.refresh_token)
-    expect(await room.sessions.list(id)).toEqual([
+    expect(await room.activeSessions(id)).toEqual([
       {
         id: expect.any(Number),
         created_at: expect.any(Date),
@@ -164,18 +164,18 @@ describeOverDatabases('sessions', open => {
       },
     ])
     await room.sessions.logout(next.refresh_token)
-    expect(await room.sessions.list(id)).toEqual([])
+    expect(await room.activeSessions(id)).toEqual([])
   })
 
   it('revoke-all ends every session of its user, and later ones work', async () => {
     const { id, pair } = await newSession(room)
     const other = await newSession(room)
-    expect(await room.sessions.revokeAll(id)).toBe(true)
+    expect(await room.store.revokeAll(id)).toBe(true)
     expect(await used(room, pair.refresh_token)).toBe('refresh_token_inactive')
     expect(await used(room, other.pair.refresh_token)).toBe('ok')
     const again = await room.accounts.login({ email: (await room.users.findById(id))?.email ?? '', password })
     expect(await used(room, again.refresh_token)).toBe('ok')
-    expect(await room.sessions.revokeAll(9007199254740991)).toBe(false)
+    expect(await room.store.revokeAll(9007199254740991)).toBe(false)
   })
 
   it('after revoke-all none of 20 tokens that were being rotated works, 20 times out of 20', async () => {
@@ -254,11 +254,11 @@ async function raceRevokeAll(room: Room): Promise<void> {
     }
   })
   await ready
-  await room.sessions.revokeAll(id)
+  await room.store.revokeAll(id)
   await Promise.all(loops)
   const afterwards = await Promise.all(clients.map(({ latest }) => used(room, latest)))
   expect(tally(afterwards)).toEqual({ refresh_token_inactive: 20 })
-  expect(await room.sessions.list(id)).toEqual([])
+  expect(await room.activeSessions(id)).toEqual([])
 }
 
 describeWithPostgres('sessions of two connections', () => {
@@ -302,11 +302,11 @@ describeWithPostgres('sessions of two connections', () => {
   it('revoke-all does not wait for a rotation in flight, and kills what comes of it', async () => {
     const { id, pair } = await newSession(room)
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
-      expect(await room.sessions.revokeAll(id)).toBe(true)
+      expect(await room.store.revokeAll(id)).toBe(true)
     })
     expect(await recordOf(database, successor)).toMatchObject({ revoked: 0 })
     expect(await used(room, successor)).toBe('refresh_token_inactive')
-    expect(await room.sessions.list(id)).toEqual([])
+    expect(await room.activeSessions(id)).toEqual([])
   })
 
   it('a rotation that waited for revoke-all gets nothing', async () => {
@@ -319,7 +319,7 @@ describeWithPostgres('sessions of two connections', () => {
       await waitingForLocks(1)
     })
     expect(await late).toBe('refresh_token_inactive')
-    expect(await room.sessions.list(id)).toEqual([])
+    expect(await room.activeSessions(id)).toEqual([])
   })
 
   it('uses that waited for the winner get nothing', async () => {
@@ -330,7 +330,7 @@ describeWithPostgres('sessions of two connections', () => {
       await waitingForLocks(4)
     })
     expect(tally((await late) ?? [])).toEqual({ refresh_token_inactive: 4 })
-    expect(await room.sessions.list(id)).toHaveLength(1)
+    expect(await room.activeSessions(id)).toHaveLength(1)
     expect(await used(room, successor)).toBe('ok')
   })
 
@@ -344,7 +344,7 @@ describeWithPostgres('sessions of two connections', () => {
     })
     await expect(failing).rejects.toThrow('rolled back')
     expect(await late).toBe('ok')
-    expect(await room.sessions.list(id)).toHaveLength(1)
+    expect(await room.activeSessions(id)).toHaveLength(1)
   })
 
   it('a deletion of the user and a rotation never both wait for the other, whichever comes first', async () => {

@@ -2,7 +2,7 @@
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { createPendingRevocations, type PendingRevocations } from '../../src/accounts/pending-revocations.ts'
-import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
+import { createSessionStore, type Session, type SessionStore } from '../../src/accounts/session-store.ts'
 import { createSessions, type Sessions } from '../../src/accounts/sessions.ts'
 import type { Clock } from '../../src/clock.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
@@ -35,6 +35,7 @@ export interface Room {
   pendingRevocations: PendingRevocations
   sessions: Sessions
   accounts: Accounts
+  activeSessions(userId: number): Promise<Session[]>
   /** Registers a user. @returns the id */
   register(email: string): Promise<number>
 }
@@ -80,6 +81,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     pendingRevocations,
     sessions,
     accounts,
+    activeSessions: userId => store.list(userId, new Date(clock.now())),
     register: async email => (await accounts.register({ email, password })).user_id,
   }
 }

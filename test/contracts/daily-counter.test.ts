@@ -191,7 +191,7 @@ describeOverDatabases('daily counter with Redis', open => {
     beforeEach(async () => {
       world.clock.time = NOON
       if (!(await keyValue.ping())) await server.restart()
-      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
       world.fallbacks.length = 0
     })
     afterAll(async () => {
@@ -312,7 +312,7 @@ describeOverDatabases('daily counter with Redis', open => {
       expect((await world.counter().use(fresh)).counted).toBe(true)
       expect(world.fallbacks.length).toBeGreaterThan(0)
       await server.restart()
-      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
       expect((await world.counter().use(spent)).counted).toBe(false)
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(later)).counted).toBe(true)
@@ -331,7 +331,7 @@ describeOverDatabases('daily counter with Redis', open => {
       expect(first).toBeLessThan(400)
       expect(rest).toBeLessThan(100)
       server.resume()
-      await vi.waitFor(() => expect(keyValue.isUp).toBe(true), 10_000)
+      await vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 10_000)
       // Only now may the server that hung apply what was sent to it.
       expect((await world.counter().use(fresh)).counted).toBe(false)
       expect((await world.counter().use(spent)).counted).toBe(false)

@@ -60,10 +60,8 @@ describeOverDatabases('database', open => {
       const error = await failureOf(database.query("insert into things (id, name) values (2, 'one')"))
       expect(error).toBeInstanceOf(StorageError)
       expect(error.code).toBe('23505')
-      expect(error.isUniqueViolation).toBe(true)
       const other = await failureOf(database.query('insert into things (id, n) values (3, null)'))
       expect(other.code).toBe('23502')
-      expect(other.isUniqueViolation).toBe(false)
     })
 
     it.each([
@@ -114,7 +112,7 @@ describeOverDatabases('database', open => {
         await tx.query('insert into things (id) values (40)')
         await tx.query('insert into things (id) values (40)')
       })
-      expect((await failureOf(work)).isUniqueViolation).toBe(true)
+      expect((await failureOf(work)).code).toBe('23505')
       expect(await database.query('select id from things where id = 40')).toEqual([])
     })
 
@@ -134,7 +132,7 @@ describeOverDatabases('database', open => {
       const work = database.transaction(tx =>
         tx.query('insert into late select 1 from generate_series(1, 2)'),
       )
-      expect((await failureOf(work)).isUniqueViolation).toBe(true)
+      expect((await failureOf(work)).code).toBe('23505')
       expect(await database.query('select * from late')).toEqual([])
     })
 

@@ -191,7 +191,7 @@ describeWithRedisBinary('limiter when Redis is away', () => {
   })
   beforeEach(async () => {
     if (!(await scriptRunner.ping())) await server.restart()
-    await vi.waitFor(() => expect(scriptRunner.isUp).toBe(true), 10_000)
+    await vi.waitFor(() => expect(scriptRunner.isUp()).toBe(true), 10_000)
   })
   afterAll(async () => {
     await scriptRunner.close()

@@ -37,7 +37,7 @@ describeOverDatabases('refresh tokens in partitions', open => {
     )
     const [first, second, third] = pairs.map(pair => pair.refresh_token)
     await room.sessions.logout(first ?? '')
-    await room.sessions.revokeAll(ids[1] ?? 0)
+    await room.store.revokeAll(ids[1] ?? 0)
     expect(await outcome(room.sessions.refresh(first ?? ''))).toBe('refresh_token_inactive')
     expect(await outcome(room.sessions.refresh(second ?? ''))).toBe('refresh_token_inactive')
     expect(await outcome(room.sessions.refresh(third ?? ''))).toBe('ok')

@@ -79,7 +79,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         { status: 'degraded', checks: { postgres: 'ok', redis: 'down' } },
       ])
       await redis.restart()
-      await expect.poll(() => keyValue().isUp, { timeout: 10_000 }).toBe(true)
+      await expect.poll(() => keyValue().isUp(), { timeout: 10_000 }).toBe(true)
       await firstPassesSecondDoesNot(nothing, nothing)
     })
 
@@ -89,7 +89,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await firstPassesSecondDoesNot(nothing, nothing)
       expect(performance.now() - started).toBeLessThan(2_000)
       redis.resume()
-      await expect.poll(() => keyValue().isUp, { timeout: 10_000 }).toBe(true)
+      await expect.poll(() => keyValue().isUp(), { timeout: 10_000 }).toBe(true)
     })
 
     it.each(['stopped', 'hanging'])(

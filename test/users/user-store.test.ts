@@ -154,7 +154,7 @@ describeOverDatabases('the records of users', open => {
       for (const { refresh_token } of mine) {
         expect(await outcome(room.sessions.refresh(refresh_token))).toBe('refresh_token_inactive')
       }
-      expect(await room.sessions.list(id)).toEqual([])
+      expect(await room.activeSessions(id)).toEqual([])
       expect(await outcome(room.sessions.refresh(other.refresh_token))).toBe('ok')
       expect((await users.findPasswordRecord('sessions1@example.com'))?.password_hash).toBe('a hash')
     })

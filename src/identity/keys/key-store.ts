@@ -1,6 +1,6 @@
 // The records of the signing keys that replicas share. A `private_jwk` is JSON, or sealed (sealer.ts).
 import type { Database } from '../../storage/database.ts'
-import type { Column } from '../sealed-column-store.ts'
+import { type Column, createSealedColumn } from '../sealed-column-store.ts'
 
 export interface StoredKey {
   kid: string
@@ -25,8 +25,8 @@ export interface KeyStore {
   letSign(kid: string, delayMs: number): Promise<boolean>
   /** Deletes a key, unless its `signs_from` is no longer `signsFrom`. @returns whether it was deleted */
   remove(kid: string, signsFrom: Date | null): Promise<boolean>
-  /** Replaces a key's text if it still equals `from`. */
-  replaceText(kid: string, from: string, to: string): Promise<void>
+  /** Replaces a key's text if it still equals `from`. @returns whether it did */
+  replaceText(kid: string, from: string, to: string): Promise<boolean>
 }
 
 /** The column of the private keys. */
@@ -90,12 +90,6 @@ export function createKeyStore(database: Database): KeyStore {
       return rows.length === 1
     },
 
-    async replaceText(kid, from, to) {
-      await database.query('update signing_keys set private_jwk = $3 where kid = $1 and private_jwk = $2', [
-        kid,
-        from,
-        to,
-      ])
-    },
+    replaceText: createSealedColumn(database, privateJwks).replace,
   }
 }

@@ -12,7 +12,7 @@ export interface Script {
 
 export interface ScriptRunner {
   /** False while Redis is unreachable or unresponsive: `run` then fails without waiting. */
-  readonly isUp: boolean
+  isUp(): boolean
   /**
    * Runs a script. A script that failed may still be applied later, so Redis must not be the record of anything.
    * @throws ScriptError within 150 ms

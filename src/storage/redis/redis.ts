@@ -48,16 +48,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
         markSilent()
         reject(new ScriptError(lastError))
       }, COMMAND_TIMEOUT_MS - MAX_PIPELINE_WAIT_MS)
-      reply.then(
-        value => {
-          clearTimeout(timer)
-          resolve(value)
-        },
-        error => {
-          clearTimeout(timer)
-          reject(error)
-        },
-      )
+      reply.finally(() => clearTimeout(timer)).then(resolve, reject)
     })
   }
 
@@ -98,9 +89,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
   })
 
   return {
-    get isUp() {
-      return isUp()
-    },
+    isUp,
     async run(script, key, args) {
       if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
       try {

@@ -22,7 +22,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map(keyValue => keyValue.close()))
 })
 
-const isUp = (keyValue: ScriptRunner) => vi.waitFor(() => expect(keyValue.isUp).toBe(true), 15_000)
+const isUp = (keyValue: ScriptRunner) => vi.waitFor(() => expect(keyValue.isUp()).toBe(true), 15_000)
 
 describeWithRedisBinary('Redis', () => {
   let server: Server
@@ -63,7 +63,7 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open(server.url)
     await isUp(keyValue)
     await expect(keyValue.run(COUNT, 'peage:test:bad', ['x'])).rejects.toBeInstanceOf(ScriptError)
-    expect(keyValue.isUp).toBe(true)
+    expect(keyValue.isUp()).toBe(true)
   })
 
   it('starts where nobody listens, fails without waiting, and is up when the server comes', async () => {
@@ -76,7 +76,7 @@ describeWithRedisBinary('Redis', () => {
     expect(performance.now() - started).toBeLessThan(140)
     expect(await keyValue.ping()).toBe(false)
     await keyValue.whenUp(100)
-    expect(keyValue.isUp).toBe(false)
+    expect(keyValue.isUp()).toBe(false)
     await server.restart()
     await keyValue.whenUp(10_000)
     expect(await keyValue.run(COUNT, 'peage:test', [1])).toBe(1)
@@ -142,7 +142,7 @@ describeWithRedisBinary('Redis', () => {
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test:cluster', [5])).rejects.toBeInstanceOf(ScriptError)
     expect(performance.now() - started).toBeLessThan(300)
-    expect(keyValue.isUp).toBe(false)
+    expect(keyValue.isUp()).toBe(false)
     node.resume()
     await isUp(keyValue)
     expect(await keyValue.ping()).toBe(true)
