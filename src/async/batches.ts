@@ -8,7 +8,7 @@ interface Options<Item, Result> {
   /** A batch that takes longer than this does not hold up the next: the two then run side by side. */
   maxWaitMs: number
   /** Returns or resolves with one result for each item, in their order; fails for the items of this batch alone. */
-  run(items: readonly Item[]): Promise<readonly (Result | PromiseLike<Result>)[]>
+  run(items: readonly [Item, ...Item[]]): Promise<readonly (Result | PromiseLike<Result>)[]>
 }
 
 interface Waiting<Item, Result> {
@@ -28,26 +28,30 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
   function start(): void {
     clearTimeout(patience)
     patience = undefined
-    const [first] = waiting
-    const unlike = waiting.findIndex(({ item }) => first !== undefined && !areAlike(first.item, item))
-    const size = Math.min(unlike === -1 ? waiting.length : unlike, maxItems)
-    const batch = waiting.slice(0, size)
-    waiting = waiting.slice(size)
-    underWay = batch
-    void settle(batch)
+    const [first, ...later] = waiting
+    if (first === undefined) return
+    const unlike = later.findIndex(({ item }) => !areAlike(first.item, item))
+    const joining = later.slice(0, Math.min(unlike === -1 ? later.length : unlike, maxItems - 1))
+    waiting = later.slice(joining.length)
+    void settle(first, joining)
     if (waiting.length > 0) waitNoLonger()
   }
 
-  async function settle(batch: Waiting<Item, Result>[]): Promise<void> {
+  async function settle(
+    first: Waiting<Item, Result>,
+    joining: readonly Waiting<Item, Result>[],
+  ): Promise<void> {
+    underWay = first
+    const batch = [first, ...joining]
     try {
-      const results = await run(batch.map(({ item }) => item))
+      const results = await run([first.item, ...joining.map(({ item }) => item)])
       for (const [index, result] of results.entries()) batch[index]?.resolve(result)
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
-    if (underWay !== batch) return
+    if (underWay !== first) return
     underWay = undefined
-    if (waiting.length > 0) start()
+    start()
   }
 
   function waitNoLonger(): void {
