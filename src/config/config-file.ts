@@ -1,6 +1,7 @@
 // The configuration file: read at the start and for each reload, and polled for changes.
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { watchContent } from '../async/watch-content.ts'
 import type { Problems } from './diagnostics.ts'
 import { createLook } from './file-digest.ts'
 import type { LoadedConfig } from './load.ts'
@@ -21,12 +22,15 @@ export interface ConfigFile {
   watch(onChange: () => void): () => void
 }
 
-const pollIntervalMs = 200
+interface Options {
+  /** Reads the file for a reload. */
+  readApart?: () => Promise<Reread>
+  pollIntervalMs?: number
+}
 
-/** @param readApart reads the file for a reload */
 export function createConfigFile(
   source: FileSource,
-  readApart: () => Promise<Reread> = createReadApart(source),
+  { readApart = createReadApart(source), pollIntervalMs = 200 }: Options = {},
 ): ConfigFile {
   const path = resolve(source.folder, source.file)
   let last: string | undefined
@@ -45,29 +49,7 @@ export function createConfigFile(
     digest: () => last,
     watch(onChange) {
       if (isPipe(path)) return () => {}
-      const poll = createLook(path)
-      let isStopped = false
-      let previousText: string | undefined
-      let asked: string | undefined
-      let timer = setTimeout(turn, pollIntervalMs).unref()
-      // Polled rather than watched for events: an editor renames the file, Kubernetes swaps a symlink two folders up,
-      // a network file system sends no events.
-      async function turn(): Promise<void> {
-        const text = await poll()
-        if (isStopped) return
-        // Only after two equal polls: a half-written file may look complete, with half of its routes. Only once per
-        // content: the reload may take longer than the poll interval.
-        if (text !== undefined && text !== last && text === previousText && text !== asked) {
-          asked = text
-          onChange()
-        } else if (text === last) asked = undefined
-        previousText = text
-        timer = setTimeout(turn, pollIntervalMs).unref()
-      }
-      return () => {
-        isStopped = true
-        clearTimeout(timer)
-      }
+      return watchContent({ read: createLook(path), inUse: () => last, intervalMs: pollIntervalMs, onChange })
     },
   }
 }

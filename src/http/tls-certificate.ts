@@ -2,6 +2,7 @@
 import { constants, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
+import { watchContent } from '../async/watch-content.ts'
 import type { Clock } from '../clock.ts'
 import { readLimited } from '../config/read-file.ts'
 import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
@@ -24,8 +25,6 @@ export class CertificateError extends Error {
   override name = 'CertificateError'
 }
 
-const pollIntervalMs = 1_000
-
 /**
  * @param files `server.tls`
  * @throws CertificateError
@@ -34,7 +33,7 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   const initialPair = readCertificate(files)
   if ('error' in initialPair) throw new CertificateError(initialPair.error)
   warnIfOutsideValidity(initialPair)
-  let timer: NodeJS.Timeout | undefined
+  let stop = () => {}
 
   /** It is served all the same: to serve none would be worse. */
   function warnIfOutsideValidity({ cert }: CertificatePair): void {
@@ -48,31 +47,28 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   return {
     initial: contextOf(initialPair),
     watch(onChange) {
-      let active: CertificatePair = initialPair
-      let seenKey = comparisonKey(initialPair)
-      let reportedKey = seenKey
-      // Polls rather than watches for events: an editor renames, Kubernetes swaps a symlink two folders up, a network
-      // file system sends no events. Reading two small files a second costs nothing.
-      timer = setInterval(() => {
-        const current = readCertificate(files)
-        const previousKey = seenKey
-        seenKey = comparisonKey(current)
-        // The second file may not be written yet: a bad pair counts only if the next poll finds it unchanged.
-        if (seenKey === reportedKey || ('error' in current && seenKey !== previousKey)) return
-        reportedKey = seenKey
-        if ('error' in current) {
-          logger.warn({ fault: current.error }, 'new certificate rejected; the previous one stays in use')
-          return
-        }
-        if (comparisonKey(current) === comparisonKey(active)) return
-        active = current
-        onChange(contextOf(current))
-        logger.info({ expires: expiryOf(current) }, 'a new certificate is taken')
-        warnIfOutsideValidity(current)
-      }, pollIntervalMs)
-      timer.unref()
+      let current: CertificatePair | { error: string } = initialPair
+      let inUse = initialPair
+      stop = watchContent({
+        read() {
+          current = readCertificate(files)
+          return comparisonKey(current)
+        },
+        inUse: () => comparisonKey(inUse),
+        intervalMs: 500,
+        onChange() {
+          if ('error' in current) {
+            logger.warn({ fault: current.error }, 'new certificate rejected; the previous one stays in use')
+            return
+          }
+          inUse = current
+          onChange(contextOf(current))
+          logger.info({ expires: expiryOf(current) }, 'a new certificate is taken')
+          warnIfOutsideValidity(current)
+        },
+      })
     },
-    stop: () => clearInterval(timer),
+    stop: () => stop(),
   }
 }
 

@@ -1,6 +1,6 @@
-// A certificate is renewed while the gateway serves: by an editor, by Kubernetes, by halves, or badly.
+// A certificate is renewed while the gateway serves, as Kubernetes does it; one that cannot be served with fails a start.
 import { once } from 'node:events'
-import { copyFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -39,7 +39,6 @@ async function shown(): Promise<string> {
 }
 
 const logged = (sentence: string) => gateway.log.filter(line => line.includes(sentence)).length
-const refusals = () => logged('new certificate rejected')
 
 describe('a certificate that is renewed', () => {
   beforeAll(async () => {
@@ -68,43 +67,6 @@ describe('a certificate that is renewed', () => {
     expect((await open.answer())?.status).toBe(200)
     open.close()
     expect(logged('a new certificate is taken')).toBe(1)
-  })
-
-  it('one file after the other is taken when both are there, without a warning for the moment between', async () => {
-    await copyFile(first.files.cert, inFolder('..data/tls.crt'))
-    await copyFile(first.files.key, inFolder('..data/tls.key'))
-    await expect.poll(shown, soon).toBe('first')
-    expect(refusals()).toBe(0)
-  })
-
-  it('with a key of another certificate is warned of once, and the one before stays', async () => {
-    await copyFile(second.files.cert, inFolder('..data/tls.crt'))
-    await expect.poll(refusals, soon).toBe(1)
-    const said = gateway.log.find(line => line.includes('new certificate rejected')) ?? ''
-    expect(JSON.parse(said)).toMatchObject({
-      level: 40,
-      fault: `server.tls.key: ${inFolder('tls.key')} is not the key of the certificate in server.tls.cert`,
-    })
-    expect(said).not.toContain('PRIVATE')
-    // Three more looks at the same files.
-    await new Promise(resolve => setTimeout(resolve, 3_000))
-    expect([refusals(), await shown()]).toEqual([1, 'first'])
-  })
-
-  it.each([
-    ['broken', 'no certificate', 'holds no certificate in PEM'],
-    ['away', undefined, 'no such file'],
-  ])('that is %s is warned of, and the next good one is taken', async (_, text, why) => {
-    const before = refusals()
-    if (text === undefined) await rm(inFolder('..data/tls.crt'))
-    else await writeFile(inFolder('..data/tls.crt'), text)
-    await expect.poll(refusals, soon).toBe(before + 1)
-    expect(gateway.log.filter(line => line.includes('new certificate rejected')).at(-1)).toContain(why)
-    const now = await shown()
-    const next = now === 'first' ? second : first
-    await copyFile(next.files.cert, inFolder('..data/tls.crt'))
-    await copyFile(next.files.key, inFolder('..data/tls.key'))
-    await expect.poll(shown, soon).toBe(next === first ? 'first' : 'second')
   })
 })
 

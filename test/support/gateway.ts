@@ -76,9 +76,12 @@ ${yaml}`,
   )
   const source = { file, folder, env: {} }
   // Without a thread, which would need the compiled program; the journeys of the program have it.
-  const written = createConfigFile(source, async () => {
-    const { read, digest } = readAgain({ ...source, maxWaitMs: 1_000 })
-    return { ...read, digest }
+  const written = createConfigFile(source, {
+    async readApart() {
+      const { read, digest } = readAgain({ ...source, maxWaitMs: 1_000 })
+      return { ...read, digest }
+    },
+    pollIntervalMs: 50,
   })
   // It stands as loaded, or it would be taken at once. What its listener starts with is for the start to look at here.
   written.load()
