@@ -9,7 +9,7 @@ import { type Passwords, passwordRefusal } from './password.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 /** As the client sent them; a member that is not a string becomes the empty string. */
-export interface SubmittedCredentials {
+interface SubmittedCredentials {
   email: string
   password: string
 }

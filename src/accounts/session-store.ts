@@ -4,7 +4,7 @@ import type { Plan } from '../users/user.ts'
 import { endSessions } from '../users/user-store.ts'
 
 /** The user that a token pair is issued to, as the record is now. */
-export interface SessionOwner {
+interface SessionOwner {
   email: string
   plan: Plan
 }
@@ -14,7 +14,7 @@ export interface NewRefreshToken {
   expiresAt: Date
 }
 
-export type Rotation =
+type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
   /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
   | { outcome: 'user_inactive' }

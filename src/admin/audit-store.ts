@@ -17,11 +17,11 @@ export interface AuditRecord {
 }
 
 /** As returned to operators. */
-export interface AuditEntry extends AuditRecord {
+interface AuditEntry extends AuditRecord {
   id: number
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   userId?: number | undefined
   operator?: string | undefined
   /** Only entries older than the one with this id. */

@@ -2,7 +2,7 @@
 
 type Status = 'ok' | 'degraded' | 'down'
 
-export interface HealthReport {
+interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
   /** The latest configuration file was rejected; the gateway works with the previous one. */

@@ -1,6 +1,6 @@
 // Runs one task at a time per user: work that would wait for a row lock waits here, and holds no connection.
 
-export interface KeyedMutex {
+interface KeyedMutex {
   /**
    * Runs `work` after the previous work for this key. If that failed, `work` fails with the same error and does not
    * run: otherwise every waiter in turn would try an unavailable store, each until its own timeout.

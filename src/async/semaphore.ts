@@ -9,7 +9,7 @@ export interface SemaphoreOptions {
   wait: number
 }
 
-export interface Semaphore {
+interface Semaphore {
   /**
    * Runs `task` when a slot is free, first come first served.
    * @throws the error from `refuse`, when the queue is full or the wait is over
@@ -38,7 +38,7 @@ export function createSemaphore(
   }
 }
 
-export interface WaitingLine<T> {
+interface WaitingLine<T> {
   length(): number
   join(): {
     /** Rejects with the error from `refuse` when the wait is over, or with the one that its owner leaves with. */

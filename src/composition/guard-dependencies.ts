@@ -22,7 +22,7 @@ import { createUsageStore } from '../usage/usage-store.ts'
 import type { ProcessServices } from './process-services.ts'
 import type { Resource, ResourceScope } from './resources.ts'
 
-export interface OpenGuardDependencies {
+interface OpenGuardDependencies {
   readonly guardDependencies: GuardDependencies
   readonly assertions: Assertions
   readonly keys: SigningKeys

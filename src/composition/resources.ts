@@ -51,7 +51,7 @@ export interface ResourceScope {
   release(): Promise<void>
 }
 
-export interface ResourcePool {
+interface ResourcePool {
   openScope(): ResourceScope
   /** Closes all open resources, even those still in use. */
   close(): Promise<void>

@@ -13,7 +13,7 @@ import { createValidator } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'
 import { positionsOf } from './yaml/yaml-source.ts'
 
-export interface ConfigSource extends SourceFile {
+interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`; also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
   /** Also checks the files that a gateway starts with; a command that only uses the stores need not read them. */

@@ -16,7 +16,7 @@ for (const name of Object.keys(formats) as FormatName[]) {
   ajv.addFormat(name, text => formatError(name, text) === undefined)
 }
 /** Changes the source's value: fills in defaults, and turns interpolated text into the number or boolean it means. */
-export type Validator = (yaml: YamlSource) => Validation
+type Validator = (yaml: YamlSource) => Validation
 
 export function createValidator(schema: AnySchemaObject): Validator {
   const validate = ajv.compile(schema)

@@ -6,7 +6,7 @@ import type { Endpoint } from './endpoint.ts'
 export const jwksPath = '/.well-known/jwks.json'
 
 /** The path of an endpoint. */
-export interface LocalPath {
+interface LocalPath {
   readonly path: string
   /** As listed in `Allow`. */
   readonly methods: readonly string[]

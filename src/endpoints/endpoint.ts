@@ -22,13 +22,13 @@ export interface GuardedEndpoint {
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
 
-export interface EndpointRequest {
+interface EndpointRequest {
   readonly body: JsonObject
   /** The client's rate-limit key: its address; of IPv6, the /64. */
   readonly client: string
 }
 
-export interface AuthenticatedRequest extends EndpointRequest {
+interface AuthenticatedRequest extends EndpointRequest {
   /** As the record is now. */
   readonly user: User
 }

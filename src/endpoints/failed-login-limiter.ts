@@ -4,7 +4,7 @@ import { rateLimited } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RateLimiter } from '../storage/rate-limiter.ts'
 
-export interface FailedLoginLimit {
+interface FailedLoginLimit {
   /** The limit's name in the response. */
   readonly policy: string
   readonly limiter: RateLimiter

@@ -29,7 +29,7 @@ interface Options {
 }
 
 /** Neither `refusal` nor `dispatched` is set if a local endpoint would serve the request. */
-export interface DryRun {
+interface DryRun {
   readonly refusal?: Refusal
   readonly dispatched?: { readonly request: Dispatched; readonly probe: Dispatched }
   /** The response head for the client, as far as the gateway determines it. */

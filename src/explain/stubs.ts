@@ -20,7 +20,7 @@ export function stubToken(plan: Plan): string {
 }
 
 /** The caller's usage today; set it before a request is explained. */
-export interface DayUsage {
+interface DayUsage {
   used: number
 }
 

@@ -21,7 +21,7 @@ interface Dependencies {
 }
 
 /** The certificate files cannot be used; the message names the file. */
-export class CertificateError extends Error {
+class CertificateError extends Error {
   override name = 'CertificateError'
 }
 

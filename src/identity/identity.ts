@@ -3,7 +3,7 @@ import type { User } from '../users/user.ts'
 
 export type Identity = Anonymous | AuthenticatedUser
 
-export interface Anonymous {
+interface Anonymous {
   readonly kind: 'anonymous'
 }
 

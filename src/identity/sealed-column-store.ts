@@ -12,7 +12,7 @@ export interface Column {
   context(key: string): string
 }
 
-export interface SealedRow {
+interface SealedRow {
   readonly key: string
   readonly text: string
 }

@@ -5,7 +5,7 @@ import { lineWriter, redactPath } from '../observability/logger.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 
 /** The values of one log line. */
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly requestId: string
   readonly trace: Pick<RequestTrace, 'traceId' | 'spanId'> | undefined
   /** The route's name or the local endpoint's path. */

@@ -15,7 +15,7 @@ import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
 
 /** The request to forward, which also observes the outcome. RequestContext implements it. */
-export interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
+interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly response: ServerResponse
   readonly trace: RequestTrace | undefined
   /** Added to the response, whether the upstream or the gateway sends it. */

@@ -5,11 +5,11 @@ import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
 import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
 
 /** Why a stream ends: the gateway stops, or its user is no longer admitted. */
-export type EndReason = 'stopping' | 'not_admitted'
+type EndReason = 'stopping' | 'not_admitted'
 
-export type StreamKind = 'web_socket' | 'event_stream'
+type StreamKind = 'web_socket' | 'event_stream'
 
-export interface OpenStream {
+interface OpenStream {
   readonly kind: StreamKind
   /** Only users' streams are re-authorized, not anonymous ones. */
   readonly identity: Identity

@@ -9,7 +9,7 @@ import { parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
-import { type HeaderKind, headerKind } from './header-kind.ts'
+import { type HeaderKind, headerKind } from './request-header-kind.ts'
 
 /** The source of the headers. RequestContext implements it. */
 export interface ReceivedRequest {

@@ -12,7 +12,7 @@ interface Details {
   cause?: unknown
 }
 
-export interface RefusalResponse {
+interface RefusalResponse {
   /** Header names and values in turn. */
   readonly fields: readonly string[]
   /** latin1, one byte per character: Node then sends head and body in one piece. */

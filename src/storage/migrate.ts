@@ -6,7 +6,7 @@ import { toStorageError } from './driver-error.ts'
 export type MigrationLog = (level: 'info' | 'warn', line: string) => void
 
 /** The part of pg's client that node-pg-migrate uses. */
-export interface MigrationClient {
+interface MigrationClient {
   query(sql: string, values?: unknown[]): Promise<unknown>
 }
 

@@ -1,7 +1,7 @@
 // Deletes expired records periodically, in small batches that block no other statement for long.
 import type { Clock } from '../clock.ts'
 
-export interface Pruner {
+interface Pruner {
   /**
    * Deletes everything that is expired now.
    * @returns how many records were deleted

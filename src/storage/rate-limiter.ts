@@ -11,7 +11,7 @@ export interface RateLimiter {
   refund(key: string): Promise<void>
 }
 
-export interface RateLimitResult {
+interface RateLimitResult {
   allowed: boolean
   /** Slots per window; infinite when the limit is off. */
   limit: number
@@ -27,7 +27,7 @@ export interface Limit {
   windowMs: number
 }
 
-export type RateLimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys'
+type RateLimiterName = 'register' | 'login' | 'login_address' | 'refresh' | 'bad_keys'
 export type RateLimiters = Readonly<Record<RateLimiterName, RateLimiter>>
 
 interface Dependencies {

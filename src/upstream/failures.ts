@@ -7,7 +7,7 @@ import type { RequestBody } from '../http/request-body.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /** No response: the target could not be connected to, or sent none in time or before the connection broke. */
-export type Failure = 'unreachable' | 'silent'
+type Failure = 'unreachable' | 'silent'
 
 /** The refusal for a failed exchange, with the failure as its cause, for the log. */
 export function refusalFor(error: Error): Refusal {
@@ -31,7 +31,7 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 }
 
 /** The upstream accepted the connection but took too long. */
-export function isTimeout(error: Error): boolean {
+function isTimeout(error: Error): boolean {
   return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
 }
 

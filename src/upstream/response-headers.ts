@@ -136,7 +136,7 @@ export function internHeaderName(bytes: Buffer): HeaderName {
   return interned
 }
 
-export function describeHeaderName(name: string): HeaderName {
+function describeHeaderName(name: string): HeaderName {
   const lower = name.toLowerCase()
   return { name, lower, isDropped: droppedNames.has(lower) || lower.startsWith('proxy-') }
 }

@@ -5,7 +5,7 @@ import type { UsageRecord, UsageStore } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
 /** `used`: today's uses, including this one. `no_user`: there is no such row, so nothing was counted. */
-export type UseResult =
+type UseResult =
   | { counted: true; used: number }
   /** The day that the use was counted for. */
   | { counted: false; used: number; reason: 'spent' | 'no_user'; day: string }

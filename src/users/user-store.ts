@@ -3,7 +3,7 @@ import { type Database, prepared, type Queryable, type TransactionStep } from '.
 import type { Plan, User } from './user.ts'
 
 /** The fields that a login needs; no other code reads them. */
-export interface PasswordRecord {
+interface PasswordRecord {
   id: number
   is_active: 0 | 1
   password_hash: string
@@ -16,7 +16,7 @@ export interface UserPatch {
   is_active?: 0 | 1
 }
 
-export interface UserPage {
+interface UserPage {
   users: User[]
   /** The `cursor` of the next page. */
   nextCursor: number | null

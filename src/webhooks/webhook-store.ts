@@ -1,7 +1,7 @@
 // The records of webhooks: at most one per user.
 import type { Database } from '../storage/database.ts'
 
-export interface NewWebhook {
+interface NewWebhook {
   /** As the user wrote it. */
   url: string
   /** `host:port`. */

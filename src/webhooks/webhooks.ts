@@ -6,7 +6,7 @@ import { hostOf, parseWebhookUrl } from './address/webhook-url.ts'
 import { generateSecret, type WebhookSecrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
-export interface RegisteredWebhook {
+interface RegisteredWebhook {
   /** As the user wrote it. */
   url: string
   /** `whsec_…`; only this response shows it. */

@@ -21,7 +21,7 @@ export interface AdminRequest {
   audited(change: AuditedChange): TransactionStep
 }
 
-export interface AuditedChange {
+interface AuditedChange {
   readonly userId: number | undefined
   /** The changed fields with their new values; empty when the operation itself says it all. */
   readonly changes: Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 // The language of `routes[].path`: literal segments, `:param` segments and a trailing `/*` (CONTRACT §2).
 
-export type Segment =
+type Segment =
   /** Percent-decoded once and ASCII-lower-cased, as request paths are before they are matched (CONTRACT §6). */
   { readonly kind: 'literal'; readonly value: string } | { readonly kind: 'param'; readonly name: string }
 

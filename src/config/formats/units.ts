@@ -5,7 +5,7 @@ export class FormatError extends Error {
   override readonly name = 'FormatError'
 }
 
-export interface Rate {
+interface Rate {
   readonly limit: number
   readonly windowMs: number
 }

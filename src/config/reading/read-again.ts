@@ -17,7 +17,7 @@ export interface FileSource {
   readonly maxWaitMs?: number
 }
 
-export interface ReadAgain {
+interface ReadAgain {
   readonly read: LoadedConfig | Problems
   /** Of the file's bytes, or why they could not be read. */
   readonly digest: string

@@ -18,7 +18,7 @@ export type Reread = { readonly digest: string | undefined } & (
 type Beside = Pick<LoadedConfig, 'lines' | 'warnings'>
 
 /** @throws Error if the process fails */
-export type ReadApart = () => Promise<Reread>
+type ReadApart = () => Promise<Reread>
 
 /** Any number of batches of routes, then one of the others. */
 export type ReadAnswer = { readonly routes: Uint8Array } | LastAnswer

@@ -14,7 +14,7 @@ type Half = 'cert' | 'key'
 export type CertificatePair = Readonly<Record<Half, string>>
 
 /** What is wrong with a file; the message follows its name. */
-export interface CertificateError {
+interface CertificateError {
   readonly half: Half
   readonly message: string
 }

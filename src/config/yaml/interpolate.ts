@@ -1,7 +1,7 @@
 // Replaces `${NAME}`, `${NAME:-default}` and `${file:PATH}` in one scalar; `$${` is a literal `${` (CONTRACT §2).
 import { inUtf8, maxValueBytes, type ReadFile, tryRead } from '../read-file.ts'
 
-export interface InterpolationContext {
+interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile: ReadFile
   /** Characters that may still be inserted: a short file may name a long value a million times. */

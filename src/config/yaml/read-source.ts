@@ -14,7 +14,7 @@ export interface SourceFile {
   readonly readFile?: ReadFile | undefined
 }
 
-export interface ReadSource {
+interface ReadSource {
   readonly yaml: YamlSource
   readonly text: string
 }

@@ -27,7 +27,7 @@ export interface GuardedRequest {
  */
 export type Guard<In, Out> = (request: GuardedRequest, input: In) => Ruling<Out> | Promise<Ruling<Out>>
 
-export type Ruling<Out> = Out | Refusal
+type Ruling<Out> = Out | Refusal
 
 /** Runs `second` on what `first` allows. @param second `undefined` if the route does not configure it */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {

@@ -29,7 +29,7 @@ export function isHandshake({ method, httpVersion, headers }: IncomingMessage): 
 }
 
 /** The parsed `Sec-WebSocket-Protocol`. */
-export interface OfferedProtocols {
+interface OfferedProtocols {
   /** The tokens of `peage.bearer.<token>` entries (CONTRACT §4), which are not forwarded. */
   readonly bearers: readonly string[]
   readonly others: readonly string[]

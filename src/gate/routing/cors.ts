@@ -11,7 +11,7 @@ type CorsConfig = NonNullable<RouteConfig['cors']>
 export type CorsHeaders = Readonly<Record<string, string>>
 
 /** What a browser asks before it sends a cross-origin request that a plain page could not send. */
-export interface Preflight {
+interface Preflight {
   /** The method of the request that would follow. */
   readonly method: string
   /** The header names of that request, as received. */
@@ -19,7 +19,7 @@ export interface Preflight {
   readonly origin: string
 }
 
-export interface CorsPolicy {
+interface CorsPolicy {
   /** Headers for every response except a preflight's. @param origin of the request */
   answer(origin: string | undefined): CorsHeaders
   /** @param methods served at the path; `undefined` for every method */

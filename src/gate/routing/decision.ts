@@ -51,7 +51,7 @@ interface Refused extends Common {
   readonly isWebSocket: boolean
 }
 
-export interface LocalEndpoint {
+interface LocalEndpoint {
   readonly path: string
   readonly methods: readonly string[]
   /** Whether a route that is declared at exactly this path replaces it. */

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 
-export interface RecordCache<K, V extends object> {
+interface RecordCache<K, V extends object> {
   /**
    * Returns a cached record synchronously. Reads the same key once for all concurrent callers while the feed is
    * fresh, and one read at a time while it is not.

@@ -29,7 +29,7 @@ export interface KeyAdministration {
   retire(kid: string, options: { force: boolean }): Promise<Retirement>
 }
 
-export interface KeyRotation {
+interface KeyRotation {
   readonly kid: string
   readonly waitMs: number
 }

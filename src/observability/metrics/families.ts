@@ -8,7 +8,7 @@ export interface Sample {
 }
 
 /** How the values of one machine's workers are merged. */
-export type Aggregator = 'sum' | 'min' | 'max' | 'first'
+type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 /**
  * What prom-client's registry needs of a metric. Its own counters and histograms build and look up their labels at

@@ -17,7 +17,7 @@ export interface StorageGauges {
   readonly isRedisUp: (() => boolean) | undefined
 }
 
-export interface GatewayGauges {
+interface GatewayGauges {
   /** Every target, with its upstream's name and its own origin, and whether requests go to it. */
   targets(): readonly TargetState[]
   /** Open WebSockets and event streams, by kind. */
@@ -27,7 +27,7 @@ export interface GatewayGauges {
   isChangeFeedFresh(): boolean
 }
 
-export interface TargetState {
+interface TargetState {
   readonly upstream: string
   readonly target: string
   readonly isHealthy: boolean

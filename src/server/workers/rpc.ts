@@ -2,7 +2,7 @@
 
 /** Methods by name. */
 // biome-ignore lint/suspicious/noExplicitAny: each method has parameters of its own
-export type RpcMethods = Record<string, (...content: any[]) => Promise<unknown>>
+type RpcMethods = Record<string, (...content: any[]) => Promise<unknown>>
 
 export interface RpcChannel<Theirs extends RpcMethods> {
   /**

@@ -18,7 +18,7 @@ export class DataDirLocked extends Error {
   }
 }
 
-export interface DataDirLock {
+interface DataDirLock {
   /** Releases the folder; a second call does nothing. */
   release(): Promise<void>
 }

@@ -8,7 +8,7 @@ import { createQuery, STATEMENT_TIMEOUT_MS } from './postgres-query.ts'
 import { type CheckedOutClient, query, withClient } from './postgres-transaction.ts'
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** `postgres://` or `postgresql://`, with libpq's parameters. */
   url: string
   maxConnections: number

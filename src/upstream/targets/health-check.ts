@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
-export interface HealthCheck {
+interface HealthCheck {
   /** True until `unhealthy_after` checks in a row have failed, then again after `healthy_after` passed in a row. */
   isPassing(): boolean
   stop(): void

@@ -20,7 +20,7 @@ export interface Upstream {
   readonly pickTarget: PickTarget
 }
 
-export interface OpenUpstream {
+interface OpenUpstream {
   readonly value: Upstream
   /** Stops the health checks: no configuration in use contains this upstream. */
   quiesce(): void
@@ -29,7 +29,7 @@ export interface OpenUpstream {
 }
 
 /** Returns the upstream open under this name, or opens it. @param name includes everything it is built from */
-export type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
+type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
 
 export interface Upstreams {
   get(name: string): Upstream
@@ -74,7 +74,7 @@ export function createUpstreams(
 }
 
 /** The file was readable when the configuration was validated. */
-export class CertificateAuthorityError extends Error {
+class CertificateAuthorityError extends Error {
   override readonly name = 'CertificateAuthorityError'
 }
 

@@ -4,7 +4,7 @@ import { closeFrame, createFrameTracker, type FrameTracker } from '../../http/we
 import type { Outcome } from '../outcome.ts'
 
 /** RFC 6455 §7.4.1: going away, policy violation. */
-export type CloseCode = 1001 | 1008
+type CloseCode = 1001 | 1008
 
 export interface Tunnel {
   /** Sends each side a Close frame after its current frame, and ends both connections shortly after. */

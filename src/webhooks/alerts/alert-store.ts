@@ -1,7 +1,7 @@
 // Stores an alert and its deliveries in one statement (CONTRACT §7).
 import type { Database, TransactionStep } from '../../storage/database.ts'
 
-export interface Alert {
+interface Alert {
   /** A UUID. */
   id: string
   type: string

@@ -5,7 +5,7 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { TransactionStep } from '../../storage/database.ts'
 import type { AlertStore } from './alert-store.ts'
 
-export interface NewAlert {
+interface NewAlert {
   type: string
   /** Any JSON value. */
   data: unknown

@@ -2,7 +2,7 @@
 
 export type SlotClass = 'normal' | 'slow'
 
-export interface Slot {
+interface Slot {
   /**
    * The receiver has not responded for a while: moves the delivery to the slow class, if that has room.
    * @returns whether other deliveries may be waiting for the slot it leaves
@@ -15,7 +15,7 @@ export interface Slot {
   release(isSlow: boolean): boolean
 }
 
-export interface DeliverySlots {
+interface DeliverySlots {
   readonly perReceiver: number
   /** How many more deliveries the class admits. */
   freeSlots(slotClass: SlotClass): number

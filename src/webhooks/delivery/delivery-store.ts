@@ -27,7 +27,7 @@ export interface Delivery {
   finished_at: Date | null
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   userId?: number | undefined
   status?: DeliveryStatus | undefined
   /** Only deliveries older than the one with this id. */

@@ -4,7 +4,7 @@ import { connect as connectTcp, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { isPublic } from '../address/public-address.ts'
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly addresses: readonly string[]
   readonly port: number
   /** The host that the certificate must be for, without brackets. */

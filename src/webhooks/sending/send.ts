@@ -15,7 +15,7 @@ export interface SenderOptions {
   readonly ca?: string | undefined
 }
 
-export interface SendRequest {
+interface SendRequest {
   /** As stored. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

@@ -8,7 +8,7 @@ import { createTrustedProxies } from '../../src/gate/parsing/client-address.ts'
 import { parseRequestHead } from '../../src/gate/parsing/request-head.ts'
 import { parseRequestTarget } from '../../src/gate/parsing/request-target.ts'
 import type { Identity } from '../../src/identity/identity.ts'
-import { headerKind } from '../../src/proxy/header-kind.ts'
+import { headerKind } from '../../src/proxy/request-header-kind.ts'
 import { buildUpstreamHeaders } from '../../src/proxy/upstream-headers.ts'
 import { routeWith } from '../gate/a-route.ts'
 
