@@ -1,5 +1,6 @@
 // Once per run: the real Postgres, Redis, nginx and promtool that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
+import { markProcesses } from './left-processes.ts'
 import { findNginx } from './nginx.ts'
 import { findPromtool } from './promtool.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
@@ -22,6 +23,7 @@ declare module 'vitest' {
 
 /** Vitest calls it before the first test file; what it returns, after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const leftProcesses = markProcesses()
   const { TEST_DATABASE_URL = '', TEST_REDIS_URL = '', TEST_REQUIRE_SERVICES = '' } = process.env
   const postgresBin = findPostgres() ?? ''
   const redisBin = findRedis() ?? ''
@@ -44,6 +46,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   ])
   const stop = async () => {
     await Promise.all(started.map(server => server.stop()))
+    const left = await leftProcesses()
+    if (left.length === 0) return
+    console.error(`processes that a test left behind:\n${left.join('\n')}`)
+    process.exitCode = 1
   }
   const failed = urls.find(url => url.status === 'rejected')
   if (failed !== undefined) {

@@ -28,7 +28,7 @@ export async function startProgram(
     ? ['bash', '-c', 'exec "$0" "$1" start -c <(cat "$2")', process.execPath, cli, file]
     : [process.execPath, cli, 'start', '-c', file]
   const child = spawn(command, words, {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
@@ -52,9 +52,15 @@ export async function startProgram(
   return { child, url: address, admin, lines, ended }
 }
 
+/** What a run marks its processes with is among it (see left-processes.ts). */
+function inherited() {
+  const { PATH, TEST_RUN } = process.env
+  return { PATH, TEST_RUN }
+}
+
 /** Runs a command to its end. */
 export async function runProgram(words: string[], cwd: string, env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [cli, ...words], { cwd, env: { PATH: process.env.PATH, ...env } })
+  const child = spawn(process.execPath, [cli, ...words], { cwd, env: { ...inherited(), ...env } })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', chunk => {
