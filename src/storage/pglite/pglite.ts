@@ -8,7 +8,7 @@ import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import type { Listen } from '../notifications.ts'
 import { lockDataDir } from './data-dir-lock.ts'
-import { pgliteModule } from './wasm-module.ts'
+import { pgliteModule, withoutOptimising } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
   /** The data folder; the database lives in its `postgres/`. Absent or `memory://`: in memory. */
@@ -66,13 +66,15 @@ async function openFolder(dir: string): Promise<PGlite> {
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 
 function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {
-  return PGlite.create({
-    ...options,
-    relaxedDurability: false,
-    pgliteWasmModule: pgliteModule(),
-    startParams: [...PGlite.defaultStartParams, ...SETTINGS],
-    parsers: { [types.INT8]: Number, [types.DATE]: value => value },
-  })
+  return withoutOptimising(() =>
+    PGlite.create({
+      ...options,
+      relaxedDurability: false,
+      pgliteWasmModule: pgliteModule(),
+      startParams: [...PGlite.defaultStartParams, ...SETTINGS],
+      parsers: { [types.INT8]: Number, [types.DATE]: value => value },
+    }),
+  )
 }
 
 function embeddedDatabase(pglite: PGlite, releaseLock: () => Promise<void>): EmbeddedDatabase {

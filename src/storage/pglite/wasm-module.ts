@@ -13,26 +13,32 @@ declare global {
 
 let compiled: WebAssembly.Module | undefined
 
-/** The module that all databases of this process share. */
+/** The module that all databases of this process share. Call it inside `withoutOptimising`. */
 export function pgliteModule(): WebAssembly.Module {
-  compiled ??= compileUnoptimised(readFileSync(wasmFile()))
+  compiled ??= new WebAssembly.Module(readFileSync(wasmFile()))
   return compiled
 }
 
+let running = 0
+
 /**
- * V8's optimising compiler takes up to 600 MB to compile Postgres' largest functions a second time, and more CPU time
- * at each start than the faster code ever saves: statements take as long without it. Whether a module may be optimised
- * function by function is set when it is compiled (`wasm-dynamic-tiering`), so that other modules, such as undici's
- * parser, still are. Without `wasm-tier-up`, a module that is not may not be optimised as a whole either.
+ * Keeps V8's optimising compiler from the WebAssembly that `work` compiles and calls for the first time.
+ *
+ * It takes up to 600 MB to compile Postgres' largest functions a second time, and more CPU time at each start than the
+ * faster code ever saves: statements take as long without it. Whether a function may be optimised is decided when its
+ * module is compiled (Node 20) or when it is first called (Node 24), so that what comes after `work`, such as undici's
+ * parser, still is. `wasm-tier-up` stays off, or modules that must not be optimised function by function would be
+ * optimised as a whole instead; it has no effect on others.
  */
-export function compileUnoptimised(wasm: Uint8Array): WebAssembly.Module {
+export async function withoutOptimising<T>(work: () => Promise<T>): Promise<T> {
+  running += 1
   setFlagsFromString('--no-wasm-tier-up')
   setFlagsFromString('--no-wasm-dynamic-tiering')
   try {
-    // Not `WebAssembly.compile`: no other module may be compiled meanwhile.
-    return new WebAssembly.Module(wasm)
+    return await work()
   } finally {
-    setFlagsFromString('--wasm-dynamic-tiering')
+    running -= 1
+    if (running === 0) setFlagsFromString('--wasm-dynamic-tiering')
   }
 }
 
