@@ -12,6 +12,10 @@ export function prepared(text: string): Prepared {
   return { text, name: `peage_${hash('sha256', text, 'hex').slice(0, 16)}` }
 }
 
+export function textOf(sql: string | Prepared): string {
+  return typeof sql === 'string' ? sql : sql.text
+}
+
 /** Runs one statement at a time. Timestamps are returned as `Date`, `date` as `YYYY-MM-DD`, bigint as number. */
 export interface Queryable {
   /**

@@ -1,13 +1,12 @@
 // Wraps the stores in tracing spans; without tracing the stores are used directly.
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
-import type { Database, Queryable } from './database.ts'
+import { type Database, type Queryable, textOf } from './database.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 
 /** One span per statement; none for begin, commit and rollback. */
 export function tracedDatabase<D extends Database>(database: D, spans: StoreSpans): D {
   const traced = (queryable: Queryable): Queryable => ({
-    query: (sql, values) =>
-      spans.statement(typeof sql === 'string' ? sql : sql.text, () => queryable.query(sql, values)),
+    query: (sql, values) => spans.statement(textOf(sql), () => queryable.query(sql, values)),
   })
   return {
     ...database,

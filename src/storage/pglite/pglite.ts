@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
-import type { Database, Prepared, Queryable } from '../database.ts'
+import { type Database, type Prepared, type Queryable, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import type { Listen } from '../notifications.ts'
@@ -111,8 +111,7 @@ function queryable(runner: Pick<PGlite, 'query'>): Queryable {
   return {
     async query<Row extends object>(sql: string | Prepared, values: readonly unknown[] = []) {
       try {
-        const text = typeof sql === 'string' ? sql : sql.text
-        return (await runner.query<Row>(text, [...values])).rows
+        return (await runner.query<Row>(textOf(sql), [...values])).rows
       } catch (error) {
         throw toStorageError(error)
       }

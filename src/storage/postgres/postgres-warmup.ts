@@ -1,7 +1,7 @@
 // Opens a pool's connections ahead of the requests: opening one can take as long as a request's connection timeout.
 import type { Pool } from 'pg'
 import { toStorageError } from '../driver-error.ts'
-import { type CheckedOutClient, query, withClient } from './postgres-transaction.ts'
+import { type CheckedOutClient, query, withClient } from './postgres-query.ts'
 
 /** No further connection is started after this time. */
 const WARMUP_TIMEOUT_MS = 5_000

@@ -1,11 +1,16 @@
 // The production database: a connection pool to a Postgres server that never hangs and never ends the process.
 import { Client, type CustomTypesConfig, Pool, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
-import { type Database, type Prepared, type Queryable, StorageError } from '../database.ts'
+import { type Database, type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
-import { createQuery, STATEMENT_TIMEOUT_MS } from './postgres-query.ts'
-import { type CheckedOutClient, query, withClient } from './postgres-transaction.ts'
+import {
+  type CheckedOutClient,
+  createQuery,
+  query,
+  STATEMENT_TIMEOUT_MS,
+  withClient,
+} from './postgres-query.ts'
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
 interface PostgresOptions {
@@ -80,7 +85,7 @@ async function runTransaction<T>(
       await query(checkedOut, `set local statement_timeout = ${Math.ceil(timeoutMs)}`)
     result = await work({
       query: async <Row extends object>(sql: string | Prepared, values?: readonly unknown[]) =>
-        (await query<Row>(checkedOut, typeof sql === 'string' ? sql : sql.text, values, timeoutMs)).rows,
+        (await query<Row>(checkedOut, textOf(sql), values, timeoutMs)).rows,
     })
   } catch (error) {
     // A failed rollback is harmless: the client is then destroyed, and the server rolls back.
