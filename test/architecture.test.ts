@@ -49,8 +49,6 @@ const packages: Record<string, readonly string[]> = {
   'lru-cache': ['identity/', 'usage/'],
   undici: ['upstream/', 'webhooks/sending/send.ts'],
   yaml: ['config/'],
-  typebox: ['config/', 'openapi/', 'endpoints/', 'admin/'],
-  ajv: ['config/'],
   'ipaddr.js': ['config/', 'gate/parsing/client-address.ts', 'webhooks/address/public-address.ts'],
   pino: ['observability/logger.ts'],
   'prom-client': ['observability/metrics/'],

@@ -1,7 +1,7 @@
 // Serves the OpenAPI document: JSON for programs, an HTML page for people (our addition to CONTRACT §7).
 import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { pageStyle } from '../openapi/page.ts'
 import { admissionRefusals } from './api/endpoint.ts'

@@ -1,5 +1,5 @@
 // Endpoints without authentication: liveness, readiness and metrics (CONTRACT §7).
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'
 
@@ -8,7 +8,7 @@ const mark = oneOf(['ok', 'degraded', 'down'], 'How it is.')
 const health = record(
   {
     status: mark,
-    checks: Type.Record(Type.String(), mark, {
+    checks: Type.Record('^.*$', mark, {
       description: 'Of each store that is configured, and of the workers.',
     }),
     configuration: Type.Optional(

@@ -1,6 +1,5 @@
 // Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
 import { availableParallelism } from 'node:os'
-import { DecodeUnsafe } from 'typebox/value'
 import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
 import { readLimited } from './read-file.ts'
 import { checkRules } from './rules/check-rules.ts'
@@ -8,8 +7,9 @@ import { checkKeyFiles } from './rules/key-rules.ts'
 import { checkAuthorities, checkCertificate, checkDatabaseFiles } from './rules/tls.ts'
 import { checkWarnings } from './rules/warnings.ts'
 import { type Config, type DecodedConfig, schema } from './schema/schema.ts'
+import { decode } from './schema/shape.ts'
 import { type LocatedCase, locateCases } from './test-cases.ts'
-import { createValidator } from './validate.ts'
+import { validate } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'
 import { positionsOf } from './yaml/yaml-source.ts'
 
@@ -36,14 +36,14 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const read = readSource(source, Object.keys(schema.properties))
   if ('problems' in read) return read
   const { yaml, text } = read
-  const validation = validateConfig(yaml)
+  const validation = validate(schema, yaml)
   const diagnostics = [...yaml.diagnostics, ...validation.diagnostics, ...checkRules(yaml, validation)]
   if (source.toServe) {
     diagnostics.push(...filesToServeWith.flatMap(check => check(yaml, validation, readFile)))
   }
   const warnings = locateDiagnostics(file, text, checkWarnings(yaml, validation))
   if (diagnostics.length > 0) return { ...locateDiagnostics(file, text, diagnostics), warnings }
-  const config = applyComputedDefaults(DecodeUnsafe({}, schema, yaml.value) as DecodedConfig, cores)
+  const config = applyComputedDefaults(decode(schema, yaml.value), cores)
   return {
     config,
     warnings,
@@ -51,8 +51,6 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
     lines: linesOf(config, positionsOf(yaml, text)),
   }
 }
-
-const validateConfig = createValidator(schema)
 
 /** Checks the files that a gateway reads before it listens. */
 const filesToServeWith = [checkCertificate, checkAuthorities, checkKeyFiles, checkDatabaseFiles]

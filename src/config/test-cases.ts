@@ -1,6 +1,4 @@
 // The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
-import type { StaticDecode } from 'typebox'
-import { DecodeUnsafe } from 'typebox/value'
 import {
   appendToPointer,
   locateDiagnostics,
@@ -8,12 +6,14 @@ import {
   type Problems,
   positionsIn,
 } from './diagnostics.ts'
+import { decode } from './schema/shape.ts'
 import { caseFile } from './schema/tests.ts'
-import { createValidator } from './validate.ts'
+import type { Decoded } from './schema/type.ts'
+import { validate } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
-export type TestCase = StaticDecode<typeof caseFile>['tests'][number]
+export type TestCase = Decoded<typeof caseFile>['tests'][number]
 
 export interface LocatedCase extends TestCase, Position {
   /** As named on the command line. */
@@ -25,13 +25,11 @@ export function loadCases(source: SourceFile): { cases: LocatedCase[] } | Proble
   const read = readSource(source, Object.keys(caseFile.properties))
   if ('problems' in read) return read
   const { yaml, text } = read
-  const diagnostics = [...yaml.diagnostics, ...validateCases(yaml).diagnostics]
+  const diagnostics = [...yaml.diagnostics, ...validate(caseFile, yaml).diagnostics]
   if (diagnostics.length > 0) return locateDiagnostics(source.file, text, diagnostics)
-  const { tests } = DecodeUnsafe({}, caseFile, yaml.value) as StaticDecode<typeof caseFile>
+  const { tests } = decode(caseFile, yaml.value)
   return { cases: locateCases(tests, source.file, yaml, text) }
 }
-
-const validateCases = createValidator(caseFile)
 
 /** @param yaml @param text of the file that the cases were read from */
 export function locateCases(

@@ -1,7 +1,7 @@
 // Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
-import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import { appendToPointer, type Diagnostic, unescapeKey } from './diagnostics.ts'
-import { type FormatName, formatError, formats } from './formats/formats.ts'
+import { checkShape, type ShapeError } from './schema/shape.ts'
+import type { Schema } from './schema/type.ts'
 import { bestBranches, pointerOf, suggestedKey, toDiagnostic } from './validation-messages.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
@@ -11,41 +11,36 @@ export interface Validation {
   isValid(pointer: string): boolean
 }
 
-const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true })
-for (const name of Object.keys(formats) as FormatName[]) {
-  ajv.addFormat(name, text => formatError(name, text) === undefined)
-}
 /** Changes the source's value: fills in defaults, and turns interpolated text into the number or boolean it means. */
-type Validator = (yaml: YamlSource) => Validation
-
-export function createValidator(schema: AnySchemaObject): Validator {
-  const validate = ajv.compile(schema)
-  return yaml => {
-    const errorsNow = () => (validate(yaml.value) ? [] : withMisnamed(validate.errors ?? []))
-    const errors = errorsNow()
-    const coercible = errors.filter(error => coerce(yaml, error))
-    return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
-  }
+export function validate(schema: Schema, yaml: YamlSource): Validation {
+  const errorsNow = () => withMisnamed(checkShape(schema, yaml.value))
+  const errors = errorsNow()
+  const coercible = [...withBranches(errors)].filter(error => coerce(yaml, error))
+  return toValidation(yaml, bestBranches(coercible.length > 0 ? errorsNow() : errors))
 }
 
 /** Adds the errors below an invalid name: an upstream under a bad name is validated all the same. */
-function withMisnamed(errors: readonly ErrorObject[]): ErrorObject[] {
+function withMisnamed(errors: readonly ShapeError[]): ShapeError[] {
   return errors.flatMap(error => {
-    const { keyword, params, data, parentSchema, instancePath } = error
-    const [named] = Object.values<AnySchemaObject>(parentSchema?.patternProperties ?? {})
-    if (keyword !== 'additionalProperties' || named === undefined) return [error]
-    const name: string = params.additionalProperty
-    const validate = ajv.compile(named)
-    if (validate((data as Record<string, unknown>)[name])) return [error]
-    const below = (validate.errors ?? []).map(inner => ({
-      ...inner,
-      instancePath: appendToPointer(instancePath, name) + inner.instancePath,
-    }))
-    return [error, ...below]
+    const { keyword, key, value, schema, pointer } = error
+    const [named] = Object.values(schema.patternProperties ?? {})
+    if (keyword !== 'additionalProperties' || key === undefined || named === undefined) return [error]
+    return [
+      error,
+      ...checkShape(named, (value as Record<string, unknown>)[key], appendToPointer(pointer, key)),
+    ]
   })
 }
 
-function toValidation(yaml: YamlSource, errors: readonly ErrorObject[]): Validation {
+/** An interpolated text may be meant for any branch of a union. */
+function* withBranches(errors: readonly ShapeError[]): Generator<ShapeError> {
+  for (const error of errors) {
+    for (const branch of error.branches ?? []) yield* withBranches(branch)
+    yield error
+  }
+}
+
+function toValidation(yaml: YamlSource, errors: readonly ShapeError[]): Validation {
   // A key that also stands under its right name is not what the unknown key was meant to be.
   const isMeant = (pointer: string | undefined) => pointer !== undefined && !yaml.locations.has(pointer)
   const suggested = new Set(errors.map(suggestedKey).filter(isMeant) as string[])
@@ -72,14 +67,13 @@ function markWithAncestors(pointers: Set<string>, pointer: string): void {
 }
 
 /** `${…}` may stand for a number or a boolean, and a section whose keys are all commented out is an empty one. */
-function coerce(yaml: YamlSource, error: ErrorObject): boolean {
-  const { keyword, params, data, instancePath: pointer } = error
+function coerce(yaml: YamlSource, { keyword, schema, value, pointer }: ShapeError): boolean {
   if (keyword !== 'type') return false
-  const byDefault: unknown = error.parentSchema?.default
-  if (data === null && typeof byDefault === 'object') return setAt(yaml, pointer, structuredClone(byDefault))
-  if (typeof data !== 'string' || !yaml.interpolated.has(pointer)) return false
-  if (params.type === 'integer' && /^[-+]?[0-9]+$/.test(data)) return setAt(yaml, pointer, Number(data))
-  if (params.type === 'boolean' && /^(true|false)$/.test(data)) return setAt(yaml, pointer, data === 'true')
+  const { type, default: byDefault } = schema
+  if (value === null && typeof byDefault === 'object') return setAt(yaml, pointer, structuredClone(byDefault))
+  if (typeof value !== 'string' || !yaml.interpolated.has(pointer)) return false
+  if (type === 'integer' && /^[-+]?[0-9]+$/.test(value)) return setAt(yaml, pointer, Number(value))
+  if (type === 'boolean' && /^(true|false)$/.test(value)) return setAt(yaml, pointer, value === 'true')
   return false
 }
 

@@ -1,72 +1,65 @@
-// Turns ajv's errors into one sentence each, at the place where it can be fixed.
-import type { AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js'
+// Turns errors of shape into one sentence each, at the place where it can be fixed.
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
 import { type FormatName, formatError } from './formats/formats.ts'
+import type { ShapeError } from './schema/shape.ts'
+import type { Schema } from './schema/type.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
 /** The JSON Pointer of the error: the unknown or missing key itself, else the value. */
-export function pointerOf({ keyword, params, instancePath }: ErrorObject): string {
-  if (keyword === 'additionalProperties') return appendToPointer(instancePath, params.additionalProperty)
-  if (keyword === 'required') return appendToPointer(instancePath, params.missingProperty)
-  return instancePath
+export function pointerOf({ key, pointer }: ShapeError): string {
+  return key === undefined ? pointer : appendToPointer(pointer, key)
 }
 
 /** The pointer of the known key that an unknown one was probably meant to be. */
-export function suggestedKey(error: ErrorObject): string | undefined {
+export function suggestedKey(error: ShapeError): string | undefined {
   const near = error.keyword === 'additionalProperties' ? nearestKey(error) : undefined
-  return near === undefined ? undefined : appendToPointer(error.instancePath, near)
+  return near === undefined ? undefined : appendToPointer(error.pointer, near)
 }
 
 /** Keeps of each union only the errors of the branch that was probably meant; if none is near, the union's own. */
-export function bestBranches(errors: readonly ErrorObject[]): ErrorObject[] {
-  const dropped = new Set<ErrorObject>()
-  for (const [index, union] of errors.entries()) {
-    if (union.keyword !== 'anyOf') continue
-    const branches = branchesOf(union, errors, index)
-    const [best] = branches
-      .filter(
-        branch => !branch.some(error => error.instancePath === union.instancePath && isTypeError(error)),
-      )
+export function bestBranches(errors: readonly ShapeError[]): ShapeError[] {
+  return errors.flatMap(union => {
+    const [best] = (union.branches ?? [])
+      .filter(branch => !branch.some(error => error.pointer === union.pointer && isTypeError(error)))
       .sort((a, b) => a.length - b.length)
-    if (best !== undefined) dropped.add(union)
-    for (const branch of branches) {
-      if (branch !== best) for (const error of branch) dropped.add(error)
-    }
-  }
-  return errors.filter(error => !dropped.has(error))
+    return best === undefined ? [union] : bestBranches(best)
+  })
 }
 
-export function toDiagnostic(yaml: YamlSource, error: ErrorObject, pointer: string): Diagnostic {
-  const { keyword, params, instancePath } = error
-  const location = locationOf(yaml, instancePath)
+/** The branch expects a value of another kind. */
+const isTypeError = ({ keyword }: ShapeError) => keyword === 'type' || keyword === 'const'
+
+export function toDiagnostic(yaml: YamlSource, error: ShapeError, pointer: string): Diagnostic {
+  const { keyword, key = '', schema } = error
+  const location = locationOf(yaml, error.pointer)
   if (keyword === 'additionalProperties') {
     const unknown = locationOf(yaml, pointer)
     return { offset: unknown.key ?? unknown.value, path: unknown.path, message: unknownKey(error) }
   }
   if (keyword === 'required') {
-    const wanted = nounOf(error.parentSchema?.properties?.[params.missingProperty])
-    const path = joinPath(location.path, params.missingProperty)
+    const wanted = nounOf(schema.properties?.[key])
+    const path = joinPath(location.path, key)
     return { offset: location.key ?? location.value, path, message: `is required: ${wanted}` }
   }
   return { offset: location.value, path: location.path, message: sentence(error) }
 }
 
-function sentence({ keyword, params, data, parentSchema }: ErrorObject): string {
-  if (keyword === 'format') return formatError(params.format as FormatName, String(data)) ?? ''
-  if (keyword === 'minimum') return `must be at least ${params.limit}`
-  if (keyword === 'maximum') return `must be at most ${params.limit}`
+function sentence({ keyword, schema, value }: ShapeError): string {
+  if (keyword === 'format') return formatError(schema.format as FormatName, String(value)) ?? ''
+  if (keyword === 'minimum') return `must be at least ${schema.minimum}`
+  if (keyword === 'maximum') return `must be at most ${schema.maximum}`
   if (keyword === 'enum') {
-    const suggestion = typeof data === 'string' ? didYouMean(data, params.allowedValues) : ''
-    return `must be ${list(params.allowedValues)}${suggestion}`
+    const allowed = (schema.enum ?? []).map(String)
+    return `must be ${list(allowed)}${typeof value === 'string' ? didYouMean(value, allowed) : ''}`
   }
-  const bare = typeof data === 'number' || typeof data === 'boolean'
-  const quotes = bare && params.type === 'string' && parentSchema?.format === undefined
-  return `must be ${nounOf(parentSchema)}${quotes ? ', in quotes' : ''}`
+  const bare = typeof value === 'number' || typeof value === 'boolean'
+  const quotes = bare && keyword === 'type' && schema.type === 'string' && schema.format === undefined
+  return `must be ${nounOf(schema)}${quotes ? ', in quotes' : ''}`
 }
 
-function unknownKey(error: ErrorObject): string {
-  const { properties = {} } = error.parentSchema ?? {}
+function unknownKey(error: ShapeError): string {
+  const { properties = {} } = error.schema
   if (Object.keys(properties).length === 0)
     return 'must be a name of letters, digits, _ . and - that begins with a letter or digit'
   const near = nearestKey(error)
@@ -82,8 +75,8 @@ function unknownAmong(properties: object): string {
 
 const unknownKeys = new WeakMap<object, string>()
 
-function nearestKey({ params, parentSchema }: ErrorObject): string | undefined {
-  return nearest(params.additionalProperty, Object.keys(parentSchema?.properties ?? {}))
+function nearestKey({ key = '', schema }: ShapeError): string | undefined {
+  return nearest(key, Object.keys(schema.properties ?? {}))
 }
 
 function didYouMean(text: string, known: readonly string[]): string {
@@ -92,7 +85,7 @@ function didYouMean(text: string, known: readonly string[]): string {
 }
 
 /** Completes "must be …" and "is required: …". */
-function nounOf(schema: AnySchemaObject | undefined): string {
+function nounOf(schema: Schema | undefined): string {
   if (schema?.title !== undefined) return schema.title
   const nouns: Record<string, string> = {
     object: 'a mapping of keys',
@@ -102,27 +95,6 @@ function nounOf(schema: AnySchemaObject | undefined): string {
   }
   return nouns[schema?.type ?? ''] ?? 'text'
 }
-
-/** A union's errors by branch. ajv lists them right before the union's own error, at the same value or below. */
-function branchesOf(union: ErrorObject, errors: readonly ErrorObject[], index: number): ErrorObject[][] {
-  const { instancePath: at, schemaPath } = union
-  const isWithin = (error: ErrorObject | undefined): error is ErrorObject =>
-    error !== undefined && (error.instancePath === at || error.instancePath.startsWith(`${at}/`))
-  let from = index
-  while (isWithin(errors[from - 1])) from -= 1
-  const branches = new Map<string, ErrorObject[]>()
-  for (const error of errors.slice(from, index)) {
-    if (!error.schemaPath.startsWith(`${schemaPath}/`)) continue
-    const branch = error.schemaPath.slice(schemaPath.length + 1).split('/', 1)[0] ?? ''
-    const those = branches.get(branch)
-    if (those === undefined) branches.set(branch, [error])
-    else those.push(error)
-  }
-  return [...branches.values()]
-}
-
-/** The branch expects a value of another kind. */
-const isTypeError = ({ keyword }: ErrorObject) => keyword === 'type' || keyword === 'const'
 
 /** A value filled in by default is not in the file: its nearest ancestor's location stands for it. */
 function locationOf(yaml: YamlSource, pointer: string): SourceLocation {

@@ -1,5 +1,5 @@
 // Requests and responses of the four endpoints under /api/v1/auth (spec §4).
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 

@@ -1,5 +1,5 @@
 // The OpenAPI description of the JWKS (CONTRACT §3).
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { record, text } from '../openapi/schema-builders.ts'
 import { jwksPath } from './endpoint-table.ts'

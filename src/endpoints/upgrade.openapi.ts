@@ -1,5 +1,5 @@
 // Requests and responses of the upgrade path (CONTRACT §5).
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'

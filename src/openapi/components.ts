@@ -1,11 +1,11 @@
 // The components that an OpenAPI document defines once and refers to by `$ref`: titled schemas, and refusals.
-import type { TSchema } from 'typebox'
+import type { Schema } from '../config/schema/type.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 export interface Components {
   /** The schema as it goes into the document. One with a title, at any depth, becomes a component and a `$ref`. */
-  addSchema(schema: TSchema): Json
+  addSchema(schema: Schema): Json
   /** A `$ref` to the response of that name; `make` is called for a new name only. */
   response(name: string, make: () => Json): Json
   /** All components, by name. */

@@ -1,5 +1,5 @@
 // Builds the OpenAPI 3.1 document of a set of operations.
-import Type from 'typebox'
+import { Type } from '../config/schema/type.ts'
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Components, createComponents, type Json } from './components.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'

@@ -1,5 +1,5 @@
 // One of the gateway's own operations, as described to callers; its responses are serialized by the description.
-import type { TObject, TProperties, TSchema } from 'typebox'
+import type { ObjectSchema, Schema } from '../config/schema/type.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
 
 export interface Operation {
@@ -12,10 +12,10 @@ export interface Operation {
   readonly description?: string
   /** Who may call: anybody, a user (access token or API key), an operator (token), or an operator in a browser. */
   readonly caller: 'anybody' | 'user' | 'operator' | 'reader'
-  readonly params?: TObject<TProperties>
-  readonly query?: TObject<TProperties>
+  readonly params?: ObjectSchema
+  readonly query?: ObjectSchema
   /** On the client listener the whole body is optional: one that is not a JSON object counts as `{}`. */
-  readonly body?: TObject<TProperties>
+  readonly body?: ObjectSchema
   /** By status code. */
   readonly responses: Readonly<Record<number, DescribedResponse>>
   /** By status code. The refusals of any request (`commonRefusals`) are not repeated. */
@@ -25,7 +25,7 @@ export interface Operation {
 export interface DescribedResponse {
   readonly description: string
   /** Schema and serializer of the JSON body: nothing else is ever written. `undefined` if the body is not JSON. */
-  readonly body?: TSchema
+  readonly body?: Schema
   /** Of a body that is not JSON. */
   readonly mediaType?: string
   /** Names in lower case, besides the headers of every response. */
@@ -49,7 +49,7 @@ export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
 }
 
 /** In the form of Fastify's `schema.response`. */
-export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, TSchema> {
+export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(responses).flatMap(([status, { body }]) => (body === undefined ? [] : [[status, body]])),
   )

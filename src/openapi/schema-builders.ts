@@ -1,13 +1,13 @@
 // Builders for the schemas of descriptions, and the schemas that several descriptions share.
-import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox'
+import { type Keywords, type Properties, type Schema, Type } from '../config/schema/type.ts'
 import { plans } from '../users/user.ts'
 
 /** An object with these members and no others. @param options a `title` makes it a component of its own */
-export function record<Properties extends TProperties>(properties: Properties, options: TSchemaOptions = {}) {
+export function record<Of extends Properties>(properties: Of, options: Omit<Keywords, 'properties'> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-export function nullable<Schema extends TSchema>(schema: Schema) {
+export function nullable<Of extends Schema>(schema: Of) {
   return Type.Union([schema, Type.Null()])
 }
 
@@ -20,8 +20,7 @@ export function oneOf<const Values extends string[]>(values: readonly [...Values
   })
 }
 
-export const text = (description: string, options: TSchemaOptions = {}) =>
-  Type.String({ description, ...options })
+export const text = (description: string, options: Keywords = {}) => Type.String({ description, ...options })
 
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 

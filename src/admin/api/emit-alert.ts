@@ -1,5 +1,5 @@
 // Alerts that downstream services emit to users' webhooks (CONTRACT §7).
-import Type from 'typebox'
+import { Type } from '../../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -23,7 +23,7 @@ export const emitAlert = {
       minLength: 1,
       maxLength: maxTypeLength,
     }),
-    data: Type.Optional(Type.Unknown({ description: 'Any JSON; `{}` where it is left out.' })),
+    data: Type.Optional(Type.Unsafe<unknown>({ description: 'Any JSON; `{}` where it is left out.' })),
     user_id: Type.Optional(
       Type.Integer({
         minimum: 0,

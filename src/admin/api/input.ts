@@ -1,7 +1,7 @@
 // What operators send the admin API, in bodies and queries: what is unknown or unreadable is refused, not ignored.
 
 import type { FastifyRequest } from 'fastify'
-import type { TObject, TProperties } from 'typebox'
+import type { ObjectSchema } from '../../config/schema/type.ts'
 import { type JsonObject, readJsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -11,10 +11,7 @@ import { Refusal } from '../../refusals/refusal.ts'
  * @param schema of the operation's body
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`
  */
-export async function readBody(
-  { raw, headers }: FastifyRequest,
-  schema: TObject<TProperties>,
-): Promise<JsonObject> {
+export async function readBody({ raw, headers }: FastifyRequest, schema: ObjectSchema): Promise<JsonObject> {
   const body = await readJsonObject(raw, {
     timeoutMs: 10_000,
     hasBody: headers['content-length'] !== '0',

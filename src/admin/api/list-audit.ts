@@ -1,5 +1,5 @@
 // The audit log, read-only: no endpoint changes it.
-import Type from 'typebox'
+import { Type } from '../../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'

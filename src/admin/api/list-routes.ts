@@ -1,7 +1,8 @@
 // The active routes, their guards in order, and the health of their targets (CONTRACT §7).
-import Type from 'typebox'
+
 import { activeGuards, guardNames } from '../../config/active-guards.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
+import { Type } from '../../config/schema/type.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'

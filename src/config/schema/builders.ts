@@ -1,12 +1,12 @@
 // Builders for the sections of the schema.
-import Type, { type TCodec, type TProperties, type TSchemaOptions, type TString } from 'typebox'
 import { type FormatName, formats } from '../formats/formats.ts'
 import { parseRate } from '../formats/units.ts'
+import { type Keywords, type Properties, type Schema, Type } from './type.ts'
 
 /** A mapping with these keys and no others. */
-export function section<Properties extends TProperties>(
-  properties: Properties,
-  options: TSchemaOptions & { description: string },
+export function section<Of extends Properties>(
+  properties: Of,
+  options: Omit<Keywords, 'properties'> & { description: string },
 ) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
@@ -16,8 +16,8 @@ type DecodedFormat<Name extends FormatName> = ReturnType<(typeof formats)[Name][
 /** Text in one format, decoded by its parser. */
 export function formatted<Name extends FormatName>(
   format: Name,
-  options: TSchemaOptions = {},
-): TCodec<TString, DecodedFormat<Name>> {
+  options: Keywords = {},
+): Schema<string, DecodedFormat<Name>> {
   const { noun, parse } = formats[format]
   return Type.Decode(
     Type.String({ format, title: noun, ...options }),

@@ -1,12 +1,13 @@
 // The `routes` section: which requests are forwarded, for which callers, and where to (CONTRACT §2, §4, §6).
-import Type from 'typebox'
+
 import { formatted, NAME_PATTERN, rate, section } from './builders.ts'
 import { cors } from './cors.ts'
+import { Type } from './type.ts'
 
 const changes = (of: string) =>
   section(
     {
-      set: Type.Record(Type.String(), Type.String(), {
+      set: Type.Record('^.*$', Type.String(), {
         title: 'a mapping of header names to texts',
         description: `Header fields of ${of} that are added, in place of those of that name.`,
         default: {},

@@ -1,13 +1,14 @@
 // What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
 // A key with a default is required here: defaults are filled in before anything is checked.
-import type { StaticDecode, StaticEncode } from 'typebox'
-import Type from 'typebox'
+
 import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
 import { type route, routes } from './routes.ts'
 import { admin, server } from './server.ts'
 import { limits, storage } from './storage.ts'
 import { tests } from './tests.ts'
+import type { Decoded, Written } from './type.ts'
+import { Type } from './type.ts'
 import { type upstream, upstreams } from './upstreams.ts'
 
 /** How alerts reach the receivers that users registered (CONTRACT §5). */
@@ -58,13 +59,13 @@ export const schema = section(
   { description: 'What the Péage gateway is to do.' },
 )
 
-export type DecodedConfig = StaticDecode<typeof schema>
+export type DecodedConfig = Decoded<typeof schema>
 /** A route as written, with defaults filled in, before its texts are decoded. */
-export type RouteInput = StaticEncode<typeof route>
+export type RouteInput = Written<typeof route>
 
 /** A declared route. Durations are milliseconds, sizes bytes, hosts in lower case without port and final dot. */
-export type RouteConfig = StaticDecode<typeof route> & { name: string }
-export type UpstreamConfig = StaticDecode<typeof upstream>
+export type RouteConfig = Decoded<typeof route> & { name: string }
+export type UpstreamConfig = Decoded<typeof upstream>
 
 /** The whole configuration, with every default applied. */
 export type Config = Omit<DecodedConfig, 'routes'> & {

@@ -1,7 +1,8 @@
 // The `server` and `admin` sections: the two listeners.
-import Type from 'typebox'
+
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 import { cors } from './cors.ts'
+import { Type } from './type.ts'
 
 const timeouts = section(
   {
@@ -83,7 +84,7 @@ export const admin = section(
         'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
       default: '',
     }),
-    tokens: Type.Record(Type.String({ pattern: NAME_PATTERN }), formatted('token'), {
+    tokens: Type.Record(NAME_PATTERN, formatted('token'), {
       additionalProperties: false,
       description: 'Several bearer tokens, each under a name of its own; an empty one is none.',
       default: {},

@@ -1,6 +1,7 @@
 // The `upstreams` section: the services that requests are forwarded to.
-import Type from 'typebox'
+
 import { formatted, NAME_PATTERN, section } from './builders.ts'
+import { Type } from './type.ts'
 
 const timeouts = section(
   {
@@ -101,7 +102,7 @@ export const upstream = section(
   { description: 'One service.' },
 )
 
-export const upstreams = Type.Record(Type.String({ pattern: NAME_PATTERN }), upstream, {
+export const upstreams = Type.Record(NAME_PATTERN, upstream, {
   additionalProperties: false,
   description: 'The services behind, by name.',
   default: {},

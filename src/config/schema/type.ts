@@ -1,0 +1,125 @@
+// Builds JSON Schemas that the compiler reads types from. Our own, because every command and every start waits for it:
+// a library that does it takes longer to load than a configuration takes to check.
+
+declare const written: unique symbol
+declare const decoded: unique symbol
+// Neither is part of the JSON.
+const isOptional = Symbol('isOptional')
+const decoder = Symbol('decoder')
+
+/** `Written` stands in the file; the program reads it as `Decoded`. */
+export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
+  readonly [written]?: Written
+  readonly [decoded]?: Decoded
+  readonly [decoder]?: (value: unknown) => Decoded
+}
+
+/** Those that are used here. */
+export interface Keywords {
+  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
+  readonly title?: string
+  readonly description?: string
+  readonly default?: unknown
+  readonly format?: string
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minItems?: number
+  readonly minProperties?: number
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Schema[]
+  readonly items?: Schema
+  readonly required?: readonly string[]
+  readonly properties?: Properties
+  readonly patternProperties?: Properties
+  readonly additionalProperties?: boolean
+}
+
+export type Properties = Readonly<Record<string, Schema>>
+
+export interface ObjectSchema<Of extends Properties = Properties>
+  extends Schema<WrittenObject<Of>, DecodedObject<Of>> {
+  readonly properties: Of
+}
+
+export type Written<Of> = Of extends { readonly [written]?: infer W } ? W : never
+export type Decoded<Of> = Of extends { readonly [decoded]?: infer D } ? D : never
+
+interface Optional {
+  readonly [isOptional]: true
+}
+
+type OptionalKeys<Of> = { [Key in keyof Of]: Of[Key] extends Optional ? Key : never }[keyof Of]
+type WrittenObject<Of> = Flat<
+  { [Key in Exclude<keyof Of, OptionalKeys<Of>>]: Written<Of[Key]> } & {
+    [Key in OptionalKeys<Of>]?: Written<Of[Key]>
+  }
+>
+type DecodedObject<Of> = Flat<
+  { [Key in Exclude<keyof Of, OptionalKeys<Of>>]: Decoded<Of[Key]> } & {
+    [Key in OptionalKeys<Of>]?: Decoded<Of[Key]>
+  }
+>
+type Flat<Of> = { -readonly [Key in keyof Of]: Of[Key] }
+
+export const Type = {
+  String: (options?: Keywords): Schema<string, string> => ({ type: 'string', ...options }),
+  Integer: (options?: Keywords): Schema<number, number> => ({ type: 'integer', ...options }),
+  Number: (options?: Keywords): Schema<number, number> => ({ type: 'number', ...options }),
+  Boolean: (options?: Keywords): Schema<boolean, boolean> => ({ type: 'boolean', ...options }),
+  Null: (): Schema<null, null> => ({ type: 'null' }),
+  /** With a type of the caller's choice. */
+  Unsafe: <Value>(keywords: Keywords): Schema<Value, Value> => keywords,
+
+  Literal: <const Value extends string | number>(value: Value): Schema<Value, Value> => ({
+    type: typeof value === 'number' ? 'number' : 'string',
+    const: value,
+  }),
+
+  Enum: <const Value extends string>(values: readonly Value[], options?: Keywords): Schema<Value, Value> => ({
+    enum: values,
+    ...options,
+  }),
+
+  Union: <const Branches extends readonly Schema[]>(
+    anyOf: Branches,
+    options?: Keywords,
+  ): Schema<Written<Branches[number]>, Decoded<Branches[number]>> => ({ anyOf, ...options }),
+
+  Array: <Item extends Schema>(
+    items: Item,
+    options?: Keywords,
+  ): Schema<Written<Item>[], Decoded<Item>[]> => ({ type: 'array', items, ...options }),
+
+  /** @param pattern of the keys */
+  Record: <Value extends Schema>(
+    pattern: string,
+    value: Value,
+    options?: Keywords,
+  ): Schema<Record<string, Written<Value>>, Record<string, Decoded<Value>>> => ({
+    type: 'object',
+    patternProperties: { [pattern]: value },
+    ...options,
+  }),
+
+  Object<Of extends Properties>(properties: Of, options?: Omit<Keywords, 'properties'>): ObjectSchema<Of> {
+    const required = Object.keys(properties).filter(key => !(isOptional in (properties[key] as Schema)))
+    return { type: 'object', ...(required.length === 0 ? {} : { required }), properties, ...options }
+  },
+
+  Optional: <Of extends Schema>(schema: Of): Of & Optional => ({ ...schema, [isOptional]: true }),
+
+  /** @param parse reads the value's text */
+  Decode<Was, Value>(schema: Schema<Was>, parse: (text: string) => Value): Schema<Was, Value> {
+    const keywords: Keywords = schema
+    return { ...keywords, [decoder]: value => parse(String(value)) }
+  },
+}
+
+/** What `schema` decodes a value with; the values in it are decoded each by their own. */
+export function decoderOf(schema: Schema): ((value: unknown) => unknown) | undefined {
+  return schema[decoder]
+}
