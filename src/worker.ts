@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { probeStores, type StoreChecks } from './admin/health.ts'
+import { probeStores } from './admin/health.ts'
 import { inSlices } from './async/steps.ts'
 import { systemClock } from './clock.ts'
 import { createDependencies, type Dependencies } from './composition/dependencies.ts'
@@ -13,6 +13,7 @@ import { openTracing, readTracing } from './observability/tracing/open.ts'
 import { type DataPlane, type PreparedChange, serveInProcess } from './server/serve.ts'
 import { type PrimaryApi, replyTimeoutMs, type WorkerApi } from './server/workers/protocol.ts'
 import { createRpcChannel } from './server/workers/rpc.ts'
+import type { StoreChecks } from './storage/open.ts'
 import { packageFacts } from './version.ts'
 
 interface RunningWorker extends Omit<Dependencies, 'config'> {

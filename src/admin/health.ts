@@ -1,4 +1,5 @@
 // Whether this gateway can do its work (CONTRACT §7, `/readyz`).
+import type { StoreChecks } from '../storage/open.ts'
 
 type Status = 'ok' | 'degraded' | 'down'
 
@@ -30,13 +31,6 @@ export interface WorkerHealth {
   readonly pid: number | undefined
   /** Undefined when the worker does not respond in time, or is not running. */
   readonly stores: StoreReachability | undefined
-}
-
-/** Each resolves to whether the store responds; a rejection counts as false. */
-export interface StoreChecks {
-  postgres(): Promise<boolean>
-  /** Absent where no Redis is configured. */
-  redis: (() => Promise<boolean>) | undefined
 }
 
 interface Dependencies extends StoreChecks {

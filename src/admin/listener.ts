@@ -14,8 +14,7 @@ import { responseSchemas } from '../openapi/operation.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
-import { type AdminDependencies, createAdminEndpoints } from './api/endpoints.ts'
-import { refuseOtherMethods, serveApi } from './api/serve-api.ts'
+import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import { isLoopback, rejectCrossSite, rejectDnsRebinding } from './cross-site.ts'
 import { type Documentation, documentation, serveDocumentation } from './documentation.ts'
 import type { Health } from './health.ts'
@@ -90,7 +89,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
 
 function serveOperators(api: FastifyInstance, dependencies: Dependencies): void {
   admitOperators(api, dependencies, 'Bearer')
-  serveApi(api, { ...dependencies, endpoints: createAdminEndpoints(dependencies) })
+  serveApi(api, dependencies)
   api.all('/admin/v1/*', async () => {
     throw new Refusal('route_unknown')
   })

@@ -18,8 +18,14 @@ import {
   removedHeaders,
 } from './header-diff.ts'
 import { createStubRequest, type HeaderList, toHeaderList } from './stub-request.ts'
-import { stubAssertions, stubDependencies, stubEndpoints, stubToken } from './stubs.ts'
-import { createStubUpstreams, type Dispatched } from './upstreams.ts'
+import {
+  createStubUpstreams,
+  type Dispatched,
+  stubAssertions,
+  stubDependencies,
+  stubEndpoints,
+  stubToken,
+} from './stubs.ts'
 
 export interface ExplainRequest {
   readonly method: string

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
-import { sharedTargets } from '../config/rules/shared-targets.ts'
+import { sharedTargets } from '../config/rules/declarations.ts'
 import type { Config } from '../config/schema/schema.ts'
 import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'

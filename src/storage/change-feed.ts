@@ -1,7 +1,24 @@
 // Tracks which record changes this process was notified of, and until when it has missed none (CONTRACT §3).
 import { randomUUID } from 'node:crypto'
 import type { Queryable } from './database.ts'
-import type { Listen } from './notifications.ts'
+
+/** What Postgres notifies of, and when some of it may have been missed. */
+export interface NotificationHandlers {
+  onNotification(channel: string, payload: string): void
+  /** The connection is lost; notifications sent since the last one received may be missed. */
+  onLost(): void
+  /** From now on every committed notification is received. */
+  onListening(): void
+}
+
+export interface Notifications {
+  /** Drops the connection and opens another, because an expected notification did not arrive in time. */
+  reconnect(): void
+  close(): Promise<void>
+}
+
+/** Listens on a dedicated connection until closed; reconnects when that is lost. */
+export type Listen = (channels: readonly string[], handlers: NotificationHandlers) => Notifications
 
 export interface ChangeFeed {
   /**

@@ -2,10 +2,10 @@
 import type { Clock } from '../clock.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
-import type { Database } from './database.ts'
+import type { Listen } from './change-feed.ts'
+import { type Database, type Queryable, textOf } from './database.ts'
 import type { FailureLog } from './failure-log.ts'
 import type { MigrationLog } from './migrate.ts'
-import type { Listen } from './notifications.ts'
 import type { EmbeddedDatabase } from './pglite/pglite.ts'
 import { openPostgres } from './postgres/postgres.ts'
 import { postgresListener } from './postgres/postgres-listener.ts'
@@ -13,7 +13,6 @@ import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
 import type { RedisAddress } from './redis/connect-redis.ts'
 import { openRedis } from './redis/redis.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
-import { tracedDatabase, tracedScriptRunner } from './traced-storage.ts'
 
 /** The part of the configuration that is used here (CONTRACT §2). */
 export interface StorageConfig {
@@ -36,6 +35,13 @@ interface Logger {
   warn(fields: object, text: string): void
 }
 
+/** Each resolves to whether the store responds now; a rejection counts as false. */
+export interface StoreChecks {
+  postgres(): Promise<boolean>
+  /** Absent where no Redis is configured. */
+  redis: (() => Promise<boolean>) | undefined
+}
+
 export interface Storage {
   readonly database: Database
   /** Receives the notifications of the database's triggers. */
@@ -44,11 +50,7 @@ export interface Storage {
   readonly scriptRunner: ScriptRunner | undefined
   /** Replicas that share Redis share a limit of the same name. */
   readonly createRateLimiter: CreateRateLimiter
-  /** Each probes a store now; a rejection counts as false. */
-  readonly checks: {
-    postgres(): Promise<boolean>
-    redis: (() => Promise<boolean>) | undefined
-  }
+  readonly checks: StoreChecks
   /** The state of the stores as known here, without querying them. */
   readonly gauges: StorageGauges
   /** Applies pending migrations; safe when many replicas run it at once. @returns the names applied */
@@ -146,4 +148,23 @@ async function openEmbeddedStorage(dir: string, openFolder: OpenFolder) {
 async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
   const { openEmbedded } = await import('./pglite/pglite.ts')
   return openEmbedded({ dir })
+}
+
+/** One span per statement; none for begin, commit and rollback. */
+function tracedDatabase<D extends Database>(database: D, spans: StoreSpans): D {
+  const traced = (queryable: Queryable): Queryable => ({
+    query: (sql, values) => spans.statement(textOf(sql), () => queryable.query(sql, values)),
+  })
+  return {
+    ...database,
+    ...traced(database),
+    transaction: (work, options) => database.transaction(tx => work(traced(tx)), options),
+  }
+}
+
+function tracedScriptRunner(scriptRunner: ScriptRunner, spans: StoreSpans): ScriptRunner {
+  return {
+    ...scriptRunner,
+    run: (script, key, args) => spans.script(script.name, () => scriptRunner.run(script, key, args)),
+  }
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { createAdminEndpoints } from '../../src/admin/api/endpoints.ts'
+import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
-import { createAdminEndpoints } from '../../src/admin/api/endpoints.ts'
+import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { createDocumentation, operationGroups } from '../../src/composition/api-description.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { packageFacts } from '../../src/version.ts'

@@ -1,7 +1,10 @@
 // When the change feed is fresh: decided by received heartbeats, on a clock that the test moves.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
-import type { NotificationHandlers } from '../../src/storage/notifications.ts'
+import {
+  type ChangeFeed,
+  createChangeFeed,
+  type NotificationHandlers,
+} from '../../src/storage/change-feed.ts'
 
 describe('the feed', () => {
   let feed: ChangeFeed

@@ -1,8 +1,8 @@
 // Embedded databases that stay open in this process: to open one takes half a second of CPU, to empty one a few milliseconds.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import type { Notifications } from '../../src/storage/change-feed.ts'
 import { toStorageError } from '../../src/storage/driver-error.ts'
-import type { Notifications } from '../../src/storage/notifications.ts'
 import { type EmbeddedDatabase, openEmbedded } from '../../src/storage/pglite/pglite.ts'
 
 interface Kept {

@@ -1,23 +1,55 @@
 // Serves the endpoints of the admin API to operators, and records their changes in the audit log.
 import type { FastifyInstance, HTTPMethods } from 'fastify'
+import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
+import type { RouteConfig } from '../../config/schema/schema.ts'
 import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { responseSchemas } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
+import type { TargetStatus } from '../../upstream/targets/target-status.ts'
+import type { UserStore } from '../../users/user-store.ts'
+import type { Alerts } from '../../webhooks/alerts/alerts.ts'
+import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import type { AuditRecord, AuditStore } from '../audit-store.ts'
+import { createAlertEndpoint } from './emit-alert.ts'
 import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
 import { readBody } from './input.ts'
+import { createAuditLog } from './list-audit.ts'
+import { createDeliveryLog } from './list-deliveries.ts'
+import { createRouteListing } from './list-routes.ts'
+import { createUserAdministration } from './users.ts'
 
-interface Dependencies {
-  endpoints: readonly AdminEndpoint[]
-  audit: Pick<AuditStore, 'write' | 'inTransaction'>
+export interface AdminDependencies {
+  /** The routes of the current configuration. */
+  routes(): readonly RouteConfig[]
+  /** The status of every target, from whichever processes serve requests. */
+  targetStatuses(): Promise<readonly TargetStatus[]>
+  users: Pick<UserStore, 'list' | 'findById' | 'update'>
+  sessions: Pick<SessionStore, 'list' | 'revokeAll'>
+  alerts: Alerts
+  deliveries: Pick<DeliveryStore, 'list'>
+  audit: AuditStore
+  /** Resolves when every database change committed so far is visible in this process. */
+  changesVisible(): Promise<void>
   clock: Clock
 }
 
+export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndpoint[] {
+  return [
+    createRouteListing(dependencies),
+    ...createUserAdministration(dependencies),
+    createAlertEndpoint(dependencies.alerts),
+    createDeliveryLog(dependencies.deliveries),
+    createAuditLog(dependencies.audit),
+  ]
+}
+
 /** @param app whose every request carries an operator's token */
-export function serveApi(app: FastifyInstance, { endpoints, audit, clock }: Dependencies): void {
+export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
+  const { audit, clock } = dependencies
+  const endpoints = createAdminEndpoints(dependencies)
   for (const { operation, handle } of endpoints) {
     const { method, path, responses, body } = operation
     const [status = 200] = Object.keys(responses).map(Number)

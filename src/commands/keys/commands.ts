@@ -1,4 +1,6 @@
 // `peage keys …`: administers signing keys (CONTRACT §1).
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument, Command, Option } from 'commander'
 import type { SigningAlgorithm } from '../../identity/keys/signing-key.ts'
@@ -43,7 +45,6 @@ function generate(io: Io): Command {
     .option('--out <file>', 'write a private JWK for auth.keys instead, mode 0600; needs no configuration')
     .action(async ({ config, json, alg = defaultAlgorithm, out }: NewKeyOptions & { out?: string }) => {
       if (out !== undefined) {
-        const { writeKeyFile } = await import('./file.ts')
         const kid = await writeKeyFile(io, out, alg)
         return report(
           io,
@@ -125,6 +126,25 @@ function reseal(io: Io): Command {
         if (unreadable !== undefined) throw unreadable
       })
     })
+}
+
+/**
+ * Writes a new private key to a file that only its owner may read, never over an existing file.
+ * @returns the key's `kid`
+ * @throws Error with a sentence for the operator if the file cannot be created
+ */
+async function writeKeyFile(io: Io, file: string, alg: SigningAlgorithm): Promise<string> {
+  const { generatePrivateJwk } = await import('../../identity/keys/signing-key.ts')
+  const { kid, text } = await generatePrivateJwk(alg)
+  try {
+    await writeFile(resolve(io.cwd, file), `${text}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST')
+      throw new Error(`${file} is there already, and nothing is written over: name another`)
+    throw new Error(`${file} cannot be written (${code ?? message})`)
+  }
+  return kid
 }
 
 /** Loads what opens stores only when a command is called: help needs none of it. */

@@ -12,6 +12,8 @@ import {
   type DeclaredUpstream,
   declaredRoutes,
   declaredUpstreams,
+  type SameService,
+  sharedTargets,
   validTargets,
 } from './declarations.ts'
 import { checkHeaders } from './header-rules.ts'
@@ -20,7 +22,6 @@ import { checkKeySecrets } from './key-rules.ts'
 import { checkPathBypasses } from './path-bypass.ts'
 import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
-import { type SameService, sharedTargets } from './shared-targets.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */

@@ -124,3 +124,19 @@ function declaredRoute(
 function withHead(methods: readonly string[]): readonly string[] {
   return methods.includes('GET') ? [...methods, 'HEAD'] : methods
 }
+
+/** Whether two upstream names lead to one service; a name leads to its own, even if nothing else is known of it. */
+export type SameService = (one: string, other: string) => boolean
+
+/**
+ * Upstreams are the same service if they have a target in common (CONTRACT §2, §6).
+ * @param origins the targets of each upstream, as `parseTarget` returns them
+ */
+export function sharedTargets(origins: ReadonlyMap<string, readonly string[]>): SameService {
+  const named = new Map([...origins].map(([name, targets]) => [name, new Set(targets)]))
+  return (one, other) => {
+    if (one === other) return true
+    const theirs = named.get(other)
+    return theirs !== undefined && (origins.get(one)?.some(origin => theirs.has(origin)) ?? false)
+  }
+}

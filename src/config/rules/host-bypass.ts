@@ -3,8 +3,7 @@
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'
-import type { DeclaredRoute } from './declarations.ts'
-import type { SameService } from './shared-targets.ts'
+import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
  * A guarded route can be bypassed through another if all of this is true:

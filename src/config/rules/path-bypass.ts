@@ -1,8 +1,7 @@
 // `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
 
 import type { Diagnostic } from '../diagnostics.ts'
-import type { DeclaredRoute } from './declarations.ts'
-import type { SameService } from './shared-targets.ts'
+import type { DeclaredRoute, SameService } from './declarations.ts'
 
 /**
  * `/api%2fv1%2fprivate` is one segment to the gateway and three to a server that decodes before it

@@ -1,6 +1,6 @@
 // Receives notifications from a Postgres server over a dedicated connection, and reconnects when it is lost.
 import { Client } from 'pg'
-import type { Listen } from '../notifications.ts'
+import type { Listen } from '../change-feed.ts'
 
 const reconnectDelayMs = 250
 
