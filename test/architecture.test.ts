@@ -1,4 +1,4 @@
-// The laws of the house that imports can tell: the order of the rooms, one door per package, SQL and French in their places.
+// The laws of the house that imports can tell: the order of the rooms, one place per package, SQL and French in their places.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -112,7 +112,7 @@ describe('the rooms', () => {
 })
 
 describe('the house', () => {
-  it.each(Object.entries(packages))('%s has one door', (name, places) => {
+  it.each(Object.entries(packages))('%s is used in one place', (name, places) => {
     const users = imports
       .filter(({ to }) => to === name || to.startsWith(`${name}/`))
       .filter(edge => !isTypeOnly(edge))

@@ -19,7 +19,7 @@ export async function cardinality({ say, expect }) {
   try {
     await stage.migrate()
     const { keys: signing, tokens } = await createUsers(stage, 4 * each, 'free')
-    const keys = await makeStandings(stage.database)
+    const keys = await makeUsersWithTokens(stage.database)
     const gateway = await stage.start({
       settings: settings(signing),
       routing: routing(upstream.port),
@@ -52,7 +52,7 @@ export async function cardinality({ say, expect }) {
 }
 
 /** @param {import('pg').Pool} database @returns {Promise<string[]>} keys, of the last users */
-async function makeStandings(database) {
+async function makeUsersWithTokens(database) {
   const keys = Array.from({ length: each }, () => `peage_${randomUUID()}`)
   await database.query(
     `update users set daily_usage = $1, last_usage_date = (now() at time zone 'utc')::date where id between $2 and $3`,

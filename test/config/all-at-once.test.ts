@@ -10,7 +10,7 @@ import { first, second } from '../support/certificates.ts'
 type Written = any
 
 /** A configuration without errors. */
-function sound(): Written {
+function validConfig(): Written {
   return {
     server: {
       listen: '0.0.0.0:8080',
@@ -59,7 +59,7 @@ const files: Record<string, string> = {
 }
 
 /** Each makes one value invalid, and says which. */
-const faults: [at: string, spoil: (config: Written) => void][] = [
+const mistakes: [at: string, spoil: (config: Written) => void][] = [
   ['server.listen', c => (c.server.listen = 'x')],
   ['server.lisen', c => (c.server.lisen = 'x')],
   ['server.drain_timeout', c => (c.server.drain_timeout = '${UNSET}')],
@@ -129,37 +129,37 @@ function linesOf(config: Written): string[] {
 }
 
 function spoiled(...which: readonly number[]): string[] {
-  const config = sound()
-  for (const index of which) faults[index]?.[1](config)
+  const config = validConfig()
+  for (const index of which) mistakes[index]?.[1](config)
   return linesOf(config)
 }
 
-const alone = faults.map((_, index) => spoiled(index))
+const alone = mistakes.map((_, index) => spoiled(index))
 
 describe('a file', () => {
-  it('that is right has no fault', () => expect(linesOf(sound())).toEqual([]))
+  it('that is right has no problem', () => expect(linesOf(validConfig())).toEqual([]))
 
-  it.each(faults.map(([at], index) => [at, index] as const))(
+  it.each(mistakes.map(([at], index) => [at, index] as const))(
     'is wrong at %s (%i), and there alone',
     (at, index) => {
       expect(alone[index]).toEqual([expect.stringContaining(`${at}  `)])
     },
   )
 
-  it('with a fault at every place is told all of them: none hides another', () => {
-    const places = [...new Set(faults.map(([at]) => at))]
+  it('with a mistake at every place is told all of them: none hides another', () => {
+    const places = [...new Set(mistakes.map(([at]) => at))]
     for (const variant of [0, 1, 2]) {
       const which = places.map(place => {
-        const there = [...faults.keys()].filter(index => faults[index]?.[0] === place)
+        const there = [...mistakes.keys()].filter(index => mistakes[index]?.[0] === place)
         return there[variant % there.length] as number
       })
       expect(spoiled(...which).sort()).toEqual(which.flatMap(index => alone[index] ?? []).sort())
     }
   })
 
-  it('with any few faults is told exactly these', () => {
-    const selector = (index: number) => faults[index]?.[0]
-    const few = fc.uniqueArray(fc.nat(faults.length - 1), { selector, minLength: 2, maxLength: 6 })
+  it('with any few mistakes is told exactly these', () => {
+    const selector = (index: number) => mistakes[index]?.[0]
+    const few = fc.uniqueArray(fc.nat(mistakes.length - 1), { selector, minLength: 2, maxLength: 6 })
     fc.assert(
       fc.property(few, which => {
         expect(spoiled(...which).sort()).toEqual(which.flatMap(index => alone[index] ?? []).sort())

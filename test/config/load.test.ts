@@ -222,7 +222,7 @@ routes:
     ])
   })
 
-  it('a fault behind an alias is one line: at the alias where only its use is wrong, else where it is written', () => {
+  it('a problem behind an alias is one line: at the alias where only its use is wrong, else where it is written', () => {
     expect(linesOf('storage: { pool: &n 5 }\nauth: { issuer: *n }')).toEqual([
       '2:17  auth.issuer  must be a name, in quotes',
     ])

@@ -566,13 +566,13 @@ describeOverDatabases('deliveries', open => {
     it('is pruned of what has ended, in batches; what is pending stays and holds up nothing', async () => {
       const pending = await stored.receiving('https://a.test/')
       await stored.alert(pending)
-      const [kept] = await claim()
+      const [leased] = await claim()
       for (const name of ['b', 'c', 'd']) await stored.alert(await stored.receiving(`https://${name}.test/`))
       for (const one of await claim()) await stored.deliveries.recordAttempt(one, delivered, new Date(time))
       const prune = (limit: number, of = time + 1) => stored.deliveries.prune(new Date(of), limit)
       expect(await prune(10, time)).toBe(0)
       expect([await prune(2), await prune(2), await prune(2)]).toEqual([2, 1, 0])
-      expect((await stored.rows()).map(({ id }) => id)).toEqual([kept?.id])
+      expect((await stored.rows()).map(({ id }) => id)).toEqual([leased?.id])
     })
 
     it('is pruned of alerts too, but of none that a delivery may still speak of', async () => {

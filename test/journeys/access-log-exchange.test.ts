@@ -111,13 +111,13 @@ routes:
     expect(left).toMatchObject({ outcome: 'client_gone', upstream_target: upstream.url })
     expect(left?.bytes_sent).toBeGreaterThan(100)
 
-    let asked = 0
+    let attempts = 0
     upstream.answer = () => {
-      asked += 1
+      attempts += 1
     }
     const waiting = new RawConnection(plain.url)
     waiting.write(requestBytes('GET', '/public/a'))
-    await expect.poll(() => asked).toBe(1)
+    await expect.poll(() => attempts).toBe(1)
     waiting.close()
     const [unanswered] = await lines(plain, 1)
     expect(unanswered).toMatchObject({ outcome: 'client_gone', bytes_sent: 0 })

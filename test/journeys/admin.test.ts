@@ -166,14 +166,14 @@ describeOverSetups('the admin listener', setup => {
     )
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.every(id => id !== null && /^[\w-]+$/.test(id))).toBe(true)
-    for (const [given, kept] of [
+    for (const [given, isKept] of [
       ['mine-1', true],
       ['not <safe>', false],
     ] as const) {
       const { headers } = await call(at.gateway.admin, 'GET', '/healthz', {
         headers: { 'x-request-id': given },
       })
-      expect(headers.get('x-request-id') === given).toBe(kept)
+      expect(headers.get('x-request-id') === given).toBe(isKept)
     }
   })
 

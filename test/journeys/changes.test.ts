@@ -66,7 +66,7 @@ describeOverSetups('a change', setup => {
    * Commits one change after the other, and asks every replica every 5 ms: what was sent after the time that it has is
    * answered from the new state.
    */
-  async function inForce(
+  async function expectInTime(
     path: string,
     as: Credential,
     changes: readonly { sql: string; values: unknown[]; status: number }[],
@@ -78,11 +78,11 @@ describeOverSetups('a change', setup => {
       const change = changes[round % changes.length] ?? expect.unreachable()
       await sql(change.sql, change.values)
       const committed = performance.now()
-      const asked: Promise<void>[] = []
+      const pending: Promise<void>[] = []
       while (performance.now() - committed < 2 * grace) {
         for (const replica of replicas) {
           const sent = performance.now()
-          asked.push(
+          pending.push(
             get(replica, path, as).then(({ status }) => {
               if (status === change.status || sent - committed < grace) return
               const delay = loop.delayBetween(committed, sent)
@@ -93,7 +93,7 @@ describeOverSetups('a change', setup => {
         }
         await sleep(5)
       }
-      await Promise.all(asked)
+      await Promise.all(pending)
     }
     expect(late).toEqual([])
     if (told > 0) console.warn(`${told} answers of before where the process was delayed by more than 20 ms`)
@@ -108,7 +108,7 @@ describeOverSetups('a change', setup => {
       values: [user.id, flag],
       status,
     })
-    await inForce('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
+    await expectInTime('/any/x', { token: user.access }, [to(0, 401), to(1, 200)], 20)
   })
 
   it('of the plan by raw SQL is in force everywhere within 50 ms', async () => {
@@ -119,7 +119,7 @@ describeOverSetups('a change', setup => {
       values: [user.id, plan],
       status,
     })
-    await inForce('/pro', { token: user.access }, [to('free', 403), to('pro', 200)], 20)
+    await expectInTime('/pro', { token: user.access }, [to('free', 403), to('pro', 200)], 20)
   })
 
   it('of a key by raw SQL, its coming included, is in force everywhere within 50 ms', async () => {
@@ -134,7 +134,7 @@ describeOverSetups('a change', setup => {
       values: [user.id, revoked],
       status,
     })
-    await inForce('/any/x', as, [to(0, 200), to(1, 401)], 20)
+    await expectInTime('/any/x', as, [to(0, 200), to(1, 401)], 20)
   })
 
   it('of the usage by raw SQL, a reset, is in force everywhere within 50 ms', async () => {
@@ -242,8 +242,8 @@ describeOverSetups('a change', setup => {
       const course = async () => (await get(first, '/courses/1', { token: user.access })).status
       expect(await costOf(async () => expect(await course()).toBe(200))).toHaveLength(1)
       // Where Redis says that the day is spent, the record is only read.
-      const asked = setup === alone ? 2 : 1
-      expect(await costOf(async () => expect(await course()).toBe(429))).toHaveLength(asked)
+      const statements = setup === alone ? 2 : 1
+      expect(await costOf(async () => expect(await course()).toBe(429))).toHaveLength(statements)
       const cost = await costOf(async () => {
         for (let request = 0; request < 20; request += 1) expect(await course()).toBe(429)
       })

@@ -57,10 +57,10 @@ describe('with CORS configured', () => {
   }
 
   it('a preflight is answered before every guard, spends nothing, and the upstream hears nothing of it', async () => {
-    const asked = { 'access-control-request-headers': 'authorization,content-type' }
+    const requestHeaders = { 'access-control-request-headers': 'authorization,content-type' }
     for (let i = 0; i < 3; i++) {
       for (const path of ['/courses/1', '/limited', '/down']) {
-        const answer = await ask(path, 'GET', asked)
+        const answer = await ask(path, 'GET', requestHeaders)
         expect([answer.status, answer.text]).toEqual([204, ''])
         expect(answer.headers.get('access-control-allow-origin')).toBe(page)
         expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type')
@@ -211,11 +211,11 @@ describe('with CORS configured', () => {
   })
 
   it('a route’s own CORS replaces the server’s, on its preflights, answers and refusals', async () => {
-    const asked = await ask('/partner', 'POST', {}, partner)
-    expect(asked.headers.get('access-control-allow-origin')).toBe(partner)
-    expect(asked.headers.get('access-control-allow-credentials')).toBe('true')
-    expect(asked.headers.get('access-control-allow-methods')).toBe('POST')
-    expect(asked.headers.get('access-control-max-age')).toBe('90')
+    const answer = await ask('/partner', 'POST', {}, partner)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(partner)
+    expect(answer.headers.get('access-control-allow-credentials')).toBe('true')
+    expect(answer.headers.get('access-control-allow-methods')).toBe('POST')
+    expect(answer.headers.get('access-control-max-age')).toBe('90')
     expect((await ask('/partner', 'POST')).headers.get('access-control-allow-origin')).toBeNull()
 
     const post = (token?: string) =>

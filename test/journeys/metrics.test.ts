@@ -93,14 +93,14 @@ describeOverSetups('the metrics', setup => {
 
   it('count a client that left before its answer under 499', async () => {
     const start = await before()
-    const asked = new Promise<void>(resolve => {
+    const arrived = new Promise<void>(resolve => {
       at.upstream.answer = () => resolve()
     })
     const { hostname, port } = new URL(at.gateway.url)
     const socket = connect(Number(port), hostname)
     await once(socket, 'connect')
     socket.write('GET /public/x HTTP/1.1\r\nHost: x\r\n\r\n')
-    await asked
+    await arrived
     socket.destroy()
     await expectGrowth(at.gateway.admin, start, [
       [...requests('public', 'GET', 499), 1],

@@ -57,15 +57,15 @@ describe('an open stream', () => {
 
   it('a WebSocket is closed with 1008 within 1 s of its user’s deactivation, and no other is', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
-    const kept = await open('/chat', { token: other.access })
+    const otherStream = await open('/chat', { token: other.access })
     const ended = await open('/chat', { token: user.access })
     await deactivate(gateway, user)
     const started = performance.now()
     const { code, at } = await ended.closed
     expect([code, at - started < 1_000]).toEqual([1008, true])
     await expect.poll(() => upstream.closed).toContainEqual({ code: 1001 })
-    expect(await echoes(kept)).toBe(true)
-    kept.socket.terminate()
+    expect(await echoes(otherStream)).toBe(true)
+    otherStream.socket.terminate()
   })
 
   it('an event stream ends in order within 1 s of its user’s deletion', async () => {
@@ -312,7 +312,7 @@ describeWithPostgresBinary('open streams while the store is away', () => {
 
   it('stay open, and are checked within 1 s of its return', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
-    const kept = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
+    const otherStream = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
     await postgres.kill()
     await new Promise(resolve => setTimeout(resolve, 1_500))
@@ -325,8 +325,8 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     await program.end()
     const { code, at } = await client.closed
     expect([code, at - returned < 1_000]).toEqual([1008, true])
-    expect(await echoes(kept)).toBe(true)
-    kept.socket.terminate()
+    expect(await echoes(otherStream)).toBe(true)
+    otherStream.socket.terminate()
   })
 
   it('are closed after 30 s without it, those of strangers not', async () => {

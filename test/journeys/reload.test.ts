@@ -197,20 +197,20 @@ describe('whoever is served already', () => {
   })
 
   it('is served to the end by what was in force, while the route and its upstream change', async () => {
-    const held: ServerResponse[] = []
-    upstream.answer = (_, response) => held.push(response)
+    const pendingResponses: ServerResponse[] = []
+    upstream.answer = (_, response) => pendingResponses.push(response)
     const slow = call(gateway.url, 'GET', '/public/slow')
     const streamed = fetch(`${gateway.url}/public/streamed`)
-    await expect.poll(() => held.length, soon).toBe(2)
-    held[1]?.write('a')
+    await expect.poll(() => pendingResponses.length, soon).toBe(2)
+    pendingResponses[1]?.write('a')
     const stream = await streamed
     await change(['/public/*', '/open/*'], [`['${upstream.url}'] }`, `['${upstream.url}'], connections: 3 }`])
-    const closed = new Promise(resolve => held[0]?.socket?.once('close', resolve))
+    const closed = new Promise(resolve => pendingResponses[0]?.socket?.once('close', resolve))
     upstream.answer = undefined
     expect([await statusOf('/open/x'), await statusOf('/public/x')]).toEqual([200, 404])
-    held[0]?.end('late but whole')
+    pendingResponses[0]?.end('late but whole')
     expect(await slow).toMatchObject({ status: 200, text: 'late but whole' })
-    held[1]?.end('b')
+    pendingResponses[1]?.end('b')
     expect(await stream.text()).toBe('ab')
     // What nobody else needs is closed with its last request, long before its connections would be idle for long.
     await closed

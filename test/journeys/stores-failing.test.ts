@@ -101,7 +101,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         else postgres.pause()
         upstream.received.length = 0
         try {
-          const asked = await Promise.all([
+          const timedAnswers = await Promise.all([
             timed(() => course(user)),
             timed(() => call(gateway.url, 'GET', '/any/x', { token: user.access })),
             timed(() =>
@@ -111,7 +111,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
               call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: fresh.refresh } }),
             ),
           ])
-          for (const { answer, took } of asked) {
+          for (const { answer, took } of timedAnswers) {
             expect([answer.status, answer.body]).toEqual([503, { error: 'Service indisponible' }])
             expect(answer.headers.get('retry-after')).toBe('1')
             expect(answer.headers.get('x-peage-error')).toBe('service_unavailable')

@@ -51,8 +51,8 @@ describe('the listener over TLS', () => {
 
   it('a refusal is heard by a client that has ended its side in the same breath', async () => {
     const connection = new RawConnection(at.gateway.url)
-    const asked = requestBytes('GET', '/nowhere')
-    connection.socket.end(Buffer.concat([asked, asked, asked]))
+    const requestToNowhere = requestBytes('GET', '/nowhere')
+    connection.socket.end(Buffer.concat([requestToNowhere, requestToNowhere, requestToNowhere]))
     expect((await connection.answer())?.status).toBe(404)
     connection.close()
   })

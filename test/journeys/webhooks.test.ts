@@ -123,9 +123,9 @@ describeOverSetups('a webhook', setup => {
       Array.from({ length: 20 }, (_, i) => register(`https://8.8.8.8/of-many/${i}`)),
     )
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
-    const [kept, ...others] = await stored()
+    const [registered, ...others] = await stored()
     expect(others).toEqual([])
-    expect(answers.find(({ body }) => body.secret === kept?.secret)?.body.url).toBe(kept?.url)
+    expect(answers.find(({ body }) => body.secret === registered?.secret)?.body.url).toBe(registered?.url)
   })
 })
 

@@ -51,8 +51,8 @@ describeWithServices('two workers', () => {
   const start = async () => {
     if (!isRunning) {
       // Answers are held for as long as a busy machine takes.
-      const held = routes(upstream.url).replace('response: 1s', 'response: 20s')
-      crew = await startCrew({ stores, routes: held })
+      const heldBack = routes(upstream.url).replace('response: 1s', 'response: 20s')
+      crew = await startCrew({ stores, routes: heldBack })
       isRunning = true
     }
     await eventually(() => crew.pids().length).toBe(2)
@@ -72,9 +72,9 @@ describeWithServices('two workers', () => {
   }
   /** Answers come when they are let go. */
   function holdAnswers() {
-    const held: (() => void)[] = []
-    upstream.answer = (_request, response) => held.push(() => response.end('late but whole'))
-    return held
+    const heldBack: (() => void)[] = []
+    upstream.answer = (_request, response) => heldBack.push(() => response.end('late but whole'))
+    return heldBack
   }
   const ready = () => crew.lines.filter(line => line.includes('"ready on '))
 
@@ -203,10 +203,10 @@ describeWithServices('two workers', () => {
     const [stopped = 0] = crew.pids()
     process.kill(stopped, 'SIGSTOP')
     // One of them is handed to it, and cannot be taken.
-    const asked = [1, 2, 3, 4].map(() => get('/public/x'))
-    await Promise.race(asked)
+    const pending = [1, 2, 3, 4].map(() => get('/public/x'))
+    await Promise.race(pending)
     process.kill(stopped, 'SIGKILL')
-    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(4).fill(200))
+    expect((await Promise.all(pending)).map(({ status }) => status)).toEqual(Array(4).fill(200))
   })
 
   it('tell operators how the targets stand, as long as one of them answers', async () => {
@@ -259,9 +259,9 @@ describeWithServices('two workers', () => {
 
   it('answer what is in flight at both after SIGTERM, while health is still told, and exit 0', async () => {
     await start()
-    const held = holdAnswers()
+    const heldBack = holdAnswers()
     const slow = Array.from({ length: 6 }, () => get('/public/slow'))
-    await eventually(() => held.length).toBe(6)
+    await eventually(() => heldBack.length).toBe(6)
     const pids = crew.pids()
     // As a terminal does, to all of them.
     for (const pid of [crew.child.pid as number, ...pids]) process.kill(pid, 'SIGINT')
@@ -273,7 +273,7 @@ describeWithServices('two workers', () => {
       ),
     ).toBe('ECONNREFUSED')
     expect((await call(crew.admin, 'GET', '/healthz')).status).toBe(200)
-    for (const release of held) release()
+    for (const release of heldBack) release()
     const answers = await Promise.all(slow)
     expect(answers.map(({ text }) => text)).toEqual(Array(6).fill('late but whole'))
     expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
@@ -294,9 +294,9 @@ describeWithServices('two workers', () => {
 
   it('end at once, and with exit status 1, on a second signal', async () => {
     await start()
-    const held = holdAnswers()
+    const heldBack = holdAnswers()
     const slow = get('/public/slow').catch(error => error.code)
-    await eventually(() => held.length).toBe(1)
+    await eventually(() => heldBack.length).toBe(1)
     const pids = crew.pids()
     crew.child.kill('SIGTERM')
     await eventually(() => crew.lines.some(line => line.includes('"draining"'))).toBe(true)
@@ -308,15 +308,15 @@ describeWithServices('two workers', () => {
 
   it('answer what is in flight and end by themselves when the primary is killed', async () => {
     await start()
-    const held = holdAnswers()
+    const heldBack = holdAnswers()
     const slow = Array.from({ length: 4 }, () => get('/public/slow'))
-    await eventually(() => held.length).toBe(4)
+    await eventually(() => heldBack.length).toBe(4)
     const pids = crew.pids()
     crew.child.kill('SIGKILL')
     await crew.ended
     // A worker that did not drain would be gone by now.
     await sleep(300)
-    for (const release of held) release()
+    for (const release of heldBack) release()
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })

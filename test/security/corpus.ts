@@ -1,4 +1,4 @@
-// The attack corpus, parsed at the door; its unwritten half is what the tables beside it try to think of.
+// The attack corpus, as the gateway parses it; its unwritten half is what the tables beside it try to think of.
 import { readFileSync } from 'node:fs'
 
 export interface PathAttack {

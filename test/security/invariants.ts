@@ -39,8 +39,8 @@ export interface Watched {
   upstream: ObservedUpstream
   /** The plan of every user that may be named to the upstream, by id. */
   plans: Map<string, string>
-  /** How many faults (500 `internal`) were expected so far. */
-  faults: number
+  /** How many failures (500 `internal`) were expected so far. */
+  expectedFailures: number
 }
 
 /**
@@ -69,8 +69,8 @@ export async function expectInvariants(
   // I3: whatever the upstream took for a request, the gateway forwarded as one.
   await expect.poll(() => count(gateway.log, '"decision":"forwarded"')).toBeGreaterThanOrEqual(upstream.count)
   // I4: no fault behind a refusal that looks expected.
-  if (mayFail) watched.faults += 1
-  expect(count(gateway.log, '"decision":"internal"')).toBeLessThanOrEqual(watched.faults)
+  if (mayFail) watched.expectedFailures += 1
+  expect(count(gateway.log, '"decision":"internal"')).toBeLessThanOrEqual(watched.expectedFailures)
 }
 
 const count = (log: readonly string[], text: string) => log.filter(line => line.includes(text)).length

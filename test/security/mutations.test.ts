@@ -13,7 +13,7 @@ function suite(setup: Setup, seed: number, cases: number): void {
       const report = await runCampaign(arena, { seed, cases })
       expect(report.breaches).toEqual([])
       expect(report.cases).toBeGreaterThanOrEqual(cases)
-      // They are not all refused at the door, nor all harmless.
+      // They are not all refused when they are parsed, nor all harmless.
       for (const status of ['200 upstream', '400', '401', '403', '405']) {
         expect(report.byStatus[status]).toBeGreaterThan(cases / 500)
       }

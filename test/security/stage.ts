@@ -39,7 +39,7 @@ export function stage(setup: Setup, layout: Layout = {}): Stage {
       [String(stage.user.id), 'premium'],
       [String(stage.other.id), 'pro'],
     ])
-    stage.faults = 0
+    stage.expectedFailures = 0
     stage.holds = (answers, allow) => expectInvariants(stage, answers, guarded, allow)
   })
   beforeEach(() => {

@@ -63,8 +63,8 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void
       const breaches: unknown[] = []
       const lane = async () => {
         for (const attack of queue) {
-          const faults = await range.fire(attack)
-          if (faults.length > 0) breaches.push(range.breach(attack, faults))
+          const violations = await range.fire(attack)
+          if (violations.length > 0) breaches.push(range.breach(attack, violations))
         }
       }
       await Promise.all(Array.from({ length: 48 }, lane))

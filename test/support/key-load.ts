@@ -19,13 +19,13 @@ export interface KeyLoad {
 export async function startKeyLoad(replicas: readonly TestGateway[], count: number): Promise<KeyLoad> {
   const refused: string[] = []
   const kids = new Set<string>()
-  const held = new Map<number, Set<string>>()
+  const kidsByUser = new Map<number, Set<string>>()
   const inTurn = new Set<Promise<void>>()
   let isStopped = false
   const next = () => replicas[Math.floor(Math.random() * replicas.length)] as TestGateway
 
   function accept(id: number, access: string, refresh: string) {
-    held.set(id, new Set([kidOf(access), kidOf(refresh)]))
+    kidsByUser.set(id, new Set([kidOf(access), kidOf(refresh)]))
     kids.add(kidOf(refresh)).add(kidOf(access))
     return { access, refresh }
   }
@@ -64,7 +64,7 @@ export async function startKeyLoad(replicas: readonly TestGateway[], count: numb
     refused,
     kids,
     async allHave(kid) {
-      while ([...held.values()].some(has => has.size !== 1 || !has.has(kid))) {
+      while ([...kidsByUser.values()].some(has => has.size !== 1 || !has.has(kid))) {
         if (refused.length > 0) throw new Error(refused.join('; '))
         await sleep(5)
       }

@@ -5,13 +5,13 @@ import type { Notifications } from '../../src/storage/change-feed.ts'
 import { toStorageError } from '../../src/storage/driver-error.ts'
 import { type EmbeddedDatabase, openEmbedded } from '../../src/storage/pglite/pglite.ts'
 
-interface Kept {
+interface LendableDatabase {
   readonly database: EmbeddedDatabase
   /** What its tables, functions and triggers are; one that a test left otherwise is not lent again. */
   readonly schema: string
 }
 
-const idle: Kept[] = []
+const idle: LendableDatabase[] = []
 /** Each takes some 150 MB; hardly a test has more open at once. */
 const maxIdle = 2
 
@@ -20,15 +20,15 @@ export async function lendDatabase(): Promise<EmbeddedDatabase> {
   return lent(idle.pop() ?? (await open()))
 }
 
-async function open(): Promise<Kept> {
+async function open(): Promise<LendableDatabase> {
   snapshot ??= migratedSnapshot()
   const database = await openEmbedded({ snapshot: await snapshot })
   return { database, schema: await schemaOf(database) }
 }
 
 /** To its borrower it is closed when it says so, as one of its own would be. */
-function lent(kept: Kept): EmbeddedDatabase {
-  const { database } = kept
+function lent(lendable: LendableDatabase): EmbeddedDatabase {
+  const { database } = lendable
   const listening: Notifications[] = []
   let closed: Promise<void> | undefined
   const whileOpen = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -47,17 +47,17 @@ function lent(kept: Kept): EmbeddedDatabase {
       return notifications
     },
     close() {
-      closed ??= Promise.all(listening.map(each => each.close())).then(() => giveBack(kept))
+      closed ??= Promise.all(listening.map(each => each.close())).then(() => giveBack(lendable))
       return closed
     },
   }
 }
 
-async function giveBack(kept: Kept): Promise<void> {
-  const { database, schema } = kept
+async function giveBack(lendable: LendableDatabase): Promise<void> {
+  const { database, schema } = lendable
   if (idle.length >= maxIdle || (await schemaOf(database)) !== schema) return database.close()
   await empty(database)
-  idle.push(kept)
+  idle.push(lendable)
 }
 
 async function schemaOf(database: EmbeddedDatabase): Promise<string> {

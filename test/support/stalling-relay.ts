@@ -19,10 +19,10 @@ export async function startStallingRelay(target: string): Promise<StallingRelay>
   const sockets = new Set<Socket>()
   let isStalled = false
   let made = 0
-  let held: (() => void)[] = []
+  let waiting: (() => void)[] = []
 
   function pass(work: () => void): void {
-    if (isStalled) held.push(work)
+    if (isStalled) waiting.push(work)
     else work()
   }
 
@@ -57,8 +57,8 @@ export async function startStallingRelay(target: string): Promise<StallingRelay>
     },
     flow() {
       isStalled = false
-      const works = held
-      held = []
+      const works = waiting
+      waiting = []
       for (const work of works) work()
     },
     async close() {

@@ -184,10 +184,10 @@ routes:
     ['\xe9', false],
     ['', false],
     ['"x"', false],
-  ])('X-Request-Id "%s" is kept: %s', async (sent, kept) => {
+  ])('X-Request-Id "%s" is kept: %s', async (sent, isKept) => {
     const [id, ...more] = of(await received([`X-Request-Id: ${sent}`]), 'x-request-id')
     expect(more).toEqual([])
-    if (kept) expect(id).toBe(sent)
+    if (isKept) expect(id).toBe(sent)
     else expect(id).toMatch(/^[\w-]{16}-[0-9a-z]+$/)
     await expect.poll(() => gateway.log.at(-1)).toContain(`"request_id":"${id}"`)
   })

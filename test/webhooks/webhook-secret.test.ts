@@ -13,11 +13,11 @@ describe('a webhook’s secret', () => {
 
   it('is sealed under it, for its user alone', async () => {
     const secrets = createWebhookSecrets(await createSealer('a long and random one'))
-    const kept = secrets.seal(secret, 1)
-    expect(kept).toMatch(/^sealed\./)
-    expect(kept).not.toContain(secret.slice('whsec_'.length))
-    expect(secrets.unseal(kept, 1)).toBe(secret)
-    expect(secrets.unseal(kept, 2)).toBeUndefined()
+    const sealedSecret = secrets.seal(secret, 1)
+    expect(sealedSecret).toMatch(/^sealed\./)
+    expect(sealedSecret).not.toContain(secret.slice('whsec_'.length))
+    expect(secrets.unseal(sealedSecret, 1)).toBe(secret)
+    expect(secrets.unseal(sealedSecret, 2)).toBeUndefined()
   })
 
   it('that was stored before it was set is still read', async () => {
@@ -25,8 +25,8 @@ describe('a webhook’s secret', () => {
   })
 
   it('cannot be read under another, nor without any', async () => {
-    const kept = createWebhookSecrets(await createSealer('the first')).seal(secret, 1)
-    expect(createWebhookSecrets(await createSealer('the second')).unseal(kept, 1)).toBeUndefined()
-    expect(createWebhookSecrets(undefined).unseal(kept, 1)).toBeUndefined()
+    const sealedSecret = createWebhookSecrets(await createSealer('the first')).seal(secret, 1)
+    expect(createWebhookSecrets(await createSealer('the second')).unseal(sealedSecret, 1)).toBeUndefined()
+    expect(createWebhookSecrets(undefined).unseal(sealedSecret, 1)).toBeUndefined()
   })
 })

@@ -194,8 +194,8 @@ describe('a guarded path of one host that a laxer route would serve to another',
   })
 })
 
-describe('with faults elsewhere', () => {
-  it('rules still speak, of what is sound', () => {
+describe('with problems elsewhere', () => {
+  it('rules still speak, of what is valid', () => {
     const text = `${routes('path: /x, upstream: c, timeout: x', 'path: /y, upstream: a, auth: none, plans: [pro], nme: z')}\nserver: 7`
     expect(placesOf(text)).toEqual([
       '3  routes[0].upstream',

@@ -1,4 +1,4 @@
-// The back doors that `check` finds, against the routing itself: every request, sent with each host (CONTRACT §2).
+// The bypasses that `check` finds, against the routing itself: every request, sent with each host (CONTRACT §2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
@@ -53,15 +53,15 @@ const written = fc
     }
   })
 
-/** `guarded <- door`, by index; `undefined` if the file is refused for something else. */
+/** `guarded <- bypass`, by index; `undefined` if the file is refused for something else. */
 function found(routes: readonly object[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
   if (!('problems' in loaded)) return []
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
-    const [, door] = /^is open to other hosts through routes\[(\d+)\]/.exec(message) ?? []
-    return door === undefined ? undefined : `${guarded} <- ${door}`
+    const [, bypass] = /^is open to other hosts through routes\[(\d+)\]/.exec(message) ?? []
+    return bypass === undefined ? undefined : `${guarded} <- ${bypass}`
   })
   return pairs.every(pair => pair !== undefined) ? pairs : undefined
 }
@@ -70,7 +70,7 @@ const words = ['a', 'b', 'c']
 const paths: string[][] = [[]]
 for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [...path, word]))
 
-/** `guarded <- door` where one `Host` sends a request to a route of its own and another sends it to the door. */
+/** `guarded <- bypass` where one `Host` sends a request to a route of its own and another sends it to the bypass. */
 function reached(routes: readonly Route[]): Set<string> {
   const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
@@ -79,10 +79,10 @@ function reached(routes: readonly Route[]): Set<string> {
       const answers = ['h1', 'h2', 'h3'].map(host => match(method, host, path))
       for (const [index, own] of answers.entries()) {
         if (own.kind !== 'route' || own.route.hosts.length === 0) continue
-        for (const door of answers.filter((_, other) => other !== index)) {
-          if (door.kind !== 'route' || door.route.hosts.length > 0) continue
-          if (isSameService(own.route, door.route) && isLaxer(door.route, own.route)) {
-            pairs.add(`${own.route.name} <- ${door.route.name}`)
+        for (const bypass of answers.filter((_, other) => other !== index)) {
+          if (bypass.kind !== 'route' || bypass.route.hosts.length > 0) continue
+          if (isSameService(own.route, bypass.route) && isLaxer(bypass.route, own.route)) {
+            pairs.add(`${own.route.name} <- ${bypass.route.name}`)
           }
         }
       }
@@ -96,8 +96,8 @@ function isSameService(one: Route, other: Route): boolean {
   return targets(one.upstreamName).some(target => targets(other.upstreamName).includes(target))
 }
 
-/** Whether some caller passes the door but not the guarded route, or passes the latter only for a daily use. */
-function isLaxer(door: Route, guarded: Route): boolean {
+/** Whether some caller passes the bypass but not the guarded route, or passes the latter only for a daily use. */
+function isLaxer(bypass: Route, guarded: Route): boolean {
   const outcome = ({ auth, plans, free_daily }: Route, caller: string): 'refused' | 'counted' | 'let in' => {
     if (auth === 'none') return 'let in'
     if (caller === 'bad token' || (caller === 'anonymous' && (auth === 'required' || plans))) return 'refused'
@@ -106,11 +106,11 @@ function isLaxer(door: Route, guarded: Route): boolean {
   }
   const order = ['refused', 'counted', 'let in']
   return ['anonymous', 'bad token', 'free', 'premium', 'pro'].some(
-    caller => order.indexOf(outcome(door, caller)) > order.indexOf(outcome(guarded, caller)),
+    caller => order.indexOf(outcome(bypass, caller)) > order.indexOf(outcome(guarded, caller)),
   )
 }
 
-describe('a back door', () => {
+describe('a bypass', () => {
   it('is said exactly where a request of one host is guarded that another host sends to the same service under less', () => {
     let tried = 0
     let open = 0
@@ -127,7 +127,7 @@ describe('a back door', () => {
       }),
       { numRuns: 500 },
     )
-    // Files with and without a back door must both be common, or agreement would prove nothing.
+    // Files with and without a bypass must both be common, or agreement would prove nothing.
     expect(open).toBeGreaterThan(50)
     expect(tried - open).toBeGreaterThan(50)
   })

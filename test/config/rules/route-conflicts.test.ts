@@ -39,13 +39,15 @@ it('a route is told the first of those before it that has its name, and of those
     fc.property(fc.array(route, { maxLength: 8 }), routes => {
       const expected = routes.flatMap((one, index) => {
         const before = routes.slice(0, index)
-        const namesake = before.findIndex(({ name }) => name !== undefined && name === one.name)
-        const rival = before.findIndex(
+        const sameName = before.findIndex(({ name }) => name !== undefined && name === one.name)
+        const sameRequests = before.findIndex(
           other => shapeOf(one) === shapeOf(other) && shareHost(one, other) && shareMethod(one, other),
         )
         return [
-          ...(namesake === -1 ? [] : [`routes[${index}].name  is the name of routes[${namesake}] too`]),
-          ...(rival === -1 ? [] : [`routes[${index}].path  matches the same requests as routes[${rival}]`]),
+          ...(sameName === -1 ? [] : [`routes[${index}].name  is the name of routes[${sameName}] too`]),
+          ...(sameRequests === -1
+            ? []
+            : [`routes[${index}].path  matches the same requests as routes[${sameRequests}]`]),
         ]
       })
       const text = JSON.stringify({

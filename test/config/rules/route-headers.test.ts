@@ -135,7 +135,7 @@ describe('allow_in_path', () => {
     [[open, 'path: /x, upstream: a, auth: nonsense'.replace('auth: nonsense', 'auth: none')]],
   ])('%j is right', routes => expect(linesOf(file(...routes))).toEqual([]))
 
-  it('nothing is concluded from what is not sound', () => {
+  it('nothing is concluded from what is not valid', () => {
     expect(linesOf(file(open, 'path: /x, upstream: a, auth: non'))).toEqual([
       expect.stringContaining('routes[1].auth'),
     ])

@@ -122,6 +122,6 @@ function accepted(
   if ('config' in loaded) return { yaml, server, limits, config: loaded.config }
   const refused = new Set(loaded.problems.map(({ path }) => Number(/^routes\[(\d+)\]/.exec(path)?.[1])))
   if (refused.has(Number.NaN)) throw new Error(`${JSON.stringify(loaded.problems)}\n${text}`)
-  const kept = routes.filter((_, index) => !refused.has(index))
-  return accepted(kept, [north, south], { server, limits })
+  const remaining = routes.filter((_, index) => !refused.has(index))
+  return accepted(remaining, [north, south], { server, limits })
 }

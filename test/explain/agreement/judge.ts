@@ -15,9 +15,9 @@ export interface Happened {
 
 /** @returns the disagreements, one sentence each */
 export function disagreements(explanation: Explanation, happened: Happened): string[] {
-  const faults: string[] = []
+  const differences: string[] = []
   const same = (what: string, explained: unknown, came: unknown) => {
-    if (explained !== came) faults.push(`${what}: explained ${explained}, came ${came}`)
+    if (explained !== came) differences.push(`${what}: explained ${explained}, came ${came}`)
   }
   const { refusal, upstream, own, headers, request: question } = explanation
   const { sent, answer, answered } = happened
@@ -29,7 +29,7 @@ export function disagreements(explanation: Explanation, happened: Happened): str
   if (own === null || refusal !== null) {
     same('status', refusal?.status ?? 200, answer.status)
     same('code', refusal?.code, code)
-  } else if (decidedBefore.has(code ?? '')) faults.push(`an endpoint was explained, came ${code}`)
+  } else if (decidedBefore.has(code ?? '')) differences.push(`an endpoint was explained, came ${code}`)
   if (refusal !== null && question.method !== 'HEAD') same('error', refusal.sentence, errorOf(answer))
   const [request] = received
   if (upstream !== null && request !== undefined) {
@@ -38,12 +38,14 @@ export function disagreements(explanation: Explanation, happened: Happened): str
     same('method', question.method, request.method)
     const raw = request.rawHeaders.flatMap((name, i, all) => (i % 2 ? [] : [[name, all[i + 1]] as Pair]))
     const real = withReal(headers.request, happened)
-    faults.push(...fieldFaults('request', real, sent, raw, transport))
+    differences.push(...fieldDifferences('request', real, sent, raw, transport))
   }
   if (own === null || refusal !== null) {
-    faults.push(...fieldFaults('response', headers.response, refusal ? [] : answered, answer.fields, hop))
+    differences.push(
+      ...fieldDifferences('response', headers.response, refusal ? [] : answered, answer.fields, hop),
+    )
   }
-  return faults
+  return differences
 }
 
 /** Codes of refusals that come before any endpoint. */
@@ -59,31 +61,31 @@ const hop = new Set(['connection', 'keep-alive', 'date', 'transfer-encoding', 'c
 /** Headers with a new value each time. */
 const made = new Set(['x-request-id', 'x-peage-assertion', 'ratelimit'])
 
-function fieldFaults(
+function fieldDifferences(
   where: string,
   { set, remove }: HeaderDiff,
   sent: readonly Pair[],
   received: readonly Pair[],
   besides: ReadonlySet<string>,
 ): string[] {
-  const faults: string[] = []
+  const differences: string[] = []
   const before = valuesOf(sent)
   const after = valuesOf(received)
   for (const [name, value] of Object.entries(set)) {
     const came = after.get(name)
     const fits = made.has(name) ? came !== undefined && came !== before.get(name) : came === value
-    if (!fits) faults.push(`${where} field ${name}: explained ${value}, came ${came}`)
+    if (!fits) differences.push(`${where} field ${name}: explained ${value}, came ${came}`)
   }
-  for (const name of remove) if (after.has(name)) faults.push(`${where} field ${name} was not removed`)
+  for (const name of remove) if (after.has(name)) differences.push(`${where} field ${name} was not removed`)
   for (const [name, value] of after) {
     if (name in set || besides.has(name)) continue
-    if (before.get(name) !== value) faults.push(`${where} field ${name}: ${value} was not explained`)
+    if (before.get(name) !== value) differences.push(`${where} field ${name}: ${value} was not explained`)
   }
   const gone = [...before.keys()].filter(name => !after.has(name) && !besides.has(name))
   for (const name of gone.filter(name => !remove.includes(name))) {
-    faults.push(`that ${where} field ${name} is removed was not explained`)
+    differences.push(`that ${where} field ${name} is removed was not explained`)
   }
-  return faults
+  return differences
 }
 
 /** Replaces the values of the stub caller by those of the real one. */

@@ -21,8 +21,8 @@ const report = await runAgreement({
   requests,
   onConfiguration: count => count % 10 === 0 && console.log(`${count} configurations in ${seconds()} s`),
 })
-for (const { faults, question, yaml } of report.disagreements.slice(0, 10)) {
-  console.log(`\nDISAGREEMENT\n  ${faults.join('\n  ')}\n${JSON.stringify(question)}\n${yaml}`)
+for (const { differences, question, yaml } of report.disagreements.slice(0, 10)) {
+  console.log(`\nDISAGREEMENT\n  ${differences.join('\n  ')}\n${JSON.stringify(question)}\n${yaml}`)
 }
 for (const [outcome, count] of Object.entries(report.outcomes).sort(([, a], [, b]) => b - a)) {
   console.log(`${String(count).padStart(7)}  ${outcome}`)

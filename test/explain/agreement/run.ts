@@ -25,7 +25,7 @@ export interface Report {
 }
 
 interface Disagreement {
-  readonly faults: readonly string[]
+  readonly differences: readonly string[]
   readonly question: ExplainRequest
   readonly yaml: string
 }
@@ -88,9 +88,9 @@ async function compare(
     const explain = createExplain(config, gateway.clock)
     for (const question of asked) {
       const user = question.as === 'anonymous' ? undefined : users[question.as]
-      const faults = await pair({ gateway, sender, explain, upstreams, question, user, config, report })
+      const differences = await pair({ gateway, sender, explain, upstreams, question, user, config, report })
       report.pairs += 1
-      if (faults.length > 0) report.disagreements.push({ faults, question, yaml })
+      if (differences.length > 0) report.disagreements.push({ differences, question, yaml })
     }
   } finally {
     sender.close()
@@ -130,13 +130,14 @@ async function pair(parts: Parts): Promise<string[]> {
   const { refusal, own, guards } = explanation
   const outcome = refusal ? `${refusal.status} ${refusal.code}` : own === null ? 'forwarded' : 'own endpoint'
   report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1
-  const faults = disagreements(explanation, { sent, answer, upstreams, answered, user })
+  const differences = disagreements(explanation, { sent, answer, upstreams, answered, user })
   if (route !== undefined && refusal === null) {
     const passed = guards.filter(guard => guard.outcome === 'pass').map(({ guard }) => guard)
     const declared = activeGuards(route)
-    if (passed.join() !== declared.join()) faults.push(`guards: passed ${passed}, the route has ${declared}`)
+    if (passed.join() !== declared.join())
+      differences.push(`guards: passed ${passed}, the route has ${declared}`)
   }
-  return faults
+  return differences
 }
 
 async function spend(gateway: TestGateway, user: TestUser | undefined, uses: number): Promise<void> {

@@ -29,7 +29,7 @@ const declared = fc
     })
   })
 
-const sets = fc.array(declared, { maxLength: 8 }).map(withoutRivals)
+const sets = fc.array(declared, { maxLength: 8 }).map(withoutConflicts)
 const request = fc.tuple(
   fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'OPTIONS'),
   fc.constantFrom('h1', 'h2', 'h3', ''),
@@ -120,10 +120,10 @@ function compare(a: Route, b: Route): number {
 }
 
 /** `check` refuses routes that can match the same request, so the table never receives them. */
-function withoutRivals(routes: readonly Route[]): Route[] {
-  const kept: Route[] = []
+function withoutConflicts(routes: readonly Route[]): Route[] {
+  const accepted: Route[] = []
   for (const route of routes) {
-    const isRival = kept.some(
+    const conflicts = accepted.some(
       other =>
         shape(other) === shape(route) &&
         (other.hosts.length === 0 || route.hosts.length === 0
@@ -133,9 +133,9 @@ function withoutRivals(routes: readonly Route[]): Route[] {
           route.allowedMethods === undefined ||
           [...other.allowedMethods].some(method => route.allowedMethods?.has(method))),
     )
-    if (!isRival) kept.push(route)
+    if (!conflicts) accepted.push(route)
   }
-  return kept
+  return accepted
 }
 
 const shape = ({ pattern }: Route) =>

@@ -33,9 +33,9 @@ function stage({ most: maxRecords = 100, mostAbsent: maxAbsent = 100 } = {}) {
     /** Gets a key and completes its reads; returns how many reads that took. */
     async settle(key: number, value: { version: number } | undefined) {
       const before = reads.length
-      const asked = remembered.get(key)
+      const calls = remembered.get(key)
       for (const read of reads.slice(before)) read.answer(value)
-      expect(await asked).toEqual(value)
+      expect(await calls).toEqual(value)
       return reads.length - before
     },
   }
@@ -46,10 +46,10 @@ const record = { version: 1 }
 describe('a record', () => {
   it('is read once for 100 who ask at once, and then given at once', async () => {
     const { remembered, reads } = stage()
-    const asked = Array.from({ length: 100 }, () => remembered.get(1))
+    const calls = Array.from({ length: 100 }, () => remembered.get(1))
     expect(reads).toHaveLength(1)
     reads[0]?.answer(record)
-    expect(await Promise.all(asked)).toEqual(Array(100).fill(record))
+    expect(await Promise.all(calls)).toEqual(Array(100).fill(record))
     expect(remembered.get(1)).toBe(record)
     expect(reads).toHaveLength(1)
   })
@@ -81,9 +81,9 @@ describe('a record', () => {
 
   it('whose reading fails is read again by the next, and all who waited are told', async () => {
     const { remembered, reads, settle } = stage()
-    const asked = [remembered.get(1), remembered.get(1)]
+    const calls = [remembered.get(1), remembered.get(1)]
     reads[0]?.fail(new Error('away'))
-    for (const one of asked) await expect(one).rejects.toThrow('away')
+    for (const one of calls) await expect(one).rejects.toThrow('away')
     expect(await settle(1, record)).toBe(1)
   })
 
@@ -130,9 +130,9 @@ describe('a record', () => {
   it('whose reading fails is not waited for again by those who asked meanwhile, while the feed is not trusted', async () => {
     const { remembered, reads, trust } = stage()
     trust(false)
-    const asked = [remembered.get(1), remembered.get(1), remembered.get(1)]
+    const calls = [remembered.get(1), remembered.get(1), remembered.get(1)]
     reads[0]?.fail(new Error('away'))
-    for (const one of asked) await expect(one).rejects.toThrow('away')
+    for (const one of calls) await expect(one).rejects.toThrow('away')
     expect(reads).toHaveLength(1)
     void remembered.get(1)
     expect(reads).toHaveLength(2)
@@ -165,10 +165,10 @@ describe('a record', () => {
 
   it('whose reading ends when the feed is not trusted any more is not remembered', async () => {
     const { remembered, reads, trust, settle } = stage()
-    const asked = remembered.get(1)
+    const calls = remembered.get(1)
     trust(false)
     reads[0]?.answer(record)
-    expect(await asked).toBe(record)
+    expect(await calls).toBe(record)
     trust(true)
     expect(await settle(1, record)).toBe(1)
   })
@@ -194,7 +194,7 @@ describe('a record', () => {
         const seen: (number | undefined)[] = []
         const isAnswered: boolean[] = []
         const { remembered, reads, trust } = stage()
-        const asked: { atLeast: number; value: unknown }[] = []
+        const calls: { atLeast: number; value: unknown }[] = []
         const answer = (index: number) => {
           isAnswered[index] = true
           reads[index]?.answer({ version: seen[index] ?? version })
@@ -203,7 +203,7 @@ describe('a record', () => {
         for (const each of steps) {
           const which = 'which' in each ? open()[each.which] : undefined
           if (each.do === 'ask') {
-            asked.push({ atLeast: isTrusted ? heard : version, value: remembered.get(1) })
+            calls.push({ atLeast: isTrusted ? heard : version, value: remembered.get(1) })
           } else if (each.do === 'look' && which !== undefined) {
             seen[which] ??= version
           } else if (each.do === 'answer' && which !== undefined) {
@@ -232,7 +232,7 @@ describe('a record', () => {
           for (const index of open()) answer(index)
           for (let turn = 0; turn < 5; turn += 1) await undefined
         } while (open().length > 0)
-        for (const { atLeast, value } of asked) {
+        for (const { atLeast, value } of calls) {
           expect(((await value) as { version: number }).version).toBeGreaterThanOrEqual(atLeast)
         }
       }),

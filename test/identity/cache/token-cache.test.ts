@@ -92,22 +92,22 @@ describe('known tokens', () => {
 
   it('are verified once for 100 who ask at once', async () => {
     const token = await issue(7)
-    const asked = Array.from({ length: 100 }, () => known.verify(token))
-    for (const answer of await Promise.all(asked)) expect(answer).toMatchObject({ userId: 7 })
+    const calls = Array.from({ length: 100 }, () => known.verify(token))
+    for (const answer of await Promise.all(calls)) expect(answer).toMatchObject({ userId: 7 })
     expect(verified).toBe(1)
   })
 
   it('are verified each by itself, whoever else asks at the same time', async () => {
     const issued = await Promise.all([1, 2, 3].map(issue))
-    const asked = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
-    const answers = (await Promise.all(asked)).map(answer => answer !== 'invalid' && answer.userId)
+    const calls = [...issued, 'nonsense', ...issued].map(token => known.verify(token))
+    const answers = (await Promise.all(calls)).map(answer => answer !== 'invalid' && answer.userId)
     expect(answers).toEqual([1, 2, 3, false, 1, 2, 3])
     expect(verified).toBe(4)
   })
 
   it('that are not good are refused to all who ask at once, and verified again for the next', async () => {
-    const asked = Array.from({ length: 100 }, () => known.verify('nonsense'))
-    expect(new Set(await Promise.all(asked))).toEqual(new Set(['invalid']))
+    const calls = Array.from({ length: 100 }, () => known.verify('nonsense'))
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['invalid']))
     expect(verified).toBe(1)
     await known.verify('nonsense')
     expect(verified).toBe(2)
@@ -118,8 +118,8 @@ describe('known tokens', () => {
     atEnd = async () => {
       throw new Error('away')
     }
-    const asked = [known.verify(token), known.verify(token)]
-    for (const one of asked) await expect(one).rejects.toThrow('away')
+    const calls = [known.verify(token), known.verify(token)]
+    for (const one of calls) await expect(one).rejects.toThrow('away')
     expect(verified).toBe(1)
     atEnd = async () => {}
     expect(await known.verify(token)).toMatchObject({ userId: 7 })

@@ -37,7 +37,7 @@ export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
   }
 
   async function round(numRuns: number): Promise<void> {
-    let faults: string[] = []
+    let violations: string[] = []
     // The lane that finds a breach goes on to shrink it; the others stop.
     let isShrinking = false
     const property = fc.asyncProperty(attack, async one => {
@@ -51,11 +51,11 @@ export async function runCampaign(arena: Arena, plan: Plan): Promise<Report> {
       if (found.length === 0) return
       isShrinking = true
       isOver = true
-      faults = found
+      violations = found
       throw new Error(found.join('; '))
     })
     const result = await fc.check(property, { seed: (seed + seeds++) | 0, numRuns })
-    if (result.failed) breaches.push(range.breach((result.counterexample as [Attack])[0], faults))
+    if (result.failed) breaches.push(range.breach((result.counterexample as [Attack])[0], violations))
   }
 
   const share = Math.ceil(plan.cases / lanes)

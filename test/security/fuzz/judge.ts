@@ -16,8 +16,8 @@ export interface Known {
 }
 
 /** What is wrong with a request that reached the upstream. */
-export function faultsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Known): string[] {
-  const faults: string[] = []
+export function violationsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Known): string[] {
+  const violations: string[] = []
   const all = (name: string) =>
     seen.fields.filter(([other]) => other.toLowerCase() === name).map(([, text]) => text)
   const identity = seen.fields.filter(([name]) => identityNames.has(canonical(name)))
@@ -30,38 +30,40 @@ export function faultsOfSeen(seen: Seen, { callers, secrets, upstreamHost }: Kno
           ['x-user-id', caller.id],
           ['x-user-plan', caller.plan],
         ]
-  if (JSON.stringify(identity) !== JSON.stringify(own)) faults.push(`I1 identity ${JSON.stringify(identity)}`)
-  if (seen.trailers.length > 0) faults.push(`I1 trailers ${seen.trailers}`)
+  if (JSON.stringify(identity) !== JSON.stringify(own))
+    violations.push(`I1 identity ${JSON.stringify(identity)}`)
+  if (seen.trailers.length > 0) violations.push(`I1 trailers ${seen.trailers}`)
 
   const paths = readings(seen.url)
   for (const [prefix, plan] of guardedPrefixes) {
     const isThere = paths.some(path => isUnder(path, prefix))
     if (!isThere && !(seen.isSecret && prefix === secretPrefix)) continue
     if (caller === undefined || (plan !== undefined && caller.plan !== plan)) {
-      faults.push(`I2 ${seen.url} as ${caller?.plan ?? 'nobody'}`)
+      violations.push(`I2 ${seen.url} as ${caller?.plan ?? 'nobody'}`)
     }
   }
   if (isUnder(seen.url.toLowerCase().split('?', 1)[0] as string, '/public') && id !== undefined) {
-    faults.push('I1 an identity where no credential is read')
+    violations.push('I1 an identity where no credential is read')
   }
   const wrong = seen.fields.filter(([name, text]) => !fieldName.test(name) || controls.test(text))
-  if (wrong.length > 0) faults.push(`fields ${JSON.stringify(wrong)}`)
+  if (wrong.length > 0) violations.push(`fields ${JSON.stringify(wrong)}`)
   const leftOver = seen.fields.filter(([name]) => removed.test(canonical(name)))
-  if (leftOver.length > 0) faults.push(`not removed ${JSON.stringify(leftOver)}`)
-  if (all('host').join() !== upstreamHost) faults.push(`Host ${all('host')}`)
-  if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text))) faults.push('a bearer told')
+  if (leftOver.length > 0) violations.push(`not removed ${JSON.stringify(leftOver)}`)
+  if (all('host').join() !== upstreamHost) violations.push(`Host ${all('host')}`)
+  if (all('sec-websocket-protocol').some(text => /peage\.bearer\./i.test(text)))
+    violations.push('a bearer told')
   // No route of the arena's forwards credentials; those that are not ours pass where no credential is read.
   const told = seen.fields.filter(
     ([name, text]) =>
       credentialNames.has(canonical(name)) && text.split(/[\s,]+/).some(part => secrets.has(part)),
   )
-  if (told.length > 0) faults.push(`a credential of ours told ${JSON.stringify(told)}`)
+  if (told.length > 0) violations.push(`a credential of ours told ${JSON.stringify(told)}`)
   const framed = all('content-length').length + all('transfer-encoding').length
-  if (framed > 1) faults.push('framed twice')
+  if (framed > 1) violations.push('framed twice')
   for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'via', 'x-request-id']) {
-    if (all(name).length !== 1) faults.push(`${name} ${all(name).length} times`)
+    if (all(name).length !== 1) violations.push(`${name} ${all(name).length} times`)
   }
-  return faults
+  return violations
 }
 
 const credentialNames = new Set(['authorization', 'x-api-key'])
@@ -72,36 +74,40 @@ const removed =
   /^(?:proxy.*|x-original-.*|x-rewrite-.*|x-http-method(?:-override)?|x-method-override|forwarded|x-real-ip|te|trailer|keep-alive|http2-settings|expect|x-peage-error)$/
 
 /** What is wrong with what the client heard. */
-export function faultsOfShot({ answers, unreadable, sentinel, from }: Shot, seen: readonly Seen[]): string[] {
-  const faults = answers.flatMap(answer => faultsOfAnswer(answer, from))
-  if (unreadable !== undefined) faults.push(`unreadable ${JSON.stringify(unreadable)}`)
+export function violationsOfShot(
+  { answers, unreadable, sentinel, from }: Shot,
+  seen: readonly Seen[],
+): string[] {
+  const violations = answers.flatMap(answer => violationsOfAnswer(answer, from))
+  if (unreadable !== undefined) violations.push(`unreadable ${JSON.stringify(unreadable)}`)
   const forwarded = answers.filter(answer => value(answer, 'x-heard-from') !== undefined).length
-  if (forwarded > seen.length) faults.push(`${forwarded} answers of the upstream to ${seen.length} requests`)
+  if (forwarded > seen.length)
+    violations.push(`${forwarded} answers of the upstream to ${seen.length} requests`)
   const ends = seen.filter(({ url }) => url === sentinel)
-  if (ends.length > 1) faults.push('the last request arrived twice')
+  if (ends.length > 1) violations.push('the last request arrived twice')
   if (ends.some(({ fields }) => fields.some(([name]) => name.toLowerCase() === 'x-user-id'))) {
-    faults.push('I1 the last request has another’s identity')
+    violations.push('I1 the last request has another’s identity')
   }
-  return faults
+  return violations
 }
 
-function faultsOfAnswer(answer: RawAnswer, from: string): string[] {
-  const faults: string[] = []
+function violationsOfAnswer(answer: RawAnswer, from: string): string[] {
+  const violations: string[] = []
   const said = value(answer, 'x-peage-error')
-  if (answer.status >= 500) faults.push(`I4 ${answer.status} ${said}`)
-  if (answer.status < 200) faults.push(`an answer ${answer.status}`)
-  if (values(answer, 'content-length').length > 1) faults.push('an answer framed twice')
+  if (answer.status >= 500) violations.push(`I4 ${answer.status} ${said}`)
+  if (answer.status < 200) violations.push(`an answer ${answer.status}`)
+  if (values(answer, 'content-length').length > 1) violations.push('an answer framed twice')
   if (isForwarded(answer)) {
-    if (said !== undefined) faults.push(`I5 an upstream’s answer with ${said}`)
+    if (said !== undefined) violations.push(`I5 an upstream’s answer with ${said}`)
     const isNginxOwn = value(answer, 'server')?.startsWith('nginx') && answer.status >= 400
     if (value(answer, 'x-heard-from') !== from && !isNginxOwn)
-      faults.push(`an answer to ${value(answer, 'x-heard-from')}`)
-  } else if (answer.status >= 400) faults.push(...faultsOfRefusal(answer, said))
-  return faults
+      violations.push(`an answer to ${value(answer, 'x-heard-from')}`)
+  } else if (answer.status >= 400) violations.push(...violationsOfRefusal(answer, said))
+  return violations
 }
 
 /** I5. An answer to HEAD has no body to look into. */
-function faultsOfRefusal(answer: RawAnswer, code = 'none'): string[] {
+function violationsOfRefusal(answer: RawAnswer, code = 'none'): string[] {
   const [status, error] = sentences[code] ?? []
   const body = answer.body.length === 0 ? { error } : parsed(answer.body.toString())
   const isOurs =

@@ -32,8 +32,8 @@ const tabulate = (counts: Record<string, number>) =>
     .join(', ')
 
 console.log(`seed ${seed}, ${lanes} lanes`)
-const faults: unknown[] = []
-process.on('unhandledRejection', reason => faults.push(reason))
+const rejections: unknown[] = []
+process.on('unhandledRejection', reason => rejections.push(reason))
 const arena = await openArena({
   postgres: process.env.TEST_DATABASE_URL ?? '',
   redis: process.env.TEST_REDIS_URL ?? '',
@@ -51,10 +51,10 @@ print(report.cases)
 console.log(`by mutation: ${tabulate(report.byKind)}`)
 console.log(`by answer: ${tabulate(report.byStatus)}`)
 console.log(`${report.upstream} requests upstream; seed ${seed}; breaches: ${report.breaches.length}`)
-for (const { faults, kind, bytes } of report.breaches) {
-  console.log(`\nBREACH (${kind})\n  ${faults.join('\n  ')}`)
+for (const { violations, kind, bytes } of report.breaches) {
+  console.log(`\nBREACH (${kind})\n  ${violations.join('\n  ')}`)
   console.log(JSON.stringify(bytes))
   console.log(Buffer.from(bytes, 'latin1').toString('hex'))
 }
-for (const reason of faults) console.log('unhandled rejection', reason)
-process.exit(report.breaches.length + faults.length > 0 ? 1 : 0)
+for (const reason of rejections) console.log('unhandled rejection', reason)
+process.exit(report.breaches.length + rejections.length > 0 ? 1 : 0)

@@ -1,7 +1,7 @@
 // Fires attacks at an arena, any number at once, judges each and keeps count.
 import { type Arena, callersOf, filledIn } from './arena.ts'
 import type { Attack } from './attack.ts'
-import { faultsOfSeen, faultsOfShot } from './judge.ts'
+import { violationsOfSeen, violationsOfShot } from './judge.ts'
 import { fire, isForwarded } from './shot.ts'
 import { createWitness } from './witness.ts'
 
@@ -13,7 +13,7 @@ export interface Counts {
 }
 
 export interface Breach {
-  readonly faults: readonly string[]
+  readonly violations: readonly string[]
   readonly kind: string
   /** As it was sent, credentials filled in, up to the request that follows every attack; latin1. */
   readonly bytes: string
@@ -23,7 +23,7 @@ export interface Range {
   readonly counts: Counts
   /** What was wrong with what came of it; nothing where all invariants held. */
   fire(attack: Attack): Promise<string[]>
-  breach(attack: Attack, faults: readonly string[]): Breach
+  breach(attack: Attack, violations: readonly string[]): Breach
   /** Once all are fired: what came late, or under nobody's address, and uses that were spent for nothing. */
   settle(): Promise<Breach[]>
 }
@@ -36,8 +36,8 @@ export function openRange(arena: Arena): Range {
   const secrets = new Set([...arena.owners.keys()].map(name => arena.placeholders.get(name) ?? name))
   let serial = 0
 
-  const breach = (attack: Attack, faults: readonly string[]) => ({
-    faults,
+  const breach = (attack: Attack, violations: readonly string[]) => ({
+    violations,
     kind: attack.kind,
     bytes: filledIn(arena, attack.text),
   })
@@ -50,16 +50,19 @@ export function openRange(arena: Arena): Range {
       fired.set(shot.from, attack)
       const { seen, forwarded } = await witness.of(shot.from)
       const known = { callers: callersOf(arena, attack.text), secrets, upstreamHost }
-      const faults = [...seen.flatMap(request => faultsOfSeen(request, known)), ...faultsOfShot(shot, seen)]
+      const violations = [
+        ...seen.flatMap(request => violationsOfSeen(request, known)),
+        ...violationsOfShot(shot, seen),
+      ]
       if (seen.length > forwarded)
-        faults.push(`I3 ${seen.length} requests upstream of ${forwarded} forwarded`)
+        violations.push(`I3 ${seen.length} requests upstream of ${forwarded} forwarded`)
       count(counts.byKind, attack.kind)
       for (const answer of shot.answers) {
         count(counts.byStatus, isForwarded(answer) ? `${answer.status} upstream` : String(answer.status))
       }
       if (shot.answers.length === 0) count(counts.byStatus, 'no answer')
       counts.upstream += seen.length
-      return faults
+      return violations
     },
     async settle() {
       // Nothing tells that nothing more will come.
@@ -68,9 +71,9 @@ export function openRange(arena: Arena): Range {
       for (const [from, { seen }] of witness.rest()) {
         const attack = fired.get(from) ?? { kind: `from ${from}`, text: '', cut: 0 }
         const known = { callers: callersOf(arena, attack.text), secrets, upstreamHost }
-        const faults = seen.flatMap(request => faultsOfSeen(request, known))
-        if (!fired.has(from) && seen.length > 0) faults.push(`a request of nobody’s: ${seen[0]?.url}`)
-        if (faults.length > 0) breaches.push(breach(attack, faults))
+        const violations = seen.flatMap(request => violationsOfSeen(request, known))
+        if (!fired.has(from) && seen.length > 0) violations.push(`a request of nobody’s: ${seen[0]?.url}`)
+        if (violations.length > 0) breaches.push(breach(attack, violations))
         counts.upstream += seen.length
       }
       const spent = await usesSpentForNothing()

@@ -49,8 +49,8 @@ it('what fails, or is no question, is answered with nothing and at once', async 
 
 it('nobody waits for who is gone', async () => {
   const line = pair()
-  const asked = line.call('never', undefined)
+  const reply = line.call('never', undefined)
   line.close()
-  expect(await asked).toBeUndefined()
+  expect(await reply).toBeUndefined()
   expect(await line.call('sum', undefined, 1, 2)).toBeUndefined()
 })

@@ -65,8 +65,8 @@ describe('the embedded database', () => {
       if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ name: 'StorageError' })
     }
     const again = await openEmbedded({ dir })
-    const kept = await again.query<{ id: number }>('select id from rows where id < 0')
-    const ids = new Set(kept.map(({ id }) => id))
+    const negativeRows = await again.query<{ id: number }>('select id from rows where id < 0')
+    const ids = new Set(negativeRows.map(({ id }) => id))
     outcomes.forEach((outcome, n) => {
       if (outcome.status === 'fulfilled') expect(ids).toContain(-1 - n)
     })

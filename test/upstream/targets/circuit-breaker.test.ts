@@ -99,11 +99,11 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     one.answer = (_, response) => {
       fail = () => response.socket?.destroy()
     }
-    const asked = expect.poll(() => {
+    const polling = expect.poll(() => {
       void get()
       return one.received.length
     }, patiently)
-    await asked.toBe(7)
+    await polling.toBe(7)
     const others = await Promise.all(Array.from({ length: 10 }, () => get()))
     for (const answer of others) expectRefusal(answer, 'upstream_unavailable')
     fail()

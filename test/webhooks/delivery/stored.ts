@@ -38,11 +38,11 @@ export function storedIn(database: Database, now: () => number) {
   }
 
   /** @param url its host and port become the receiver */
-  function webhook(userId: number, url: string, kept = secret) {
+  function webhook(userId: number, url: string, storedSecret = secret) {
     const { hostname, port } = new URL(url)
     return webhooks.put(
       userId,
-      { url, receiver: `${hostname}:${port || 443}`, secret: kept },
+      { url, receiver: `${hostname}:${port || 443}`, secret: storedSecret },
       new Date(now()),
     )
   }
