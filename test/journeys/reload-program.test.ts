@@ -7,19 +7,30 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { call } from '../support/client.ts'
 import { ask, type Crew, startCrew } from '../support/crew.ts'
 import { makeDatabase } from '../support/embedded.ts'
+import type { Stores } from '../support/gateway.ts'
 import { type Program, runProgram, startProgram } from '../support/program.ts'
 import { scrape } from '../support/scrape.ts'
 import { describeWithServices } from '../support/services.ts'
-import { services } from '../support/setups.ts'
+import { eitherSetup } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
 
 let upstream: Upstream
+/** Has the database of them all, where it is embedded. */
+let data: string
+let stores: Stores
 beforeAll(async () => {
   upstream = await startUpstream()
+  stores = await eitherSetup().open()
+  data = await mkdtemp(join(tmpdir(), 'peage-reload-'))
+  if (stores.postgres === '') await makeDatabase(data)
 })
-afterAll(() => upstream.close())
+afterAll(async () => {
+  await upstream.close()
+  await eitherSetup().drop(stores)
+  await rm(data, { recursive: true })
+})
 
 const routing = () => `upstreams: { echo: { targets: ['${upstream.url}'] } }
 routes:
@@ -34,13 +45,12 @@ async function save(file: string, from: string | RegExp, to: string): Promise<vo
 }
 
 async function writeConfiguration(folder: string): Promise<string> {
-  await makeDatabase(join(folder, 'data'))
   const file = join(folder, 'gateway.yaml')
   await writeFile(
     file,
     `server: { listen: '127.0.0.1:0' }
 admin: { listen: '127.0.0.1:0' }
-storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
 ${routing()}`,
   )
   return file
@@ -118,17 +128,80 @@ describe('the program', () => {
     await expect.poll(told, soon).toBe(before + 1)
   })
 
+  /**
+   * Saves another file, and asks a hundred times a second until the log says the sentence.
+   * @returns milliseconds that the slowest answer took
+   */
+  async function slowestWhile(text: string, sentence: string): Promise<number> {
+    const { url, lines } = program
+    const told = () => lines.filter(line => line.includes(sentence)).length
+    const before = told()
+    await writeFile(`${file}.new`, text)
+    await rename(`${file}.new`, file)
+    let slowest = 0
+    while (told() === before) {
+      const begun = performance.now()
+      expect((await call(url, 'GET', '/turn-0')).status).toBe(200)
+      slowest = Math.max(slowest, performance.now() - begun)
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    return slowest
+  }
+
+  it('answers without a pause while it refuses what is too large, too deep, or wrong all over', async () => {
+    const good = await readFile(file, 'utf8')
+    const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(20_000)
+    const deep = `${good}  - ${'['.repeat(1_000_000)}`
+    const slowest = [
+      await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, 'larger than 4 MiB'),
+      await slowestWhile(deep, 'nests more than 100 levels deep'),
+      await slowestWhile(wrong, '… and '),
+      await slowestWhile(good, 'and unchanged'),
+    ]
+    // Other processes of the machine may hold up any of them; the reading took from 5 to 60 s.
+    expect(Math.max(...slowest)).toBeLessThan(2_000)
+  }, 120_000)
+
+  it('refuses a ${file:} that became a pipe nothing writes to, and goes on', async () => {
+    const secret = join(folder, 'secret')
+    const refusals = () => program.lines.filter(line => line.includes('is refused'))
+    const before = refusals().length
+    await rm(secret)
+    execFileSync('mkfifo', [secret])
+    program.child.kill('SIGHUP')
+    await expect.poll(() => refusals().length, soon).toBe(before + 1)
+    expect(refusals().at(-1)).toContain('(a pipe that does not end)')
+    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+    await rm(secret)
+    await writeFile(secret, 'the-second-token-of-operators')
+    const told = () => program.lines.filter(line => line.includes('and unchanged')).length
+    const unchanged = told()
+    program.child.kill('SIGHUP')
+    await expect.poll(told, soon).toBe(unchanged + 1)
+  })
+
   it('serves on where nobody reads its standard error any more', async () => {
+    const before = (await failures(program)) + 1
     await save(file, 'upstream: echo', 'upstream: eccho')
-    await expect.poll(() => failures(program), soon).toBe(2)
-    const before = await failures(program)
+    await expect.poll(() => failures(program), soon).toBe(before)
     program.child.stderr?.destroy()
     for (const more of [1, 2]) {
       program.child.kill('SIGHUP')
       await expect.poll(() => failures(program), soon).toBe(before + more)
     }
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
+    await save(file, 'upstream: eccho', 'upstream: echo')
   })
+
+  it('serves with ten thousand routes more without a pause', async () => {
+    const good = await readFile(file, 'utf8')
+    const routes = Array.from(
+      { length: 10_000 },
+      (_, i) => `  - { path: /more-${i}/:id, upstream: echo, auth: none }\n`,
+    )
+    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(2_000)
+    expect((await call(program.url, 'GET', '/more-9999/x')).status).toBe(200)
+  }, 60_000)
 })
 
 describe('a program that has just been started', () => {
@@ -165,61 +238,6 @@ describe('a program that has just been started', () => {
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
   })
 
-  /** Saves another file, and asks until the log says the sentence. @returns milliseconds that the slowest answer took */
-  async function slowestWhile(text: string, sentence: string): Promise<number> {
-    program ??= await startProgram(file)
-    const { url, lines } = program
-    const told = () => lines.filter(line => line.includes(sentence)).length
-    const before = told()
-    await writeFile(`${file}.new`, text)
-    await rename(`${file}.new`, file)
-    let slowest = 0
-    while (told() === before) {
-      const begun = performance.now()
-      expect((await call(url, 'GET', '/turn-0')).status).toBe(200)
-      slowest = Math.max(slowest, performance.now() - begun)
-    }
-    return slowest
-  }
-
-  it('answers without a pause while it refuses what is too large, too deep, or wrong all over', async () => {
-    const good = await readFile(file, 'utf8')
-    const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(20_000)
-    const deep = `${good}  - ${'['.repeat(1_000_000)}`
-    const slowest = [
-      await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, 'larger than 4 MiB'),
-      await slowestWhile(deep, 'nests more than 100 levels deep'),
-      await slowestWhile(wrong, '… and '),
-      await slowestWhile(good, 'and unchanged'),
-    ]
-    // Other processes of the machine may hold up any of them; the reading took from 5 to 60 s.
-    expect(Math.max(...slowest)).toBeLessThan(2_000)
-  }, 120_000)
-
-  it('serves with ten thousand routes more without a pause', async () => {
-    const good = await readFile(file, 'utf8')
-    const routes = Array.from(
-      { length: 10_000 },
-      (_, i) => `  - { path: /more-${i}/:id, upstream: echo, auth: none }\n`,
-    )
-    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(2_000)
-    expect((await call(String(program?.url), 'GET', '/more-9999/x')).status).toBe(200)
-  }, 60_000)
-
-  it('refuses a ${file:} that became a pipe nothing writes to, and goes on', async () => {
-    const secret = join(folder, 'secret')
-    await writeFile(secret, 'an-issuer')
-    await writeFile(file, `${await readFile(file, 'utf8')}auth: { issuer: "\${file:${secret}}" }\n`)
-    program = await startProgram(file)
-    await rm(secret)
-    execFileSync('mkfifo', [secret])
-    program.child.kill('SIGHUP')
-    const refusals = () => program?.lines.filter(line => line.includes('is refused'))
-    await expect.poll(() => refusals()?.length, soon).toBe(1)
-    expect(refusals()?.[0]).toContain('(a pipe that does not end)')
-    expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
-  })
-
   it('from a pipe is not found to have an empty configuration later on', async () => {
     program = await startProgram(file, {}, true)
     // More looks than one would be refused at.
@@ -240,18 +258,13 @@ function hungUpAt(module: string): Record<string, string> {
 }
 
 describeWithServices('several workers', () => {
-  let stores: Awaited<ReturnType<typeof services.open>>
   let crew: Crew
   let file: string
   beforeAll(async () => {
-    stores = await services.open()
     crew = await startCrew({ stores, routes: routing() })
     file = String(crew.child.spawnargs.at(-1))
   })
-  afterAll(async () => {
-    await crew?.stop()
-    await services.drop(stores)
-  })
+  afterAll(() => crew?.stop())
 
   /** What all workers answer. */
   async function everyWorker(path: string): Promise<Set<number>> {

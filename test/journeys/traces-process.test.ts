@@ -11,15 +11,17 @@ import type { Stores } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { runProgram } from '../support/program.ts'
 import { describeWithServices } from '../support/services.ts'
-import { services } from '../support/setups.ts'
+import { eitherSetup } from '../support/setups.ts'
 import { startTraced, type Traced } from '../support/traced.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 let upstream: Upstream
 let collector: Collector
 let traced: Traced | undefined
+let stores: Stores
 beforeAll(async () => {
   upstream = await startUpstream()
+  stores = await eitherSetup().open()
 })
 beforeEach(async () => {
   collector = await startCollector()
@@ -31,11 +33,14 @@ afterEach(async () => {
   traced = undefined
   await collector.close()
 })
-afterAll(() => upstream?.close())
+afterAll(async () => {
+  await upstream?.close()
+  await eitherSetup().drop(stores)
+})
 
 /** @param isTold whether it has an address to send spans to */
 async function start(env: Record<string, string> = {}, isTold = true) {
-  traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), env })
+  traced = await startTraced(isTold ? collector : undefined, { routes: routes(upstream.url), stores, env })
   return traced
 }
 
@@ -186,15 +191,8 @@ describe('traces', () => {
 })
 
 describeWithServices('workers', () => {
-  let stores: Stores
   let crew: Crew
-  beforeAll(async () => {
-    stores = await services.open()
-  })
-  afterAll(async () => {
-    await crew?.stop()
-    await services.drop(stores)
-  })
+  afterAll(() => crew?.stop())
 
   it('each send their own, and say which they are', async () => {
     crew = await startCrew({

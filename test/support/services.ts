@@ -22,8 +22,11 @@ export function describeWithServices(title: string, suite: () => void): void {
 
 /** A suite that is run with the services too, on what stands in for them; `.ci/run` has both. */
 export function describeAlone(title: string, suite: () => void): void {
-  const areServicesThere = inject('postgresUrl') !== '' && inject('redisUrl') !== ''
-  if (isFullMatrix || !areServicesThere) describe(title, suite)
+  if (isFullMatrix || !areServicesThere()) describe(title, suite)
+}
+
+export function areServicesThere(): boolean {
+  return inject('postgresUrl') !== '' && inject('redisUrl') !== ''
 }
 
 /** A suite that stops and kills Postgres servers of its own (see `startPostgres`). */
