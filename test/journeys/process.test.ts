@@ -7,8 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, login } from '../support/client.ts'
+import { makeDatabase } from '../support/embedded.ts'
 import { routes } from '../support/journey.ts'
-import { runProgram, startProgram } from '../support/program.ts'
+import { type Program, runProgram, startProgram } from '../support/program.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const password = 'correct horse battery'
@@ -18,6 +19,8 @@ describe('the program', () => {
   let folder: string
   let file: string
   let upstream: Upstream
+  /** The one that runs: a test may end it, and start the next one's. */
+  let program: Program
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'peage-program-'))
     upstream = await startUpstream()
@@ -30,78 +33,23 @@ storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
 auth: { rate_limits: { register: 0 } }
 ${routes(upstream.url)}`,
     )
+    await makeDatabase(join(folder, 'data'))
+    program = await startProgram(file)
   })
   afterAll(async () => {
+    program?.child.kill('SIGTERM')
+    await program?.ended
     await upstream?.close()
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('answers what is in flight after SIGTERM, accepts nothing more, and exits 0', async () => {
-    const program = await startProgram(file)
-    let release = () => {}
-    const arrived = new Promise<void>(resolve => {
-      upstream.answer = (_request, response) => {
-        resolve()
-        release = () => response.end('late but whole')
-      }
-    })
-    const answer = call(program.url, 'GET', '/public/slow')
-    await arrived
-    program.child.kill('SIGTERM')
-    await expect.poll(() => program.lines.some(line => line.includes('"draining"'))).toBe(true)
-    await expect
-      .poll(() =>
-        call(program.url, 'GET', '/public/x').then(
-          seen => seen.status,
-          () => 'refused',
-        ),
-      )
-      .toBe('refused')
-    release()
-    expect((await answer).text).toBe('late but whole')
-    expect(await program.ended).toBe(0)
-    upstream.answer = undefined
-  })
-
   it('refuses a data folder that a running gateway has, in a sentence, and exits 1', async () => {
-    const program = await startProgram(file)
     const second = await runProgram(['start', '-c', file], folder)
     expect(second.code).toBe(1)
     expect(second.stderr).toMatch(/^error: the data folder .* is in use by another Péage \(process \d+\)/)
-    program.child.kill('SIGTERM')
-    await program.ended
-  })
-
-  it('after kill -9 in the middle of registrations, every account answered with 201 can log in', async () => {
-    const program = await startProgram(file)
-    const created: string[] = []
-    let going = true
-    const clients = Array.from({ length: 8 }, async (_, client) => {
-      for (let i = 0; going; i++) {
-        const email = `crash.${client}.${i}@example.com`
-        const answer = await call(program.url, 'POST', '/api/v1/auth/register', {
-          body: { email, password },
-        }).catch(() => undefined)
-        if (answer?.status === 201) created.push(email)
-        if (answer === undefined) return
-      }
-    })
-    await expect.poll(() => created.length, { timeout: 20_000 }).toBeGreaterThan(40)
-    program.child.kill('SIGKILL')
-    going = false
-    await Promise.all([program.ended, ...clients])
-
-    const again = await startProgram(file)
-    for (const email of created) {
-      const answer = await call(again.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
-      expect([email, answer.status]).toEqual([email, 200])
-    }
-    again.child.kill('SIGTERM')
-    expect(await again.ended).toBe(0)
   })
 
   it('logs one JSON line a request, and no password, token, key or cookie in any line', async () => {
-    const program = await startProgram(file)
     const email = 'logged@example.com'
     const registered = await call(program.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
     const { access, refresh } = await login(program.url, email, password)
@@ -152,6 +100,60 @@ ${routes(upstream.url)}`,
     ]) {
       expect(log).not.toContain(secret)
     }
+  })
+
+  it('after kill -9 in the middle of registrations, every account answered with 201 can log in', async () => {
+    program = await startProgram(file)
+    const { url } = program
+    const created: string[] = []
+    let going = true
+    const clients = Array.from({ length: 8 }, async (_, client) => {
+      for (let i = 0; going; i++) {
+        const email = `crash.${client}.${i}@example.com`
+        const answer = await call(url, 'POST', '/api/v1/auth/register', {
+          body: { email, password },
+        }).catch(() => undefined)
+        if (answer?.status === 201) created.push(email)
+        if (answer === undefined) return
+      }
+    })
+    await expect.poll(() => created.length, { timeout: 20_000 }).toBeGreaterThan(40)
+    program.child.kill('SIGKILL')
+    going = false
+    await Promise.all([program.ended, ...clients])
+
+    program = await startProgram(file)
+    for (const email of created) {
+      const answer = await call(program.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
+      expect([email, answer.status]).toEqual([email, 200])
+    }
+  })
+
+  it('answers what is in flight after SIGTERM, accepts nothing more, and exits 0', async () => {
+    const { url, child, lines, ended } = program
+    let release = () => {}
+    const arrived = new Promise<void>(resolve => {
+      upstream.answer = (_request, response) => {
+        resolve()
+        release = () => response.end('late but whole')
+      }
+    })
+    const answer = call(url, 'GET', '/public/slow')
+    await arrived
+    child.kill('SIGTERM')
+    await expect.poll(() => lines.some(line => line.includes('"draining"'))).toBe(true)
+    await expect
+      .poll(() =>
+        call(url, 'GET', '/public/x').then(
+          seen => seen.status,
+          () => 'refused',
+        ),
+      )
+      .toBe('refused')
+    release()
+    expect((await answer).text).toBe('late but whole')
+    expect(await ended).toBe(0)
+    upstream.answer = undefined
   })
 
   it('prints the problems of a bad configuration and exits 2', async () => {

@@ -1,6 +1,6 @@
 // What a connection is promised holds where it comes to a worker by way of the primary.
 import { request } from 'node:http'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { first } from '../support/certificates.ts'
 import { ask, type Crew, startCrew } from '../support/crew.ts'
@@ -14,23 +14,30 @@ const timeouts = ', timeouts: { headers: 500ms, body_idle: 600ms, keep_alive: 70
 describeWithServices('connections of two workers', () => {
   let stores: Stores
   let upstream: WebSocketUpstream
-  let crew: Crew
+  let crew: Crew | undefined
+  /** The settings of the crew that runs. */
+  let running: string | undefined
   beforeAll(async () => {
     stores = await services.open()
     upstream = await startWebSocketUpstream()
   })
-  afterEach(() => crew?.stop())
   afterAll(async () => {
+    await crew?.stop()
     await upstream?.close()
     if (stores !== undefined) await services.drop(stores)
   })
-  async function start(server = '') {
+  /** The crew of the test before, where it had the same settings and was not ended. */
+  async function start(server = ''): Promise<Crew> {
+    if (crew !== undefined && running === server && crew.child.exitCode === null) return crew
+    await crew?.stop()
     const routes = `upstreams: { app: { targets: ['${upstream.url}'] } }
 routes:
   - { path: /open, upstream: app, auth: none, websocket: true }
   - { path: /public/*, upstream: app, auth: none }
 `
+    running = server
     crew = await startCrew({ stores, routes, server })
+    return crew
   }
   /** Resolves when the server has ended it, to milliseconds from the beginning. */
   async function timeToEnd(connection: RawConnection): Promise<number> {
@@ -40,29 +47,15 @@ routes:
   }
 
   it('are encrypted by either, with the same certificate', async () => {
-    await start(`, tls: ${JSON.stringify(first.files)}`)
+    const crew = await start(`, tls: ${JSON.stringify(first.files)}`)
     expect(crew.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(`${crew.url}/public/x`)))
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
     expect(new Set(answers.map(({ worker }) => worker)).size).toBe(2)
   })
 
-  it('WebSockets are opened, carried, and closed with 1001 in the drain, by both', async () => {
-    await start()
-    const clients = await Promise.all([1, 2, 3, 4].map(() => openWebSocket(`${crew.url}/open`)))
-    for (const [index, client] of clients.entries()) {
-      client.socket.send(`hello ${index}`)
-      expect(await client.next()).toBe(`hello ${index}`)
-    }
-    crew.child.kill('SIGTERM')
-    expect(await Promise.all(clients.map(async ({ closed }) => (await closed).code))).toEqual(
-      Array(4).fill(1001),
-    )
-    expect(await crew.ended).toBe(0)
-  })
-
   it('bodies that wait for a 100 are told to go on', async () => {
-    await start()
+    const crew = await start()
     for (let index = 0; index < 4; index++) {
       const status = await new Promise((resolve, reject) => {
         const asking = request(`${crew.url}/public/x`, {
@@ -78,8 +71,22 @@ routes:
     }
   })
 
+  it('WebSockets are opened, carried, and closed with 1001 in the drain, by both', async () => {
+    const crew = await start()
+    const clients = await Promise.all([1, 2, 3, 4].map(() => openWebSocket(`${crew.url}/open`)))
+    for (const [index, client] of clients.entries()) {
+      client.socket.send(`hello ${index}`)
+      expect(await client.next()).toBe(`hello ${index}`)
+    }
+    crew.child.kill('SIGTERM')
+    expect(await Promise.all(clients.map(async ({ closed }) => (await closed).code))).toEqual(
+      Array(4).fill(1001),
+    )
+    expect(await crew.ended).toBe(0)
+  })
+
   it('that are slow or idle are let go in their time', async () => {
-    await start(timeouts)
+    const crew = await start(timeouts)
     const slow = [1, 2].map(() => new RawConnection(crew.url))
     for (const connection of slow) connection.write('GET /public/x HTTP/1.1\r\nX: ')
     for (const time of await Promise.all(slow.map(timeToEnd))) expect(time).toBeLessThan(3_000)
