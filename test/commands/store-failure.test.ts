@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary } from '../support/services.ts'
-import { emptyFolder } from './peage.ts'
+import { emptyFolder, runIn } from './peage.ts'
 import { writeConfiguration } from './users-setup.ts'
 
 describeWithPostgresBinary('a database that cannot be used', () => {
@@ -94,11 +94,15 @@ describeWithPostgresBinary('a database that cannot be used', () => {
     async ({ user, at, reason, advice }) => {
       writeConfiguration(cwd, { postgres: `postgres://${user}:s3cret@${at()}` })
       const place = at().replace(/\?.*/, '')
-      for (const command of ['start', 'migrate']) {
-        const { code, stderr } = await runProgram([command], cwd)
+      const start = await runProgram(['start'], cwd)
+      const migrate = await runIn(cwd, ['migrate'])
+      for (const [exit, stderr] of [
+        [start.code, start.stderr],
+        [migrate.exit, migrate.stderr],
+      ] as const) {
         // `migrate` logs the statement before the error.
         const said = stderr.trimEnd().split('\n').at(-1)
-        expect([code, said]).toEqual([
+        expect([exit, said]).toEqual([
           1,
           expect.stringMatching(`^error: the database failed \\(${place}: ${reason}\\): ${advice}$`),
         ])

@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { type RunningServer, startServer } from '../../src/server/start-server.ts'
 import { openStorage, type Storage } from '../../src/storage/open.ts'
+import { makeDatabase } from '../support/embedded.ts'
 import { listen } from '../support/upstream.ts'
 import { json } from './peage.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
@@ -27,6 +28,7 @@ async function startOn(cwd: string, admin: string): Promise<Gateway> {
   })
   const loaded = loadConfig({ file: join(cwd, file), env: {} })
   if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems))
+  await makeDatabase(join(cwd, 'data'))
   let backing: Storage | undefined
   const server = await startServer({
     config: loaded.config,

@@ -1,12 +1,11 @@
 // What `peage users …` asks on a terminal: passwords twice and without echo, and whether to delete.
 import { PassThrough } from 'node:stream'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
 import type { Io } from '../../src/commands/io.ts'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import type { Printed } from './peage.ts'
-import { folder, peage } from './users-setup.ts'
+import { eitherPlace } from './users-setup.ts'
 
 /** A terminal's input, which records whether it echoes. */
 function terminal() {
@@ -24,15 +23,14 @@ interface Asked extends Printed {
 }
 
 describe('peage users on a terminal', () => {
-  const cwd = folder()
-  const dir = `${cwd}/data`
+  const { users, inside } = eitherPlace()
   const ada = 'ada@example.com'
 
   /** Types each text once its question is printed; one text may answer several questions. */
   async function ask(words: string[], answers: [question: string, typed: string][]): Promise<Asked> {
     const { stdin, modes } = terminal()
     const left = [...answers]
-    const printed = await peage(cwd, ['users', ...words], stdin, soFar => {
+    const printed = await users(words, stdin, soFar => {
       const [next] = left
       if (next === undefined || !soFar.endsWith(next[0])) return
       left.shift()
@@ -42,22 +40,12 @@ describe('peage users on a terminal', () => {
     return { ...printed, modes }
   }
 
-  async function opens(password: string): Promise<boolean> {
-    const database = await openEmbedded({ dir })
-    try {
+  const opens = (password: string): Promise<boolean> =>
+    inside(async database => {
       const found = await createUserStore(database).findPasswordRecord(ada)
-      return await (await createPasswords({ concurrency: 1, queue: 0, wait: 0 })).verify(
-        found?.password_hash,
-        password,
-      )
-    } finally {
-      await database.close()
-    }
-  }
-
-  beforeAll(async () => {
-    await peage(cwd, ['migrate'])
-  })
+      const passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 0 })
+      return passwords.verify(found?.password_hash, password)
+    })
 
   it('create asks for the password twice, echoes none of it, and leaves the terminal as it was', async () => {
     const { exit, stdout, stderr, modes } = await ask(
@@ -125,7 +113,7 @@ describe('peage users on a terminal', () => {
       // Typed with the terminal's own echo.
       modes: [],
     })
-    expect(await peage(cwd, ['users', 'show', ada])).toMatchObject({ exit: 0 })
+    expect(await users(['show', ada])).toMatchObject({ exit: 0 })
   })
 
   it('delete deletes where the answer is yes', async () => {
@@ -135,6 +123,6 @@ describe('peage users on a terminal', () => {
       stderr: question,
       modes: [],
     })
-    expect(await peage(cwd, ['users', 'show', ada])).toMatchObject({ exit: 1 })
+    expect(await users(['show', ada])).toMatchObject({ exit: 1 })
   })
 })

@@ -9,7 +9,7 @@ import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { makeDatabase } from '../support/embedded.ts'
-import { describeAlone, describeWithPostgres } from '../support/services.ts'
+import { areServicesThere, describeAlone, describeWithPostgres } from '../support/services.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
@@ -41,34 +41,47 @@ export function writeConfiguration(
 }
 
 export interface Place {
-  users(words: readonly string[], stdin?: Parameters<typeof peage>[2]): Promise<Printed>
+  users(
+    words: readonly string[],
+    stdin?: Parameters<typeof peage>[2],
+    onError?: Parameters<typeof peage>[3],
+  ): Promise<Printed>
   /** Opens the database while no command has it open. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
 /** Runs one suite on a migrated Postgres database, and on a migrated data folder where there is none, or in a full matrix. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
-  describeAlone(`${title} (embedded)`, () => {
-    const cwd = folder()
-    beforeAll(() => makeDatabase(join(cwd, 'data')))
-    suite(placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') })))
+  describeAlone(`${title} (embedded)`, () => suite(embeddedPlace()))
+  describeWithPostgres(`${title} (Postgres)`, () => suite(postgresPlace()))
+}
+
+/** Where it does not matter: to open the embedded database for each command takes half a second of CPU. */
+export function eitherPlace(): Place {
+  return areServicesThere() ? postgresPlace() : embeddedPlace()
+}
+
+function embeddedPlace(): Place {
+  const cwd = folder()
+  beforeAll(() => makeDatabase(join(cwd, 'data')))
+  return placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') }))
+}
+
+function postgresPlace(): Place {
+  let url: string
+  const cwd = folder()
+  beforeAll(async () => {
+    url = await createPostgresDatabase()
+    writeConfiguration(cwd, { postgres: url })
+    await peage(cwd, ['migrate'])
   })
-  describeWithPostgres(`${title} (Postgres)`, () => {
-    let url: string
-    const cwd = folder()
-    beforeAll(async () => {
-      url = await createPostgresDatabase()
-      writeConfiguration(cwd, { postgres: url })
-      await peage(cwd, ['migrate'])
-    })
-    afterAll(() => dropPostgresDatabase(url))
-    suite(placeIn(cwd, async () => openPostgres({ url, maxConnections: 1, onError: () => {} })))
-  })
+  afterAll(() => dropPostgresDatabase(url))
+  return placeIn(cwd, async () => openPostgres({ url, maxConnections: 1, onError: () => {} }))
 }
 
 function placeIn(cwd: string, open: () => Promise<Database>): Place {
   return {
-    users: (words, stdin) => peage(cwd, ['users', ...words], stdin),
+    users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError),
     async inside(work) {
       const database = await open()
       try {
