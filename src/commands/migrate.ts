@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock.ts'
-import type { StorageConfig } from '../storage/open.ts'
+import type { Config } from '../config/schema/schema.ts'
 import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 
@@ -16,7 +16,7 @@ export function migrateCommand(io: Io): Command {
       const { storage, server } = readConfig(io, file, io.stderr)
       const logger = createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
-      const stores = { storage: { ...storage, redis: null } }
+      const stores = { storage: { ...storage, redis: '' } }
       const applied = await migrateStores(stores, logger).catch(error => {
         throw inPlainWords(error, storage, file)
       })
@@ -25,7 +25,7 @@ export function migrateCommand(io: Io): Command {
 }
 
 /** @returns the names of the applied migrations */
-async function migrateStores(stores: StorageConfig, logger: Logger): Promise<string[]> {
+async function migrateStores(stores: Pick<Config, 'storage'>, logger: Logger): Promise<string[]> {
   const { createFailureLog } = await import('../storage/failure-log.ts')
   const { openStorage } = await import('../storage/open.ts')
   const backing = await openStorage(stores, {

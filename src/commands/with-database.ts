@@ -25,7 +25,7 @@ export async function withDatabase(
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
     throw new Error(`there is no database in ${data_dir} yet: run peage migrate -c ${file} first`)
   }
-  const config = { storage: { ...storage, data_dir, pool: 1, redis: null } }
+  const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
   try {
     const opened = await openStorage(config, {
       logger: silentLogger,

@@ -1,5 +1,6 @@
 // Opens the configured stores: the only place where embedded and production setups differ.
 import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema/schema.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
 import type { Listen } from './change-feed.ts'
@@ -10,24 +11,8 @@ import type { EmbeddedDatabase } from './pglite/pglite.ts'
 import { openPostgres } from './postgres/postgres.ts'
 import { postgresListener } from './postgres/postgres-listener.ts'
 import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
-import type { RedisAddress } from './redis/connect-redis.ts'
 import { openRedis } from './redis/redis.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
-
-/** The part of the configuration that is used here (CONTRACT §2). */
-export interface StorageConfig {
-  storage: {
-    /** Null or empty: embedded. */
-    postgres: string | null
-    /** Null or empty: the same as `postgres`. */
-    postgres_listen: string | null
-    /** Maximum number of connections per process. */
-    pool: number
-    /** Null or empty: none. */
-    redis: RedisAddress | null
-    data_dir: string
-  }
-}
 
 /** The part of pino's interface that is used here. */
 interface Logger {
@@ -84,7 +69,7 @@ const REDIS_START_TIMEOUT_MS = 1_000
  * @throws DataDirLocked when another process holds the data folder; StorageError when it cannot be opened
  */
 export async function openStorage(
-  { storage }: StorageConfig,
+  { storage }: Pick<Config, 'storage'>,
   { logger, failureLog, clock, spans }: Dependencies,
   openFolder: OpenFolder = openDataFolder,
 ): Promise<Storage> {

@@ -1,6 +1,7 @@
 // Rate limits in fixed windows: counted in Redis; in memory without Redis or while it is down.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema/schema.ts'
 import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
@@ -39,14 +40,8 @@ interface Dependencies {
 /** Creates the limiter of a name; `null` turns the limit off. */
 export type CreateRateLimiter = (name: string, limit: Limit | null) => RateLimiter
 
-/** @param limits `auth.rate_limits` (CONTRACT §2) */
 export function createRateLimiters(
-  limits: Readonly<
-    Record<
-      'register' | 'login_failures' | 'login_failures_per_address' | 'refresh' | 'bad_keys',
-      Limit | null
-    >
-  >,
+  limits: Config['auth']['rate_limits'],
   create: CreateRateLimiter,
 ): RateLimiters {
   return {

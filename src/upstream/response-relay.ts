@@ -35,7 +35,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #hasData = false
   #isHeadDeferred = false
   #isEndDeferred = false
-  #isOver = false
+  isOver = false
   /** The upstream has ended its side of the connection. */
   #hasUpstreamEnded = false
   /** From `performance.now()`; 0 once the result is reported. */
@@ -59,13 +59,9 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     options.response.on('close', this.#onClientClose)
   }
 
-  get isOver(): boolean {
-    return this.#isOver
-  }
-
   onConnect(abort: () => void): void {
     this.#abort = abort
-    if (this.#isOver) abort()
+    if (this.isOver) abort()
     else if (this.#options.expectsContinue) this.#options.response.writeContinue()
   }
 
@@ -105,8 +101,8 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   /** Any response other than a 101 comes through `onHeaders`, and is relayed as it is. */
   onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
-    const { webSocket: handshake, upstream, response } = this.#options
-    if (this.#isOver || handshake === undefined) {
+    const { webSocket: handshake, upstream } = this.#options
+    if (this.isOver || handshake === undefined) {
       socket.destroy()
       return
     }
@@ -115,7 +111,6 @@ export class ResponseRelay implements InFlight, DeferredWrite {
         ...this.#options,
         handshake,
         rawHeaders,
-        response,
         upstream: socket,
         idleTimeoutMs: upstream.timeouts.idle,
       })
@@ -138,7 +133,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   }
 
   onComplete(trailers: string[] | null): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     const { response, responseHeaderRules } = this.#options
     try {
       if (trailers !== null && trailers.length > 0) {
@@ -169,7 +164,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#isHeadDeferred = false
     const { response } = this.#options
     if (this.#isEndDeferred) response.end()
-    else if (!this.#isOver) {
+    else if (!this.isOver) {
       // Node delays the head until the body begins, which may take long: in an event stream, for example.
       if (!this.#hasData) response.flushHeaders()
       response.uncork()
@@ -177,7 +172,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   }
 
   readonly #onClientClose = (): void => {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#reportResult('client_gone')
     this.#end(this.#hasWrittenHead ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
@@ -185,14 +180,14 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   /** Ends a response that would not end by itself, as if the upstream had. */
   #endEarly(): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#end('complete')
     this.#options.response.end()
     this.#abort?.()
   }
 
   #fail(error: Error): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     const { response } = this.#options
     if (this.#hasWrittenHead) {
       this.#end('broken')
@@ -226,7 +221,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   /** @param error the cause, if there is one */
   #end(outcome: Outcome | 'open' | 'unanswered' | Refusal | ClientDisconnected, error?: Error): void {
-    this.#isOver = true
+    this.isOver = true
     this.#span?.end(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
     this.#unregisterStream?.()
     const { request, response, observer } = this.#options

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { openStorage, type StorageConfig } from '../../src/storage/open.ts'
+import type { Config } from '../../src/config/schema/schema.ts'
+import { openStorage } from '../../src/storage/open.ts'
 import { createRateLimiters } from '../../src/storage/rate-limiter.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { describeWithServices, emptyRedisUrl } from '../support/services.ts'
@@ -28,7 +29,7 @@ beforeEach(() => {
   lines = []
 })
 
-async function isWhole(storage: StorageConfig['storage']): Promise<void> {
+async function isWhole(storage: Config['storage']): Promise<void> {
   const backing = await openStorage({ storage }, { logger, failureLog: () => {}, clock: systemClock })
   try {
     const applied = await backing.migrate()
@@ -53,7 +54,7 @@ describe('the backing, embedded', () => {
   afterEach(() => rmSync(data_dir, { recursive: true }))
 
   it('has a database and limiters without any service, and gives its folder up when closed', async () => {
-    await isWhole({ postgres: null, postgres_listen: '', pool: 2, redis: null, data_dir })
+    await isWhole({ postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir })
     const again = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
       { logger, failureLog: () => {}, clock: systemClock },

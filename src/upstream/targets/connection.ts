@@ -33,22 +33,18 @@ export class PooledConnection implements Connection {
   #inFlight: InFlight | undefined
   /** The socket opened last: an earlier one may live on as a WebSocket, and does not concern the current request. */
   #socket: Socket | undefined
-  #hasFailed = false
+  /** Whether the last attempt to open it failed. */
+  hasFailed = false
 
   constructor(options: Options) {
     this.#options = options
     this.#client = this.#makeClient()
   }
 
-  /** Whether the last attempt to open it failed. */
-  get hasFailed(): boolean {
-    return this.#hasFailed
-  }
-
   dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void {
     const client = this.#client
     this.#inFlight = inFlight
-    this.#hasFailed = false
+    this.hasFailed = false
     try {
       client.dispatch(options, inFlight)
     } finally {
@@ -82,7 +78,7 @@ export class PooledConnection implements Connection {
     })
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {
-      this.#hasFailed = true
+      this.hasFailed = true
       // If the certificate has another name, undici counts the request that it has failed as still running.
       if (client.stats.running === 0) return
       this.#client = this.#makeClient()
