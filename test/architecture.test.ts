@@ -121,6 +121,20 @@ describe('the house', () => {
     expect(users.filter(from => !places.some(place => from.startsWith(place)))).toEqual([])
   })
 
+  it('no identifier bears a private word for what the field has a name for', () => {
+    const words =
+      /^(?:arrivals?|asked|doors?|faults?|held|kept|lasting|namesakes?|passages?|rivals?|sheets?|shelf|sound|standings?)$/i
+    const code = (file: string) =>
+      withoutComments(read(file)).replace(/'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g, '')
+    const found = files.flatMap(file =>
+      (code(file).match(/[A-Z]?[a-z]+/g) ?? [])
+        .filter(word => words.test(word))
+        .map(word => `${word} in ${file}`),
+    )
+    // What users read: a key of `keys list --json`, and one of the log.
+    expect(found.sort()).toEqual(['fault in http/tls-certificate.ts', 'kept in commands/keys/print.ts'])
+  })
+
   it('SQL stands in stores and in storage', () => {
     const statement = /['"`]\s*(?:select|insert into|update|delete from|with) [a-z_0-9]/
     const places = files.filter(file => statement.test(withoutComments(read(file))))

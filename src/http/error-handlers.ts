@@ -11,7 +11,7 @@ import { endGracefully, isEnding, lingeringClose, markEnding } from './lingering
 import { afterPendingResponses, isInBody, pendingResponse } from './pipelined-upgrade.ts'
 
 /**
- * Receives every refusal and fault, for the log.
+ * Receives every refusal and unexpected error, for the log.
  * @returns additional headers for the response, names and values in turn
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
@@ -92,7 +92,7 @@ export function installExpectHandlers(server: Server): void {
   }
 }
 
-/** Storage errors become 503 `service_unavailable`, any other fault 500 `internal`. */
+/** Storage errors become 503 `service_unavailable`, any other error 500 `internal`. */
 export function toRefusal(thrown: unknown): Refusal {
   if (thrown instanceof Refusal) return thrown
   if (thrown instanceof StorageError) return serviceUnavailable(thrown)

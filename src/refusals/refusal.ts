@@ -1,4 +1,4 @@
-// An expected refusal: thrown anywhere, sent in one place (http/error-handlers.ts). Anything else thrown is a fault.
+// An expected refusal: thrown anywhere, sent in one place (http/error-handlers.ts). Anything else thrown is unexpected.
 import { catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
@@ -61,7 +61,7 @@ export function serviceUnavailable(cause?: unknown): Refusal {
   return new Refusal('service_unavailable', { headers: { 'retry-after': '1' }, cause })
 }
 
-/** The client disconnected before its response: neither a refusal nor a fault. */
+/** The client disconnected before its response: neither a refusal nor an error of ours. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected'
 }
