@@ -73,7 +73,7 @@ describe('a frame tracker', () => {
         expect(tracker.isAtBoundary()).toBe(true)
         expect(tracker.hasClosed()).toBe(at >= closedFrom)
       }),
-      { seed, numRuns: 1_000 },
+      { seed, numRuns: 400 },
     )
   })
 
@@ -95,7 +95,7 @@ describe('a frame tracker', () => {
         expect(at).toBe(boundary)
         expect(tracker.isAtBoundary()).toBe(true)
       }),
-      { seed, numRuns: 1_000 },
+      { seed, numRuns: 400 },
     )
   })
 

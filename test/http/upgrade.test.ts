@@ -1,0 +1,252 @@
+// Requests with `Upgrade`, alone and between others: each is seen as it was sent, however its bytes are cut.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createHttpServer } from '../../src/http/http-server.ts'
+import { isIdle, responseClosed, whenWritable } from '../../src/http/pipelining.ts'
+import { detachSocket, routeUpgrades } from '../../src/http/upgrade.ts'
+import { chunked, RawConnection, requestBytes } from '../security/raw-client.ts'
+import { listen } from '../support/upstream.ts'
+import { handshake } from '../support/web-sockets.ts'
+import { sizes, turns, writePieces } from './pieces.ts'
+
+const seed = 20_261_122
+const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
+
+interface Plain {
+  body: 'none' | 'declared' | 'chunked'
+  /** Another protocol than WebSocket: the request is a plain one. */
+  upgrade: string | undefined
+  field: string
+  /** Turns of the event loop until the answer. */
+  turnsTaken: number
+}
+const latin1 = fc.integer({ min: 0x80, max: 0xff }).map(code => String.fromCharCode(code))
+const plain: fc.Arbitrary<Plain> = fc.record({
+  body: fc.constantFrom('none', 'declared', 'chunked'),
+  upgrade: fc.constantFrom(undefined, 'h2c', 'TLS/1.0'),
+  field: fc.string({ unit: latin1, minLength: 1, maxLength: 5 }),
+  turnsTaken: fc.nat(4),
+})
+const behind = fc.oneof(
+  fc.uint8Array({ maxLength: 300 }).map(bytes => Buffer.from(bytes)),
+  fc.constant(requestBytes('GET', '/smuggled')),
+)
+const conversation = fc.record({
+  before: fc.array(plain, { maxLength: 4 }),
+  last: fc.constantFrom('accepted', 'refused', 'none'),
+  turnsTaken: fc.nat(4),
+  behind,
+  sizes,
+})
+
+/** Each name in a letter case that no parser would choose by itself. */
+function linesOf({ body, upgrade, field }: Plain, name: string): string[] {
+  return [
+    ...(upgrade === undefined ? [] : ['conneCTION: upgrade', `upGRADE: ${upgrade}`]),
+    ...(body === 'declared' ? [`Content-LENGTH: ${name.length}`] : []),
+    ...(body === 'chunked' ? ['Transfer-Encoding: chunked'] : []),
+    `X-Same: ${field}`,
+    'x-same: 2',
+  ]
+}
+
+function bytesOf(plain: Plain, name: string): Buffer {
+  const { body } = plain
+  const content = body === 'none' ? '' : body === 'declared' ? name : chunked(name)
+  return requestBytes(body === 'none' ? 'GET' : 'POST', name, linesOf(plain, name), content)
+}
+
+/** What its handler is to see. */
+function seenOf(plain: Plain, name: string): Seen {
+  const lines = ['Host: gw.test', ...linesOf(plain, name)].filter(line => !line.startsWith('upGRADE'))
+  return {
+    method: plain.body === 'none' ? 'GET' : 'POST',
+    url: name,
+    rawHeaders: lines.flatMap(line => line.split(': ')),
+    body: plain.body === 'none' ? '' : name,
+  }
+}
+
+interface Seen {
+  method: string | undefined
+  url: string | undefined
+  rawHeaders: string[]
+  body: string
+}
+
+describe('a request with `Upgrade`', () => {
+  let server: Server
+  let url: string
+  let handleUpgrade: (request: IncomingMessage, response: ServerResponse) => void
+  let turnsOf = new Map<string, number>()
+  let begun: string[]
+  let closed: string[]
+  beforeAll(async () => {
+    server = createHttpServer({ timeouts, tls: undefined, isIdle }, (request, response) => {
+      whenWritable(request, response, () => {
+        begun.push(request.url ?? '')
+        response.on('close', () => {
+          closed.push(request.url ?? '')
+          responseClosed(response)
+        })
+        if (request.url === '/socket') handleUpgrade(request, response)
+        else void echo(request, response)
+      })
+    })
+    routeUpgrades(server, request => request.headers.upgrade === 'websocket')
+    url = await listen(server)
+  })
+  beforeEach(clear)
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  function clear(): void {
+    begun = []
+    closed = []
+    turnsOf = new Map()
+  }
+
+  async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url, rawHeaders } = request
+    let body = ''
+    for await (const chunk of request) body += chunk
+    await turns(turnsOf.get(url ?? '') ?? 0)
+    response.end(JSON.stringify({ method, url, rawHeaders, body } satisfies Seen))
+  }
+
+  function accept(response: ServerResponse): void {
+    response.writeHead(101, { connection: 'Upgrade', upgrade: 'websocket' }).flushHeaders()
+    const socket = detachSocket(response)
+    socket.on('data', chunk => socket.write(chunk)).on('end', () => socket.end())
+    socket.resume()
+  }
+
+  /** The client may hear of the end first. */
+  async function expectClosed(names: string[]): Promise<void> {
+    const deadline = performance.now() + 5_000
+    while (closed.length < names.length && performance.now() < deadline) await turns(1)
+    expect(closed).toEqual(names)
+  }
+
+  async function received(connection: RawConnection, length: number): Promise<Buffer> {
+    const deadline = performance.now() + 5_000
+    while (connection.unread.length < length && performance.now() < deadline) await turns(1)
+    return connection.unread
+  }
+
+  it('is seen as it was sent, and so is all before and behind it, however the bytes are cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(conversation, async ({ before, last, turnsTaken, behind, sizes }) => {
+        clear()
+        handleUpgrade = async (_request, response) => {
+          await turns(turnsTaken)
+          if (last === 'accepted') accept(response)
+          else response.writeHead(403, { 'content-length': 2 }).end('no')
+        }
+        const named = before.map((plain, index): [string, Plain] => [`/${index}`, plain])
+        for (const [name, { turnsTaken }] of named) turnsOf.set(name, turnsTaken)
+        const connection = new RawConnection(url)
+        const all = named.map(([name, plain]) => bytesOf(plain, name))
+        if (last !== 'none') all.push(requestBytes('GET', '/socket', handshake), behind)
+        await writePieces(connection, Buffer.concat(all), sizes)
+        for (const [name, plain] of named) {
+          const answer = await connection.answer()
+          expect(JSON.parse(String(answer?.body))).toEqual(seenOf(plain, name))
+        }
+        if (last === 'accepted') {
+          expect((await connection.answer())?.status).toBe(101)
+          const later = Buffer.from('later')
+          connection.write(later)
+          const whole = Buffer.concat([behind, later])
+          expect((await received(connection, whole.length)).equals(whole)).toBe(true)
+          connection.socket.end()
+        } else if (last === 'refused') expect((await connection.answer())?.status).toBe(403)
+        if (last !== 'none') {
+          expect(await connection.endsWithin(5_000)).toBe(true)
+          expect(connection.unread.length).toBe(last === 'accepted' ? behind.length + 5 : 0)
+        }
+        connection.close()
+        const names = named.map(([name]) => name)
+        if (last !== 'none') names.push('/socket')
+        expect(begun).toEqual(names)
+        await expectClosed(names)
+      }),
+      { seed, numRuns: 150 },
+    )
+  })
+
+  it('is followed by a body of any length, whole, and kept with the client while another request is answered', async () => {
+    turnsOf.set('/0', 50)
+    const body = 'x'.repeat(2 * 1024 * 1024)
+    const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${body.length}`]
+    const connection = new RawConnection(url)
+    connection.write(Buffer.concat([requestBytes('GET', '/0'), requestBytes('POST', '/1', lines, body)]))
+    expect((await connection.answer())?.status).toBe(200)
+    const seen = JSON.parse(String((await connection.answer())?.body))
+    expect(seen.body === body).toBe(true)
+    connection.close()
+  })
+
+  it.each([
+    [65_000, true],
+    [70_000, false],
+  ])('is answered or not with %i bytes sent before its 101: %s', async (length, isAnswered) => {
+    let goOn = () => {}
+    handleUpgrade = (_request, response) => {
+      goOn = () => accept(response)
+    }
+    const connection = new RawConnection(url)
+    connection.write(requestBytes('GET', '/socket', handshake))
+    const early = Buffer.alloc(length, 'early')
+    await connection.writeAll(early, 10_000)
+    if (isAnswered) {
+      await turns(20)
+      goOn()
+      expect((await connection.answer())?.status).toBe(101)
+      // From here on it is not counted any more.
+      await connection.writeAll(early, 10_000)
+      const whole = Buffer.concat([early, early])
+      expect((await received(connection, whole.length)).equals(whole)).toBe(true)
+    } else expect(await connection.endsWithin(5_000)).toBe(true)
+    connection.close()
+  })
+
+  it('whose client ends its side before its 101 is over at once', async () => {
+    handleUpgrade = () => connection.socket.end()
+    const connection = new RawConnection(url)
+    connection.write(requestBytes('GET', '/socket', handshake))
+    expect(await connection.endsWithin(5_000)).toBe(true)
+    await expectClosed(['/socket'])
+    connection.close()
+  })
+
+  it('gives its connection away once, and no other request does', async () => {
+    const thrown: unknown[] = []
+    const detach = (response: ServerResponse) => {
+      try {
+        detachSocket(response)
+      } catch (error) {
+        thrown.push(error)
+      }
+    }
+    handleUpgrade = (request, response) => {
+      if (request.headers.upgrade === undefined) {
+        detach(response)
+        response.end()
+        return
+      }
+      accept(response)
+      detach(response)
+    }
+    const connection = new RawConnection(url)
+    connection.write(requestBytes('GET', '/socket'))
+    expect((await connection.answer())?.status).toBe(200)
+    connection.write(requestBytes('GET', '/socket', handshake))
+    expect((await connection.answer())?.status).toBe(101)
+    expect(thrown).toEqual([new Error('a connection that was not upgrading'), expect.any(Error)])
+    connection.close()
+  })
+})
