@@ -6,12 +6,16 @@ const width = 900
 const step = 26
 const top = 58
 
+/** Colours. `ours` is that of the gateway's rows. */
+const paper = { page: '#fff', words: '#222', faint: '#ddd', base: '#555', ours: '#b3261e', others: '#37618e' }
+
 /**
- * @param {readonly import('./report.mjs').Reported[]} rows
- * @param {string} base
+ * @param {readonly Pick<import('./report.mjs').Reported, 'name' | 'ratio'>[]} rows
+ * @param {string} title
+ * @param {typeof paper} [colours]
  * @returns {string} SVG
  */
-export function chart(rows, base) {
+export function chart(rows, title, colours = paper) {
   const all = rows.flatMap(({ ratio }) => [ratio.lowerQuartile, ratio.upperQuartile])
   const low = Math.min(0.1, ...all)
   const high = Math.max(2, ...all)
@@ -22,22 +26,22 @@ export function chart(rows, base) {
   const ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].filter(tick => tick >= low && tick <= high)
   const grid = ticks.map(
     tick =>
-      `<line x1="${at(x(tick))}" x2="${at(x(tick))}" y1="${top - 12}" y2="${height - 24}" stroke="${tick === 1 ? '#555' : '#ddd'}"/>` +
-      text(x(tick), height - 8, `${tick}×`, 'middle', '#555'),
+      `<line x1="${at(x(tick))}" x2="${at(x(tick))}" y1="${top - 12}" y2="${height - 24}" stroke="${tick === 1 ? colours.base : colours.faint}"/>` +
+      text(x(tick), height - 8, `${tick}×`, 'middle', colours.base),
   )
   const marks = rows.map(({ name, ratio }, index) => {
     const y = top + index * step
-    const colour = name.startsWith('gateway') ? '#b3261e' : '#37618e'
+    const colour = /^(gateway|Péage)/.test(name) ? colours.ours : colours.others
     return (
-      text(left - 12, y + 4, name, 'end', '#222') +
+      text(left - 12, y + 4, name, 'end', colours.words) +
       `<line x1="${at(x(ratio.lowerQuartile))}" x2="${at(x(ratio.upperQuartile))}" y1="${y}" y2="${y}" stroke="${colour}" stroke-width="3"/>` +
       `<circle cx="${at(x(ratio.median))}" cy="${y}" r="5" fill="${colour}"/>` +
-      text(width - 12, y + 4, ratio.median.toFixed(2), 'end', '#222')
+      text(width - 12, y + 4, ratio.median.toFixed(2), 'end', colours.words)
     )
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">
-<rect width="${width}" height="${height}" fill="#fff"/>
-${text(12, 22, `CPU per request against bare ${base} (median, quartiles; less is better)`, 'start', '#222')}
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13" role="img" aria-label="${escaped(title)}">
+<rect width="${width}" height="${height}" fill="${colours.page}"/>
+${text(12, 22, title, 'start', colours.words)}
 ${[...grid, ...marks].join('\n')}
 </svg>
 `
@@ -51,8 +55,12 @@ ${[...grid, ...marks].join('\n')}
  * @param {string} colour
  */
 function text(x, y, words, anchor, colour) {
-  const safe = words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
-  return `<text x="${at(x)}" y="${y}" text-anchor="${anchor}" fill="${colour}">${safe}</text>`
+  return `<text x="${at(x)}" y="${y}" text-anchor="${anchor}" fill="${colour}">${escaped(words)}</text>`
+}
+
+/** @param {string} words */
+function escaped(words) {
+  return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }
 
 /** @param {number} position */

@@ -25,7 +25,10 @@ export function writeResults(results, base) {
   mkdirSync(folder, { recursive: true })
   writeFileSync(`${folder}results.json`, `${JSON.stringify(results, null, 2)}\n`)
   writeFileSync(`${folder}results.md`, `${tables(results)}\n`)
-  writeFileSync(`${folder}chart.svg`, chart(results.rows, base))
+  writeFileSync(
+    `${folder}chart.svg`,
+    chart(results.rows, `CPU per request against bare ${base} (median, quartiles; less is better)`),
+  )
   return folder
 }
 

@@ -1,0 +1,1 @@
+export function costCharts(page: string): { light: string; dark: string }
