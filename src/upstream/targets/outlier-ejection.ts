@@ -1,12 +1,11 @@
 // Avoids a failing target for a while: a preference only, never a reason to refuse.
-import type { AttemptResult } from '../failures.ts'
+import type { EndAttempt } from '../failures.ts'
 
 export interface OutlierEjection {
   /** Whether other targets are preferred now. */
   isEjected(): boolean
   /** A request is sent to the target all the same, or its ejection is over and this request is the probe. */
-  beginAttempt(): void
-  endAttempt(result: AttemptResult): void
+  beginAttempt(): EndAttempt
   /** A health check has passed. */
   readmit(): void
 }
@@ -31,28 +30,30 @@ export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection
     consecutiveSilent = 0
     isProbing = false
   }
+  const endAttempt: EndAttempt = result => {
+    if (result === 'answered') {
+      if (ejectedUntilMs !== 0 || consecutiveSilent !== 0) readmit()
+      return
+    }
+    if (result === 'client_gone') return
+    consecutiveSilent += 1
+    if (result === 'silent' && consecutiveSilent < maxConsecutiveSilent) return
+    // Requests that failed together count as one failure.
+    if (isEjected() && !isProbing) return
+    isProbing = false
+    ejectionMs = Math.min(ejectionMs === 0 ? initialEjectionMs : ejectionMs * 2, maxEjectionMs)
+    ejectedUntilMs = hasHealthChecks ? Number.POSITIVE_INFINITY : performance.now() + ejectionMs
+  }
   return {
     isEjected,
     readmit,
     beginAttempt() {
-      if (ejectedUntilMs === 0 || isEjected()) return
-      // One request at a time probes whether the target is back; for the others it stays ejected.
-      isProbing = true
-      ejectedUntilMs = performance.now() + ejectionMs
-    },
-    endAttempt(result) {
-      if (result === 'answered') {
-        if (ejectedUntilMs !== 0 || consecutiveSilent !== 0) readmit()
-        return
+      if (ejectedUntilMs !== 0 && !isEjected()) {
+        // One request at a time probes whether the target is back; for the others it stays ejected.
+        isProbing = true
+        ejectedUntilMs = performance.now() + ejectionMs
       }
-      if (result === 'client_gone') return
-      consecutiveSilent += 1
-      if (result === 'silent' && consecutiveSilent < maxConsecutiveSilent) return
-      // Requests that failed together count as one failure.
-      if (isEjected() && !isProbing) return
-      isProbing = false
-      ejectionMs = Math.min(ejectionMs === 0 ? initialEjectionMs : ejectionMs * 2, maxEjectionMs)
-      ejectedUntilMs = hasHealthChecks ? Number.POSITIVE_INFINITY : performance.now() + ejectionMs
+      return endAttempt
     },
   }
 }

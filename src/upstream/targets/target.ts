@@ -90,19 +90,13 @@ function composeBeginAttempt(
   ejection: OutlierEjection | undefined,
   circuit: ReturnType<typeof createCircuitBreaker> | undefined,
 ): (() => EndAttempt) | undefined {
-  if (ejection === undefined) return circuit?.beginAttempt
-  if (circuit === undefined) {
-    return () => {
-      ejection.beginAttempt()
-      return ejection.endAttempt
-    }
-  }
+  if (ejection === undefined || circuit === undefined) return (ejection ?? circuit)?.beginAttempt
   return () => {
-    ejection.beginAttempt()
-    const endAttempt = circuit.beginAttempt()
+    const endForEjection = ejection.beginAttempt()
+    const endForCircuit = circuit.beginAttempt()
     return result => {
-      ejection.endAttempt(result)
-      endAttempt(result)
+      endForEjection(result)
+      endForCircuit(result)
     }
   }
 }
