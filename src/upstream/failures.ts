@@ -45,6 +45,9 @@ function isInvalidRequest(error: Error): boolean {
 /** How an attempt ended: with a response head, without one, or because of the client. */
 export type AttemptResult = 'answered' | Failure | 'client_gone'
 
+/** How an exchange ended: complete, broken off by the upstream, or abandoned by the client. */
+export type Outcome = 'complete' | 'broken' | 'client_gone'
+
 /** Called once, with the result of the attempt. */
 export type EndAttempt = (result: AttemptResult) => void
 

@@ -1,8 +1,8 @@
-// Everything needed to forward one request.
+// Everything needed to forward one request, and the observer that is notified how it ended.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
-import type { ForwardObserver } from './outcome.ts'
-import type { ResponseHeaderRules } from './response-headers.ts'
+import type { Outcome } from './failures.ts'
+import type { ResponseHeaderRules } from './response-head.ts'
 import type { Target } from './targets/target.ts'
 import type { Upstream } from './targets/upstreams.ts'
 import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
@@ -42,3 +42,19 @@ export interface ForwardOptions {
 
 /** Sends the request again, if no byte of a response came and another attempt may succeed. */
 export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void
+
+/** Notified of each attempt, and of the end: exactly one of `onEnd` and `onRefused`, once. */
+export interface ForwardObserver {
+  /**
+   * @param target `scheme://host:port`
+   * @param duration milliseconds to the response head, or to the end of the attempt if none came
+   */
+  onAttempt(target: string, duration: number): void
+  /** The exchange is over. The client's side, if still open, is ended next. */
+  onEnd(outcome: Outcome): void
+  /**
+   * No response was sent, and sending one is left to the observer.
+   * @param thrown Refusal 400, 413, 502, 503 or 504; ClientDisconnected if the client is gone; or another error
+   */
+  onRefused(thrown: unknown): void
+}

@@ -6,11 +6,22 @@ import type { RequestBody } from '../http/request-body.ts'
 import { observe } from '../observability/metrics/histogram.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
 import { ClientDisconnected, type Refusal } from '../refusals/refusal.ts'
-import { type AttemptResult, type EndAttempt, failureOf, isRetryable, refusalFor } from './failures.ts'
+import {
+  type AttemptResult,
+  type EndAttempt,
+  failureOf,
+  isRetryable,
+  type Outcome,
+  refusalFor,
+} from './failures.ts'
 import type { ForwardOptions, Retry } from './forward-options.ts'
-import { reasonPhrase, writeInformational } from './informational.ts'
-import type { Outcome } from './outcome.ts'
-import { isEventStream, relayHeaders, relayTrailers } from './response-headers.ts'
+import {
+  isEventStream,
+  reasonPhrase,
+  relayHeaders,
+  relayTrailers,
+  writeInformational,
+} from './response-head.ts'
 import type { InFlight } from './targets/connection.ts'
 import type { Target } from './targets/target.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
@@ -107,13 +118,8 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       return
     }
     try {
-      openWebSocket({
-        ...this.#options,
-        handshake,
-        rawHeaders,
-        upstream: socket,
-        idleTimeoutMs: upstream.timeouts.idle,
-      })
+      const idleTimeoutMs = upstream.timeouts.idle
+      openWebSocket({ ...this.#options, handshake, rawHeaders, upstream: socket, idleTimeoutMs })
     } catch (error) {
       socket.destroy()
       this.#fail(error as Error)

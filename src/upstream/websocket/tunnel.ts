@@ -1,7 +1,7 @@
 // A WebSocket after its 101: relays bytes both ways with back-pressure; inserts a Close frame only between frames.
 import type { Duplex } from 'node:stream'
 import { closeFrame, createFrameTracker, type FrameTracker } from '../../http/websocket-frames.ts'
-import type { Outcome } from '../outcome.ts'
+import type { Outcome } from '../failures.ts'
 
 /** RFC 6455 §7.4.1: going away, policy violation. */
 type CloseCode = 1001 | 1008

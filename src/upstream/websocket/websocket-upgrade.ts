@@ -4,8 +4,8 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { detachSocket } from '../../http/upgrade.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { ForwardObserver } from '../outcome.ts'
-import { type ResponseHeaderRules, relayHeaders } from '../response-headers.ts'
+import type { Outcome } from '../failures.ts'
+import { type ResponseHeaderRules, relayHeaders } from '../response-head.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 /** What the client asked for in its handshake. */
@@ -28,7 +28,7 @@ interface Options {
   readonly requestId: string
   readonly responseHeaderRules?: ResponseHeaderRules | undefined
   readonly idleTimeoutMs: number
-  readonly observer: Pick<ForwardObserver, 'onEnd'>
+  readonly observer: { onEnd(outcome: Outcome): void }
 }
 
 /** @throws Refusal 502 if the upstream accepted something other than what it was asked for */

@@ -1,6 +1,6 @@
 // Response header names are interned by their bytes: none may ever be taken for another.
 import { describe, expect, it } from 'vitest'
-import { internHeaderName } from '../../src/upstream/response-headers.ts'
+import { internHeaderName } from '../../src/upstream/response-head.ts'
 
 const read = (name: string) => internHeaderName(Buffer.from(name, 'latin1'))
 
