@@ -58,7 +58,7 @@ function bytesOf(plain: Plain, name: string): Buffer {
 }
 
 /** What its handler is to see. */
-function seenOf(plain: Plain, name: string): Seen {
+function seenOf(plain: Plain, name: string) {
   const lines = ['Host: gw.test', ...linesOf(plain, name)].filter(line => !line.startsWith('upGRADE'))
   return {
     method: plain.body === 'none' ? 'GET' : 'POST',
@@ -66,13 +66,6 @@ function seenOf(plain: Plain, name: string): Seen {
     rawHeaders: lines.flatMap(line => line.split(': ')),
     body: plain.body === 'none' ? '' : name,
   }
-}
-
-interface Seen {
-  method: string | undefined
-  url: string | undefined
-  rawHeaders: string[]
-  body: string
 }
 
 describe('a request with `Upgrade`', () => {
@@ -114,7 +107,7 @@ describe('a request with `Upgrade`', () => {
     let body = ''
     for await (const chunk of request) body += chunk
     await turns(turnsOf.get(url ?? '') ?? 0)
-    response.end(JSON.stringify({ method, url, rawHeaders, body } satisfies Seen))
+    response.end(JSON.stringify({ method, url, rawHeaders, body }))
   }
 
   function accept(response: ServerResponse): void {
