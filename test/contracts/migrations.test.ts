@@ -70,6 +70,21 @@ describeWithPostgres('migrations (Postgres)', () => {
     expect(await migrating).toEqual(files)
   })
 
+  it('waits for nobody where nothing is left to apply', async () => {
+    await replica().migrate()
+    const other = new Client({ connectionString: url })
+    await other.connect()
+    await other.query(`select pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`)
+    expect(await replica().migrate()).toEqual([])
+    await other.end()
+  })
+
+  it('leaves it to the runner to refuse files that were applied in another order', async () => {
+    await replica().migrate()
+    await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
+    await expect(replica().migrate()).rejects.toThrow('preceding already run migration')
+  })
+
   it('applies nothing of a run in which a file fails', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
