@@ -66,7 +66,7 @@ cluster.worker?.once('disconnect', () => {
 })
 
 async function begin(config: Config): Promise<RunningWorker> {
-  const logger = openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
+  const logger = await openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
   const version = packageFacts().version
   const tracing = await openTracing(readTracing(process.env).traces, { logger, version })
   const opened = await createDependencies({ config, clock: systemClock, logger, tracing })

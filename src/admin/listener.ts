@@ -11,6 +11,7 @@ import {
 } from '../http/error-handlers.ts'
 import { contentType } from '../observability/metrics/exposition.ts'
 import { responseSchemas } from '../openapi/operation.ts'
+import { schemaController } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
@@ -45,6 +46,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     return ['x-request-id', id]
   }
   const app = fastify({
+    schemaController,
     genReqId(request) {
       const id = requestIdFor([request.headers['x-request-id']].flat()[0])
       ids.set(request, id)

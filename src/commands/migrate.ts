@@ -14,7 +14,7 @@ export function migrateCommand(io: Io): Command {
       const { readConfig } = await import('./read-config.ts')
       const { inPlainWords } = await import('./store-failure.ts')
       const { storage, server } = readConfig(io, file, io.stderr)
-      const logger = createLogger(server.log, io.stderr)
+      const logger = await createLogger(server.log, io.stderr)
       // Redis has nothing to migrate.
       const stores = { storage: { ...storage, redis: '' } }
       const applied = await migrateStores(stores, logger).catch(error => {

@@ -20,7 +20,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   const file = openConfigFile(io, name)
   const { traces, problems } = readTracing(io.env)
   const { config, warnings } = orExit(file.load(), io.stderr, problems)
-  const logger = openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
+  const logger = await openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
   logWarnings(warnings, logger)
   for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
   // Each worker opens its own tracing.

@@ -1,7 +1,6 @@
 // The log: one JSON line per event on standard output, pretty-printed on a terminal.
 
 import { type Logger, pino, stdSerializers } from 'pino'
-import pretty from 'pino-pretty'
 import type { Config } from '../config/schema/schema.ts'
 
 export interface Output {
@@ -10,9 +9,14 @@ export interface Output {
 }
 
 /** @param output standard output */
-export function createLogger({ level }: Config['server']['log'], output: Output): Logger {
+export async function createLogger({ level }: Config['server']['log'], output: Output): Promise<Logger> {
   const destination = output.isTTY
-    ? pretty({ colorize: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', destination: 1 })
+    ? (await import('pino-pretty')).default({
+        colorize: true,
+        singleLine: true,
+        translateTime: 'SYS:HH:MM:ss.l',
+        destination: 1,
+      })
     : output
   return pino(
     { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: serializeError } },

@@ -12,16 +12,16 @@ interface LogOptions {
 }
 
 /** Call this once per process. */
-export function openLog(
+export async function openLog(
   stdout: Writable & { isTTY?: boolean },
   settings: Config['server']['log'],
   { isShared, worker }: LogOptions,
-): Logger {
+): Promise<Logger> {
   const buffer = createLogBuffer(isShared ? createWholeLineWriter(stdout) : stdout)
   process.once('exit', buffer.flush)
   // The reader of the log may go away; the gateway keeps running.
   stdout.on('error', () => {})
-  const logger = createLogger(settings, stdout.isTTY ? stdout : buffer)
+  const logger = await createLogger(settings, stdout.isTTY ? stdout : buffer)
   return worker === undefined ? logger : logger.child({ worker })
 }
 

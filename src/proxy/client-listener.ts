@@ -16,6 +16,7 @@ import { createHttpServer } from '../http/http-server.ts'
 import { isIdle, whenWritable } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
+import { schemaController } from '../openapi/response-body.ts'
 import { type OnComplete, startCountingBytes } from './completion.ts'
 import { handleRequest, type ServeEndpoint } from './handle-request.ts'
 import { RequestContext, type RequestSnapshot } from './request-context.ts'
@@ -42,6 +43,7 @@ export function createClientListener(options: Options): FastifyInstance {
   let serveEndpoint: ServeEndpoint
   const onRefusal: OnRefusal = (request, refusal) => contextOf(request).noteRefusal(refusal)
   const app = fastify({
+    schemaController,
     serverFactory(serve): Server {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {

@@ -33,7 +33,7 @@ async function startOn(cwd: string, admin: string): Promise<Gateway> {
   const server = await startServer({
     config: loaded.config,
     clock: systemClock,
-    logger: createLogger({ level: 'silent', requests: false }, process.stdout),
+    logger: await createLogger({ level: 'silent', requests: false }, process.stdout),
     open: async (...parts) => {
       backing = await openStorage(...parts)
       return backing

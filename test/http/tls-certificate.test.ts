@@ -26,7 +26,7 @@ async function poll(times = 1): Promise<void> {
 
 const rejections = () => log.filter(line => line.includes('new certificate rejected'))
 
-beforeEach(() => {
+beforeEach(async () => {
   vi.useFakeTimers()
   folder = mkdtempSync(join(tmpdir(), 'peage-tls-'))
   replace('cert', first)
@@ -41,7 +41,7 @@ beforeEach(() => {
   })
   certificate = openTlsCertificate(
     { cert: file('cert'), key: file('key') },
-    { clock: { now: Date.now }, logger: createLogger({ level: 'info', requests: false }, output) },
+    { clock: { now: Date.now }, logger: await createLogger({ level: 'info', requests: false }, output) },
   )
   certificate.watch(({ cert }) => reported.push(cert))
 })

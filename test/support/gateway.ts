@@ -102,7 +102,7 @@ ${yaml}`,
   const server = await startServer({
     config: loaded.config,
     clock,
-    logger: createLogger({ level: 'info', requests: true }, output),
+    logger: await createLogger({ level: 'info', requests: true }, output),
     reloadSource: { file: written, onRefused: lines => refused.push(...lines) },
     open: async (config, dependencies) => {
       backing = await openStorage(config, dependencies, lendDatabase)

@@ -3,7 +3,7 @@
 import { openLog } from '../../src/observability/stdout.ts'
 
 const [, , name = '', count = '0', start = '0'] = process.argv
-const logger = openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })
+const logger = await openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })
 let number = 0
 
 function writeSome(): void {
