@@ -10,6 +10,13 @@ import { openProcessServices } from './process-services.ts'
 import { createResourcePool } from './resources.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 
+/** A configuration that is ready to serve with: call exactly one of the two, once. */
+export interface PreparedChange {
+  /** Resolves when it is active in every process: requests parsed from then on are served with it. */
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+
 export interface Gateway {
   /** The client listener, not yet listening. */
   readonly app: FastifyInstance
@@ -17,7 +24,7 @@ export interface Gateway {
    * Builds the snapshot of another configuration, without serving requests with it yet.
    * @throws as `createGateway`, with nothing left open
    */
-  prepare(config: Config): Promise<{ take(): void; drop(): void }>
+  prepare(config: Config): Promise<PreparedChange>
   /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
   /** Resolves when every database change committed by now is visible in this process. */
@@ -80,7 +87,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
     async prepare(config) {
       const next = await open(config)
       return {
-        take() {
+        async commit() {
           const before = current
           current = next
           setTimeouts(app, config.server.timeouts)
@@ -90,7 +97,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
           }
           before.retire()
         },
-        drop: next.retire,
+        rollback: async () => next.retire(),
       }
     },
     targetStatus: () => current.targetStatus(),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { WorkerHealth } from '../admin/health.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
-import { createGateway, type Gateway } from '../composition/gateway.ts'
+import { createGateway, type Gateway, type PreparedChange } from '../composition/gateway.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { schemeOf } from '../http/http-server.ts'
 import type { FamilyJson } from '../observability/metrics/families.ts'
@@ -42,13 +42,6 @@ export interface DataPlane {
   kill(): void
 }
 
-/** A configuration that is ready to serve with: call exactly one of the two, once. */
-export interface PreparedChange {
-  /** Resolves when it is active in every process: requests parsed from then on are served with it. */
-  commit(): Promise<void>
-  rollback(): Promise<void>
-}
-
 /**
  * @param changesVisibleEverywhere as for `createGateway`; the default is for a single process
  * @throws if it cannot listen, with nothing left open
@@ -75,10 +68,7 @@ export async function serveInProcess(
   }
   return {
     address: addressOf(app),
-    async prepare(config) {
-      const { take, drop } = await gateway.prepare(config)
-      return { commit: async () => take(), rollback: async () => drop() }
-    },
+    prepare: gateway.prepare,
     changesVisible: gateway.changesVisible,
     targetStatus: async () => gateway.targetStatus(),
     async drain(time) {

@@ -73,7 +73,7 @@ export async function startServer(options: Options): Promise<RunningServer> {
   }
 }
 
-interface RunningParts {
+interface Running {
   dataPlane: DataPlane
   primaryServices: PrimaryServices
   storage: Storage
@@ -81,7 +81,7 @@ interface RunningParts {
 }
 
 /** Resolves within the drain timeout: an unreachable store must not hold up the exit. */
-async function stop(running: RunningParts): Promise<void> {
+async function stop(running: Running): Promise<void> {
   running.reload.stop()
   const timeoutMs = running.reload.drainTimeoutMs()
   let timer: NodeJS.Timeout | undefined
@@ -94,7 +94,7 @@ async function stop(running: RunningParts): Promise<void> {
 
 /** @param timeoutMs `server.drain_timeout` */
 async function stopInOrder(
-  { dataPlane, primaryServices, storage }: RunningParts,
+  { dataPlane, primaryServices, storage }: Running,
   timeoutMs: number,
 ): Promise<void> {
   const delivered = primaryServices.stopDeliveries(timeoutMs * 0.5)

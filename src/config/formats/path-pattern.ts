@@ -38,17 +38,10 @@ export function parsePathPattern(path: string): PathPattern {
   return { segments, wildcard }
 }
 
-/** Equal except for parameter names: both match the same paths, equally closely. */
-export function sameShape(a: PathPattern, b: PathPattern): boolean {
-  return (
-    a.wildcard === b.wildcard &&
-    a.segments.length === b.segments.length &&
-    a.segments.every((segment, index) => {
-      const other = b.segments[index]
-      if (segment.kind === 'param') return other?.kind === 'param'
-      return other?.kind === 'literal' && other.value === segment.value
-    })
-  )
+/** Equal for patterns that match the same paths: parameter names do not count. No literal contains a slash. */
+export function comparisonKey({ segments, wildcard }: PathPattern): string {
+  const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
+  return `${parts.join('/')}${wildcard ? '/*' : ''}`
 }
 
 /** Whether some path matches both. */

@@ -1,7 +1,7 @@
 // Routes that cannot be told apart: by name in logs and metrics, or by any request. Uses maps: routes may be many.
 
 import type { Diagnostic } from '../diagnostics.ts'
-import type { PathPattern } from '../formats/path-pattern.ts'
+import { comparisonKey } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './declarations.ts'
 
 export function checkRouteConflicts(routes: readonly DeclaredRoute[]): Diagnostic[] {
@@ -71,12 +71,6 @@ function claim(paths: Map<string, Map<string, Claims>>, route: DeclaredRoute, in
 
 /** A route that names a host or a method twice does not conflict with itself. */
 const other = (holder: number, index: number) => (holder === index ? Number.POSITIVE_INFINITY : holder)
-
-/** Equal for paths that match the same requests: parameter names do not count. No literal contains a slash. */
-function comparisonKey({ segments, wildcard }: PathPattern): string {
-  const parts = segments.map(segment => (segment.kind === 'param' ? ':' : `=${segment.value}`))
-  return `${parts.join('/')}${wildcard ? '/*' : ''}`
-}
 
 function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const found = map.get(key)
