@@ -20,7 +20,7 @@ export interface ScriptRunner {
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
   /** Pings the server now; false without a response within 150 ms. */
   ping(): Promise<boolean>
-  /** Resolves when Redis is up, or after `timeoutMs` whatever its state. */
+  /** Resolves when Redis is connected, or after `timeoutMs` whatever its state. */
   whenUp(timeoutMs: number): Promise<void>
   close(): Promise<void>
 }

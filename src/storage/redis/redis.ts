@@ -30,16 +30,13 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
   let wasUp: boolean | undefined
   let lastError = 'not connected'
   let probe: NodeJS.Timeout | undefined
-  const waiting = new Set<() => void>()
   const isUp = () => client.status === 'ready' && !isSilent
 
   function reportState(): void {
     if (isUp() === wasUp) return
     wasUp = isUp()
-    if (wasUp) {
-      for (const resume of waiting) resume()
-      hooks.onUp?.()
-    } else hooks.onDown?.(lastError)
+    if (wasUp) hooks.onUp?.()
+    else hooks.onDown?.(lastError)
   }
 
   function withTimeout<T>(reply: Promise<T>): Promise<T> {
@@ -102,13 +99,11 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     async whenUp(timeoutMs) {
       if (isUp()) return
       await new Promise<void>(resolve => {
-        const resume = () => {
+        const timer = setTimeout(resolve, timeoutMs)
+        client.once('ready', () => {
           clearTimeout(timer)
-          waiting.delete(resume)
           resolve()
-        }
-        const timer = setTimeout(resume, timeoutMs)
-        waiting.add(resume)
+        })
       })
     },
     async close() {
