@@ -4,12 +4,13 @@
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 
-interface RateLimitState {
-  /** Requests per window. */
+export interface RateLimitState {
+  /** Requests per window; infinite when the limit is off. */
   limit: number
   windowMs: number
   /** Requests left in the window. */
   remaining: number
+  /** Whole seconds, at least 1, until the window ends. */
   resetSeconds: number
 }
 

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
+import type { RateLimitState } from '../refusals/limits.ts'
 import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
@@ -12,15 +13,8 @@ export interface RateLimiter {
   refund(key: string): Promise<void>
 }
 
-interface RateLimitResult {
+interface RateLimitResult extends RateLimitState {
   allowed: boolean
-  /** Slots per window; infinite when the limit is off. */
-  limit: number
-  windowMs: number
-  /** Slots left in this window. */
-  remaining: number
-  /** Whole seconds, at least 1, until the window ends. */
-  resetSeconds: number
 }
 
 export interface Limit {

@@ -54,7 +54,7 @@ export interface ForwardObserver {
   onEnd(outcome: Outcome): void
   /**
    * No response was sent, and sending one is left to the observer.
-   * @param thrown Refusal 400, 413, 502, 503 or 504; ClientDisconnected if the client is gone; or another error
+   * @param thrown Refusal 400, 413, 502, 503 or 504; ClientDisconnected if the client is gone; or an unexpected error
    */
   onRefused(thrown: unknown): void
 }

@@ -1,6 +1,6 @@
 // Matches requests to routes: segment by segment from the left, then by host, then by method (CONTRACT §2).
 
-import { atOnce, mapSteps, type Steps } from '../../async/steps.ts'
+import { mapSteps, type Steps } from '../../async/steps.ts'
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 
@@ -16,10 +16,6 @@ export interface RouteTable<R extends Route> {
    * @param segments decoded once and folded, as `parseRequestTarget` returns them
    */
   match(method: string, host: string, segments: readonly string[]): Match<R>
-}
-
-export function createRouteTable<R extends Route>(routes: readonly R[]): RouteTable<R> {
-  return atOnce(routeTableSteps(routes))
 }
 
 export function* routeTableSteps<R extends Route>(routes: readonly R[]): Steps<RouteTable<R>> {

@@ -1,6 +1,7 @@
 // `allow_in_path`: a route gets what it allows, and never a dot segment or a way around another route (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { atOnce } from '../../../src/async/steps.ts'
 import {
   ambiguitiesOf,
   ambiguity,
@@ -10,7 +11,7 @@ import {
 import { parseRequestTarget } from '../../../src/gate/parsing/request-target.ts'
 import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
-import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
+import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
 import { isUnder, readings } from '../../security/readings.ts'
 import { routeWith } from '../a-route.ts'
 
@@ -160,7 +161,7 @@ describe('what a path needs', () => {
 describe('a path that a route allows', () => {
   const open = routeWith({ name: 'open', path: '/*', allow_in_path: every })
   const shut = routeWith({ name: 'shut', path: '/private/*', auth: 'required' })
-  const routes = createRouteTable([open, shut])
+  const routes = atOnce(routeTableSteps([open, shut]))
   const allowInPath = createAllowAmbiguous({
     isOwn: segments => segments[0] === 'own',
     routes,
@@ -207,7 +208,7 @@ describe('a path that a route allows', () => {
   it('is refused where the other route declares other methods, and where it needs what is not allowed', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
-    const table = createRouteTable([dots, reading])
+    const table = atOnce(routeTableSteps([dots, reading]))
     const allow = createAllowAmbiguous({ isOwn: () => false, routes: table, isSameService: () => true })
     expect([
       wayOf('/x.', table, allow),
@@ -220,7 +221,7 @@ describe('a path that a route allows', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
-    const table = createRouteTable([files, rest, free])
+    const table = atOnce(routeTableSteps([files, rest, free]))
     const allow = createAllowAmbiguous({
       isOwn: () => false,
       routes: table,
@@ -261,7 +262,7 @@ it('a long path made of what is looked at closely is read in no time', () => {
   ]
   const allow = createAllowAmbiguous({
     isOwn: () => false,
-    routes: createRouteTable([routeWith({ allow_in_path: every })]),
+    routes: atOnce(routeTableSteps([routeWith({ allow_in_path: every })])),
     isSameService: () => true,
   })
   const started = performance.now()
