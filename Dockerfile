@@ -6,6 +6,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
+COPY migrations ./migrations
+COPY scripts/prepare-database.mjs ./scripts/
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS packages

@@ -1,6 +1,7 @@
 // Applies the SQL files of `migrations/`, each once, even when several replicas start at the same time.
-import { readdir } from 'node:fs/promises'
-import { parse } from 'node:path'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { toStorageError } from './driver-error.ts'
 
@@ -14,6 +15,24 @@ interface MigrationClient {
 
 /** `migrations/` is a sibling of both `src/` and `dist/`. */
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
+
+export interface MigrationFile {
+  /** Without `.sql`, as the table of applied migrations has it. */
+  readonly name: string
+  readonly sha256: string
+}
+
+/** In the order in which they are applied. */
+export function migrationFiles(dir = MIGRATIONS): MigrationFile[] {
+  return readdirSync(dir)
+    .sort((a, b) => a.localeCompare(b, undefined, { numeric: true }))
+    .map(file => ({
+      name: file.replace(/\.sql$/, ''),
+      sha256: createHash('sha256')
+        .update(readFileSync(join(dir, file)))
+        .digest('hex'),
+    }))
+}
 
 /**
  * Applies pending migrations in one transaction, under an advisory lock that is waited for, so that any number of
@@ -66,6 +85,5 @@ async function isUpToDate(client: MigrationClient, dir: string): Promise<boolean
   )
   if (tables.length === 0) return false
   const { rows } = await client.query('select name from public.peage_migrations order by run_on, id')
-  const files = (await readdir(dir)).sort((a, b) => a.localeCompare(b, undefined, { numeric: true }))
-  return files.every((file, i) => (rows[i] as { name: string } | undefined)?.name === parse(file).name)
+  return migrationFiles(dir).every(({ name }, i) => (rows[i] as { name: string } | undefined)?.name === name)
 }

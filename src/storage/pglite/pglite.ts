@@ -8,6 +8,7 @@ import { type Database, type Prepared, type Queryable, textOf } from '../databas
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import { lockDataDir } from './data-dir-lock.ts'
+import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule, withoutOptimising } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
@@ -34,10 +35,8 @@ export interface EmbeddedDatabase extends Database {
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
-    return embeddedDatabase(
-      await open(snapshot === undefined ? {} : { loadDataDir: snapshot }),
-      async () => {},
-    )
+    const pglite = await open(snapshot === undefined ? {} : { loadDataDir: snapshot })
+    return embeddedDatabase({ pglite, prepared: [] }, async () => {})
   }
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const lock = await lockDataDir(dir)
@@ -49,17 +48,25 @@ export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Pro
   }
 }
 
+interface Opened {
+  pglite: PGlite
+  /** The migrations that came with the folder, if this is the first start. */
+  prepared: readonly string[]
+}
+
 /** Created under another name, then renamed: a first start that is killed must not leave half a database. */
-async function openFolder(dir: string): Promise<PGlite> {
+async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
-  if (!existsSync(folder)) {
-    const fresh = join(dir, 'postgres.new')
-    await rm(fresh, { recursive: true, force: true })
+  if (existsSync(folder)) return { pglite: await open({ dataDir: folder }), prepared: [] }
+  const fresh = join(dir, 'postgres.new')
+  await rm(fresh, { recursive: true, force: true })
+  const prepared = await unpackPrepared(fresh)
+  if (prepared === undefined) {
     await mkdir(fresh, { mode: 0o700 })
     await (await open({ dataDir: fresh })).close()
-    await rename(fresh, folder)
   }
-  return open({ dataDir: folder })
+  await rename(fresh, folder)
+  return { pglite: await open({ dataDir: folder }), prepared: prepared ?? [] }
 }
 
 /** 8 MB hold what is used of a small installation's tables; the default of 128 MB would all become resident. */
@@ -71,14 +78,17 @@ function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite
       ...options,
       relaxedDurability: false,
       pgliteWasmModule: pgliteModule(),
+      // Files of 1 MB each in place of 16.
+      initDbStartParams: ['--wal-segsize=1'],
       startParams: [...PGlite.defaultStartParams, ...SETTINGS],
       parsers: { [types.INT8]: Number, [types.DATE]: value => value },
     }),
   )
 }
 
-function embeddedDatabase(pglite: PGlite, releaseLock: () => Promise<void>): EmbeddedDatabase {
+function embeddedDatabase({ pglite, prepared }: Opened, releaseLock: () => Promise<void>): EmbeddedDatabase {
   let closed: Promise<void> | undefined
+  let unreported = prepared
   return {
     kind: 'embedded',
     ...queryable(pglite),
@@ -97,7 +107,12 @@ function embeddedDatabase(pglite: PGlite, releaseLock: () => Promise<void>): Emb
         throw thrown === undefined ? toStorageError(error) : thrown.error
       }
     },
-    migrate: log => runMigrations(migrationClient(pglite), log),
+    async migrate(log = () => {}) {
+      const reported = unreported
+      unreported = []
+      for (const name of reported) log('info', `migration ${name} applied`)
+      return [...reported, ...(await runMigrations(migrationClient(pglite), log))]
+    },
     listen: listenerOf(pglite),
     dump: () => pglite.dumpDataDir('none'),
     close() {

@@ -1,4 +1,5 @@
 // PGlite's WebAssembly, compiled for a small process: once, and by V8's quick compiler alone.
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
@@ -40,6 +41,11 @@ export async function withoutOptimising<T>(work: () => Promise<T>): Promise<T> {
     running -= 1
     if (running === 0) setFlagsFromString('--wasm-dynamic-tiering')
   }
+}
+
+/** Tells this Postgres from any other, whatever its version is called. */
+export function pgliteDigest(): string {
+  return createHash('sha256').update(readFileSync(wasmFile())).digest('hex')
 }
 
 function wasmFile(): URL {

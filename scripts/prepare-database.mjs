@@ -1,0 +1,98 @@
+// The last step of `npm run build`: makes the data folder that a first start on the embedded database unpacks.
+//
+// It takes seconds, so it is made again only where PGlite, a migration or this file has changed.
+import { createHash, randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants } from 'node:zlib'
+import { migrationFiles } from '../dist/storage/migrate.js'
+import { pgliteDigest } from '../dist/storage/pglite/wasm-module.js'
+
+const at = name => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
+const prepared = at('storage/pglite/prepared-database')
+
+chmodSync(at('cli.js'), 0o755)
+const made = {
+  pgliteDigest: pgliteDigest(),
+  recipe: createHash('sha256')
+    .update(readFileSync(fileURLToPath(import.meta.url)))
+    .digest('hex'),
+  migrations: migrationFiles(),
+}
+if (!isUpToDate()) {
+  // Or the new one would be made of the old one.
+  rmSync(prepared, { force: true })
+  const dir = mkdtempSync(join(tmpdir(), 'peage-prepare-'))
+  try {
+    const lastWal = await makeDatabase(dir)
+    const own = `${prepared}.${randomUUID()}`
+    writeFileSync(own, pack(join(dir, 'postgres'), lastWal))
+    renameSync(own, prepared)
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+function isUpToDate() {
+  try {
+    const packed = readFileSync(prepared)
+    const { folders: _, files: __, ...head } = JSON.parse(packed.toString('utf8', 0, packed.indexOf('\n')))
+    return JSON.stringify(head) === JSON.stringify(made)
+  } catch {
+    return false
+  }
+}
+
+/** @returns the name of the last file of the write-ahead log that a start may look into */
+async function makeDatabase(dir) {
+  const { openEmbedded } = await import('../dist/storage/pglite/pglite.js')
+  const database = await openEmbedded({ dir })
+  await database.migrate()
+  // Patterns for other databases: two thirds of the folder, for nobody.
+  await database.query("update pg_database set datistemplate = false where datname like 'template_'")
+  await database.query('drop database template0')
+  await database.query('drop database template1')
+  // The shutdown may still write to the next file.
+  const [{ name }] = await database.query(
+    "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
+  )
+  await database.close()
+  return name
+}
+
+function pack(root, lastWal) {
+  const entries = readdirSync(root, { recursive: true, withFileTypes: true })
+    .map(entry => ({ path: join(entry.parentPath, entry.name).slice(root.length + 1), entry }))
+    .filter(({ path }) => path !== 'postmaster.pid' && !isSpareWal(path, lastWal))
+    .sort((a, b) => (a.path < b.path ? -1 : 1))
+  const files = entries.filter(({ entry }) => entry.isFile()).map(({ path }) => path)
+  const head = {
+    ...made,
+    folders: entries.filter(({ entry }) => entry.isDirectory()).map(({ path }) => path),
+    files: files.map(path => ({ path, sizeBytes: statSync(join(root, path)).size })),
+  }
+  const content = Buffer.concat(files.map(path => readFileSync(join(root, path))))
+  const params = {
+    // The highest, 11, takes fifteen times as long for an eighth less.
+    [constants.BROTLI_PARAM_QUALITY]: 9,
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+  }
+  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), brotliCompressSync(content, { params })])
+}
+
+/** Kept by Postgres to be written over later. */
+function isSpareWal(path, lastWal) {
+  const [, name] = /^pg_wal\/([0-9A-F]{24})$/.exec(path) ?? []
+  return name !== undefined && name > lastWal
+}
