@@ -58,15 +58,15 @@ export async function createGuardDependencies(
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
   // Another issuer, audience or key set means another cache: tokens verified under the previous one no longer count.
   const verified = JSON.stringify([auth.issuer, auth.audience, keysName])
-  const most = auth.remember
+  const { remember } = auth
   const identity = {
-    tokens: getOrCreate(kinds.tokenCaches, `${verified} ${most.tokens}`, () => ({
-      value: createTokenCache({ tokens, keys, clock, maxTokens: most.tokens }),
+    tokens: getOrCreate(kinds.tokenCaches, `${verified} ${remember.tokens}`, () => ({
+      value: createTokenCache({ tokens, keys, clock, maxTokens: remember.tokens }),
     })),
-    users: getOrCreate(kinds.userCaches, `${most.users}`, () => {
+    users: getOrCreate(kinds.userCaches, `${remember.users}`, () => {
       const { users, apiTokens } = services
       const results = counters.identityCache
-      const value = createUserCache({ users, apiTokens, feed, maxUsers: most.users, results })
+      const value = createUserCache({ users, apiTokens, feed, maxUsers: remember.users, results })
       return { value, close: value.close }
     }),
     lastUsed: services.lastUsed,
@@ -86,11 +86,11 @@ export async function createGuardDependencies(
     })
     return { value, close: feed.subscribe(value.onChange, value.onChange) }
   })
-  const exhaustedCache = getOrCreate(kinds.exhaustedCaches, `${most.users}`, () => {
-    const value = createExhaustedCache({ feed, maxUsers: most.users })
+  const exhaustedCache = getOrCreate(kinds.exhaustedCaches, `${remember.users}`, () => {
+    const value = createExhaustedCache({ feed, maxUsers: remember.users })
     return { value, close: value.close }
   })
-  const exhausted = getOrCreate(kinds.exhaustedUsers, `${most.users} by ${limits.free_daily}`, () => ({
+  const exhausted = getOrCreate(kinds.exhaustedUsers, `${remember.users} by ${limits.free_daily}`, () => ({
     value: exhaustedCache.withLimit(),
   }))
   const assertions = getOrCreate(kinds.assertions, verified, () => ({

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { watchContent } from '../async/watch-content.ts'
 import type { Problems } from './diagnostics.ts'
-import { createLook } from './file-digest.ts'
+import { createDigestPoll } from './file-digest.ts'
 import type { LoadedConfig } from './load.ts'
 import { type FileSource, readAgain } from './reading/read-again.ts'
 import { createReadApart, type Reread } from './reading/read-apart.ts'
@@ -49,7 +49,12 @@ export function createConfigFile(
     digest: () => last,
     watch(onChange) {
       if (isPipe(path)) return () => {}
-      return watchContent({ read: createLook(path), inUse: () => last, intervalMs: pollIntervalMs, onChange })
+      return watchContent({
+        read: createDigestPoll(path),
+        inUse: () => last,
+        intervalMs: pollIntervalMs,
+        onChange,
+      })
     },
   }
 }

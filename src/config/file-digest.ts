@@ -17,11 +17,11 @@ export function unreadable(error: unknown): string {
 }
 
 /** Polls one file; resolves to `undefined` for one that cannot be read twice (a pipe). Never rejects. */
-export function createLook(path: string): () => Promise<string | undefined> {
+export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
   let sameFor = 0
 
-  async function look(file: FileHandle): Promise<string | undefined> {
+  async function currentDigest(file: FileHandle): Promise<string | undefined> {
     const found = await file.stat({ bigint: true })
     if (found.isFIFO()) return undefined
     if (found.isDirectory()) return 'EISDIR'
@@ -29,7 +29,7 @@ export function createLook(path: string): () => Promise<string | undefined> {
     const { dev, ino, size, mtimeNs, ctimeNs } = found
     const identity = [dev, ino, size, mtimeNs, ctimeNs].join()
     sameFor = identity === seen?.identity ? sameFor + 1 : 0
-    if (seen !== undefined && sameFor > trusted && sameFor % anyway !== 0) return seen.digest
+    if (seen !== undefined && sameFor > pollsAlwaysRead && sameFor % pollsPerRead !== 0) return seen.digest
     const digest = await readDigest(file)
     seen = { identity, digest }
     return digest
@@ -40,7 +40,7 @@ export function createLook(path: string): () => Promise<string | undefined> {
       // Opening makes a network file system ask its server. Without blocking: the path may have become a pipe.
       const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
       try {
-        return await look(file)
+        return await currentDigest(file)
       } finally {
         await file.close()
       }
@@ -51,9 +51,9 @@ export function createLook(path: string): () => Promise<string | undefined> {
 }
 
 /** Polls for which an unchanged file is read anyway: file-system timestamps may be coarse. */
-const trusted = 25
+const pollsAlwaysRead = 25
 /** Later, one poll in this many still reads: some file systems report no change at all. */
-const anyway = 50
+const pollsPerRead = 50
 
 async function readDigest(file: FileHandle): Promise<string> {
   const hash = createHash('sha256')
