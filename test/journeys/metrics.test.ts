@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
-import { call, giveKey, newUser } from '../support/client.ts'
+import { call, giveKey, login, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey, routes } from '../support/journey.ts'
 import { checkMetrics } from '../support/promtool.ts'
@@ -176,13 +176,15 @@ describeOverSetups('the metrics', setup => {
 
   it('count what came of registering, logging in, refreshing and logging out', async () => {
     const start = await before()
-    const user = await newUser(at.gateway)
+    const account = { email: 'counted@example.com', password: 'correct horse battery' }
     const post = (endpoint: string, body: object) =>
       call(at.gateway.url, 'POST', `/api/v1/auth/${endpoint}`, { body })
-    await post('register', { email: user.email, password: user.password })
-    for (let i = 0; i < 3; i++) await post('login', { email: user.email, password: 'not this one' })
-    await post('refresh', { refresh_token: user.refresh })
-    await post('refresh', { refresh_token: user.refresh })
+    await post('register', account)
+    const { refresh } = await login(at.gateway.url, account.email, account.password)
+    await post('register', account)
+    for (let i = 0; i < 3; i++) await post('login', { ...account, password: 'not this one' })
+    await post('refresh', { refresh_token: refresh })
+    await post('refresh', { refresh_token: refresh })
     await post('logout', {})
     await call(at.gateway.url, 'GET', '/api/v1/auth/login')
     await expectGrowth(at.gateway.admin, start, [

@@ -1,5 +1,6 @@
 // A client of a gateway, and the users that it plays.
 import { createHash } from 'node:crypto'
+import { createUserStore } from '../../src/users/user-store.ts'
 import type { TestGateway } from './gateway.ts'
 
 export interface Answer {
@@ -45,16 +46,21 @@ export interface TestUser {
 
 let made = 0
 
-/** A registered, logged-in user of its own; of another plan where one is named. */
+/** Of `password`, at a fortieth of the cost of a registered one: each test has users of its own. */
+const password = 'correct horse battery'
+const passwordHash =
+  '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
+
+/** A logged-in user of its own; of another plan where one is named. */
 export async function newUser(
   gateway: TestGateway,
   plan: 'free' | 'premium' | 'pro' = 'free',
 ): Promise<TestUser> {
   made += 1
   const email = `user${made}.${process.pid}@example.com`
-  const password = 'correct horse battery'
-  const registered = await call(gateway.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
-  const id = Number(registered.body.user_id)
+  const created = await createUserStore(gateway.backing.database).create(email, passwordHash)
+  if (created.outcome !== 'created') throw new Error(`${email} is in use`)
+  const { id } = created
   if (plan !== 'free') await gateway.sql('update users set plan = $2 where id = $1', [id, plan])
   return { id, email, password, ...(await login(gateway.url, email, password)) }
 }
