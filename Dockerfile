@@ -7,7 +7,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
-COPY scripts/prepare-database.mjs ./scripts/
+COPY scripts/prepare-database.mjs ./scripts/prepare-database.mjs
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS packages

@@ -59,6 +59,11 @@ function lookInto(tarball) {
     [],
     names.filter(name => name.endsWith('.map')),
   )
+  check(
+    'the database that a first start unpacks is there',
+    true,
+    names.includes('package/dist/storage/pglite/prepared-database'),
+  )
   const textOf = name => String(execFileSync('tar', ['xzOf', tarball, `package/${name}`]))
   const { packages } = JSON.parse(textOf('npm-shrinkwrap.json'))
   const unpinned = Object.entries(packages).filter(
