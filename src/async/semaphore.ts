@@ -23,7 +23,7 @@ export function createSemaphore(
   refuse: () => Error,
 ): Semaphore {
   let running = 0
-  const waiting = createWaitingLine<void>(wait, refuse)
+  const waiting = createWaitingLine<void>(() => wait, refuse)
   return {
     async run(task) {
       if (running < concurrency) running += 1
@@ -47,11 +47,13 @@ interface WaitingLine<T> {
   }
   /** Serves who has waited longest, directly: nobody new can overtake. @returns false if nobody waits */
   serve(share: T): boolean
+  /** All who wait leave with this error. */
+  dismiss(error: Error): void
 }
 
-/** @param waitMs the longest anybody waits */
-export function createWaitingLine<T>(waitMs: number, refuse: () => Error): WaitingLine<T> {
-  const line = new Set<(share: T) => void>()
+/** @param waitMs the longest that who joins now waits */
+export function createWaitingLine<T>(waitMs: () => number, refuse: () => Error): WaitingLine<T> {
+  const line = new Map<(share: T) => void, (error: Error) => void>()
   return {
     length: () => line.size,
     join() {
@@ -66,15 +68,18 @@ export function createWaitingLine<T>(waitMs: number, refuse: () => Error): Waiti
           clearTimeout(timer)
           if (line.delete(take)) reject(error)
         }
-        const timer = setTimeout(() => leave(refuse()), waitMs)
-        line.add(take)
+        const timer = setTimeout(() => leave(refuse()), waitMs())
+        line.set(take, leave)
       })
       return { share, leave }
     },
     serve(share) {
-      const [take] = line
+      const [take] = line.keys()
       take?.(share)
       return take !== undefined
+    },
+    dismiss(error) {
+      for (const leave of line.values()) leave(error)
     },
   }
 }

@@ -90,6 +90,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
         async commit() {
           const before = current
           current = next
+          next.activate()
           setTimeouts(app, config.server.timeouts)
           if (next.tlsCertificate !== undefined && next.tlsCertificate !== before.tlsCertificate) {
             setCertificate(app, next.tlsCertificate.initial)

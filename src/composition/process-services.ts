@@ -9,6 +9,7 @@ import { type ApiTokenStore, createApiTokenStore } from '../identity/api-tokens/
 import { createLastUsed, type LastUsed } from '../identity/api-tokens/last-used.ts'
 import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
 import { type ChangeFeed, createChangeFeed } from '../storage/change-feed.ts'
+import { createNameLookups, type NameLookups } from '../upstream/targets/name-lookups.ts'
 import { createUserStatusStore } from '../users/user-status-store.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -21,6 +22,7 @@ export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly lastUsed: LastUsed
   readonly pendingRevocations: PendingRevocations
   readonly openStreams: OpenStreams
+  readonly nameLookups: NameLookups
   readonly failedLogins: FailedLoginLimiter
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
@@ -56,6 +58,7 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
   })
   return {
     ...dependencies,
+    nameLookups: createNameLookups(),
     users: createUserStore(database),
     sessionStore,
     apiTokens,

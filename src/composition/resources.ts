@@ -6,7 +6,7 @@ import type { UserCache } from '../identity/cache/user-cache.ts'
 import type { SigningKeys } from '../identity/keys/signing-keys.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RateLimiter } from '../storage/rate-limiter.ts'
-import type { Upstream } from '../upstream/targets/upstreams.ts'
+import type { OpenTarget } from '../upstream/targets/target.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
 import type { ExhaustedCache, ExhaustedUsers } from '../usage/exhausted-users.ts'
 
@@ -33,7 +33,7 @@ function createKinds() {
     exhaustedUsers: new Reusable<ExhaustedUsers>(),
     assertions: new Reusable<Assertions>(),
     passwords: new Reusable<Promise<Passwords>>(),
-    upstreams: new Reusable<Upstream>(),
+    targets: new Reusable<OpenTarget>(),
   }
 }
 

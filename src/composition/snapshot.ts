@@ -1,5 +1,6 @@
 // Everything built from one configuration. A request is served to its end by the snapshot it was parsed under.
 import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
 import { createSessions } from '../accounts/sessions.ts'
@@ -14,6 +15,7 @@ import { openTlsCertificate, type TlsCertificate } from '../http/tls-certificate
 import { createAccessLog } from '../proxy/access-log.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { RequestSnapshot } from '../proxy/request-context.ts'
+import type { TargetEvents } from '../upstream/targets/target.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { openWebhooks } from '../webhooks/open-webhooks.ts'
@@ -27,6 +29,8 @@ export interface Snapshot extends RequestSnapshot {
   readonly tlsCertificate: TlsCertificate | undefined
   /** The status of all upstreams' targets. */
   targetStatus(): TargetStatus[]
+  /** Call when it becomes the current one: applies its settings to what it has taken over from the one before. */
+  activate(): void
   /** Call when it is replaced or discarded: after its last request, resources that no other snapshot holds close. */
   retire(): void
 }
@@ -82,9 +86,16 @@ async function build(
     value: createPasswords(auth.hashing),
   }))
   const accounts = createAccounts({ users, passwords, sessions })
-  const upstreams = createUpstreams(config.upstreams, metrics.upstream, (name, open) =>
-    getOrCreate(kinds.upstreams, name, open),
-  )
+  const upstreams = createUpstreams(config.upstreams, {
+    lookups: services.nameLookups,
+    durationsOf: metrics.upstream,
+    reuse: (name, open) =>
+      getOrCreate(kinds.targets, name, () => {
+        const value = open()
+        return { value, quiesce: value.quiesce, close: value.close }
+      }),
+    eventsOf: (upstream, target) => logLookups(logger, { upstream, target }),
+  })
   const endpoints = createEndpointTable(
     [
       ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),
@@ -108,6 +119,7 @@ async function build(
       clock,
     }),
   )
+  await upstreams.whenResolved()
   let activeRequests = 0
   let isRetired = false
   const releaseIfOver = () => {
@@ -131,6 +143,7 @@ async function build(
       if (cause !== undefined) services.failureLog(code, cause, () => ({ request_id: requestId }))
     },
     targetStatus: upstreams.targetStatus,
+    activate: upstreams.activate,
     acquire() {
       activeRequests += 1
     },
@@ -143,5 +156,19 @@ async function build(
       resources.quiesce()
       releaseIfOver()
     },
+  }
+}
+
+function logLookups(logger: Logger, place: { upstream: string; target: string }): TargetEvents {
+  return {
+    onLookup: problem =>
+      problem === undefined
+        ? logger.info(place, 'name of a target found again')
+        : logger.warn(
+            { ...place, problem },
+            'name of a target not found; addresses found before stay in use',
+          ),
+    onTooMany: addresses =>
+      logger.warn({ ...place, addresses }, 'name of a target has more addresses than resolve.most'),
   }
 }

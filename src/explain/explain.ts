@@ -174,8 +174,10 @@ function refusedWith({ status, code, response }: Refusal): RefusedWith {
 }
 
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
-  const { targets = [] } = config.upstreams[name] ?? {}
-  return { name, url: origin + path, urls: targets.map(target => target + path) }
+  const { targets = [], split_by } = config.upstreams[name] ?? {}
+  // A user's own target, or all that take turns.
+  const origins = split_by === 'user' ? [origin] : targets.map(({ url }) => url)
+  return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
 
 /** Without a `host`, it is derived from the path. */

@@ -13,7 +13,9 @@ import type { Assertions } from '../identity/tokens/assertions.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { createRateLimiter } from '../storage/rate-limiter.ts'
-import type { Target } from '../upstream/targets/target.ts'
+import type { Endpoint } from '../upstream/targets/endpoint.ts'
+import { createLoadBalancer, type PickEndpoint } from '../upstream/targets/load-balancer.ts'
+import { hashText } from '../upstream/targets/rendezvous.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
@@ -136,36 +138,35 @@ export function createStubUpstreams(
 }
 
 function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) => void): Upstream {
-  const targets = config.targets.map((origin): Target => {
+  const targets = config.targets.map(({ url: origin, weight }) => {
     const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       onDispatch({ origin, path, fields: headers as string[], handler })
     }
     const connection = { dispatch, release: () => {} }
-    return {
+    const endpoint: Endpoint = {
+      name: origin,
       origin,
       host: new URL(origin).host,
       serverName: undefined,
-      pool: {
-        hasFree: () => true,
-        tryAcquire: () => connection,
-        acquire: async () => connection,
-        close: async () => {},
-      },
+      hash: 0,
+      pool: { hasFree: () => true, tryAcquire: () => connection, acquire: async () => connection },
       isAvailable: () => true,
-      ejection: undefined,
-      beginAttempt: undefined,
+      isUnchecked: () => false,
+      ejection: { isEjected: () => false, beginAttempt: () => () => {}, readmit: () => {} },
+      beginAttempt: () => () => {},
       state: () => ({ checks: null, circuit: null }),
-      stopChecks: () => {},
-      close: async () => {},
     }
+    return { weight, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })
+  // Taking turns, a balancer that is new for each request names the same target each time.
+  const pickEndpoint: PickEndpoint = (key, tried) => createLoadBalancer(targets)(key, tried)
   return {
-    targets,
     retries: 0,
     timeouts: config.timeouts,
+    splitsByUser: config.split_by === 'user',
     durations: createHistogram(),
-    isAvailable: () => true,
-    // Always the first target, so that an explanation does not change from one call to the next.
-    pickTarget: () => targets[0] as Target,
+    hasAlternatives: () => false,
+    isAvailable: () => targets.some(({ weight }) => weight > 0),
+    pickEndpoint,
   }
 }

@@ -82,7 +82,12 @@ export function* gateSteps(options: Options): Steps<Gate> {
         isOwn: segments => findLocalEndpoint(segments) !== undefined,
         routes,
         isSameService: sharedTargets(
-          new Map(Object.entries(config.upstreams).map(([name, { targets }]) => [name, targets])),
+          new Map(
+            Object.entries(config.upstreams).map(([name, { targets }]) => [
+              name,
+              targets.map(({ url }) => url),
+            ]),
+          ),
         ),
       }),
       policies: yield* corsSteps(config.server.cors, compiled),

@@ -1,6 +1,7 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
+import { rateLimitKey } from '../gate/parsing/client-address.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
@@ -10,6 +11,7 @@ import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
 import type { ForwardObserver } from '../upstream/forward-options.ts'
 import type { ResponseHeaderRules } from '../upstream/response-head.ts'
+import { hashText } from '../upstream/targets/rendezvous.ts'
 import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
@@ -64,6 +66,7 @@ export function createForwardRequest(
       request,
       response,
       upstream,
+      splitKey: upstream.splitsByUser ? splitKey(context, identity) : undefined,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),
@@ -91,6 +94,11 @@ export function createForwardRequest(
         .catch(error => context.onRefused(error))
     }
   }
+}
+
+/** A user by id; who is anonymous by address, as rate limits count it. */
+function splitKey({ head }: ReceivedRequest, identity: UsageCounted): number {
+  return hashText(identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(head.client))
 }
 
 /**

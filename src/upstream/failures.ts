@@ -53,7 +53,7 @@ export type EndAttempt = (result: AttemptResult) => void
 
 interface SentRequest {
   readonly request: Pick<IncomingMessage, 'method'>
-  readonly upstream: { readonly targets: readonly unknown[] }
+  readonly upstream: { hasAlternatives(): boolean }
 }
 
 /** Without a response: whether sending the request twice does no harm, and another attempt may succeed. */
@@ -63,10 +63,11 @@ export function isRetryable(
   failure: Failure,
   error: Error,
 ): boolean {
-  if (!idempotentMethods.has(request.method ?? '')) return false
   if (body !== null && !body.isUnread) return false
-  // A timeout is not retried: the client has waited long enough. Unreachable is retried only on another target.
-  return failure === 'unreachable' ? upstream.targets.length > 1 : !isTimeout(error)
+  // Nothing was sent, whatever the method; the same endpoint would not be reached the second time either.
+  if (failure === 'unreachable') return upstream.hasAlternatives()
+  // A timeout is not retried: the client has waited long enough.
+  return idempotentMethods.has(request.method ?? '') && !isTimeout(error)
 }
 
 /** Sending these twice has the effect of sending them once (RFC 9110 §9.2.2). */

@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { Outcome } from './failures.ts'
 import type { ResponseHeaderRules } from './response-head.ts'
-import type { Target } from './targets/target.ts'
 import type { Upstream } from './targets/upstreams.ts'
 import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
 
@@ -11,6 +10,8 @@ export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
+  /** A hash of the user, where the upstream splits by user: requests with the same go to the same endpoint. */
+  readonly splitKey: number | undefined
   /** Path and query as sent to the upstream. */
   readonly path: string
   /**
@@ -39,9 +40,6 @@ export interface ForwardOptions {
   readonly trace?: UpstreamTrace | undefined
   readonly observer: ForwardObserver
 }
-
-/** Sends the request again, if no byte of a response came and another attempt may succeed. */
-export type Retry = (options: ForwardOptions, failed: Target, retriesLeft: number) => void
 
 /** Notified of each attempt, and of the end: exactly one of `onEnd` and `onRefused`, once. */
 export interface ForwardObserver {

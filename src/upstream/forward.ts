@@ -2,69 +2,86 @@
 import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
-import { ClientDisconnected } from '../refusals/refusal.ts'
+import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 import type { ForwardOptions } from './forward-options.ts'
 import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
-import type { Target } from './targets/target.ts'
+import { EndpointRetired } from './targets/connection-pool.ts'
+import type { Endpoint } from './targets/endpoint.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
 export function forward(options: ForwardOptions): void {
-  attempt(options, options.upstream.pickTarget(), options.upstream.retries)
+  attempt(options, noneTried, options.upstream.retries)
 }
 
+const noneTried: readonly Endpoint[] = []
+
 /** @param retriesLeft how often the request may still be sent again, while no byte of a response has come */
-function attempt(options: ForwardOptions, target: Target, retriesLeft: number): void {
-  const connection = target.pool.tryAcquire()
-  if (connection !== undefined) send(options, target, connection, retriesLeft)
+function attempt(options: ForwardOptions, tried: readonly Endpoint[], retriesLeft: number): void {
+  const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
+  if (endpoint === undefined) {
+    options.observer.onRefused(new Refusal('upstream_unavailable'))
+    return
+  }
+  const connection = endpoint.pool.tryAcquire()
+  if (connection !== undefined) send(options, endpoint, tried, connection, retriesLeft)
   else {
-    target.pool.acquire(options.response).then(
-      freed => send(options, target, freed, retriesLeft),
-      thrown => options.observer.onRefused(thrown),
+    endpoint.pool.acquire(options.response).then(
+      freed => send(options, endpoint, tried, freed, retriesLeft),
+      thrown => {
+        if (thrown instanceof EndpointRetired) attempt(options, tried, retriesLeft)
+        else options.observer.onRefused(thrown)
+      },
     )
   }
 }
 
-function send(options: ForwardOptions, target: Target, connection: Connection, retriesLeft: number): void {
+function send(
+  options: ForwardOptions,
+  endpoint: Endpoint,
+  tried: readonly Endpoint[],
+  connection: Connection,
+  retriesLeft: number,
+): void {
   // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
   if (options.response.destroyed) {
     connection.release()
     options.observer.onRefused(new ClientDisconnected())
-  } else dispatch(options, target, connection, retriesLeft)
-}
-
-function retry(options: ForwardOptions, failed: Target, retriesLeft: number): void {
-  attempt(options, options.upstream.pickTarget(failed), retriesLeft - 1)
+  } else dispatch(options, endpoint, tried, connection, retriesLeft)
 }
 
 /**
- * Sends the request to one target, within the span of this attempt. The relay reports to the observer, or retries.
- * @param connection to the target
+ * Sends the request to one endpoint, within the span of this attempt. The relay reports to the observer, or retries.
+ * @param tried endpoints that have failed it
+ * @param connection to the endpoint
  * @param retriesLeft how often the request may be sent again
  */
 function dispatch(
   options: ForwardOptions,
-  target: Target,
+  endpoint: Endpoint,
+  tried: readonly Endpoint[],
   connection: Connection,
   retriesLeft: number,
 ): void {
-  const { request, fields, hasBody, maxBodyBytes, bodyIdleTimeoutMs } = options
+  const { request, upstream, fields, hasBody, maxBodyBytes, bodyIdleTimeoutMs } = options
   const body = hasBody
     ? new RequestBody(request, { maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
     : null
-  fields[1] = options.host ?? target.host
-  const span = options.trace && beginAttemptSpan(options, target, retriesLeft)
-  const handler = new ResponseRelay(options, target, retriesLeft, retry, body, span)
+  fields[1] = options.host ?? endpoint.host
+  const span = options.trace && beginAttemptSpan(options, endpoint, retriesLeft)
+  const retry = () => attempt(options, [...tried, endpoint], retriesLeft - 1)
+  const handler = new ResponseRelay(options, endpoint, retriesLeft > 0 ? retry : undefined, body, span)
   const dispatchOptions = {
-    origin: target.origin,
+    origin: endpoint.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: options.path,
     headers: fields,
     body,
     headersTimeout: options.responseTimeoutMs,
+    bodyTimeout: upstream.timeouts.idle,
     upgrade: options.webSocket === undefined ? null : 'websocket',
     // Otherwise undici would use the Host header, whatever a route sets there.
-    servername: target.serverName,
+    servername: endpoint.serverName,
   }
   try {
     connection.dispatch(dispatchOptions, handler)
@@ -75,7 +92,7 @@ function dispatch(
 
 function beginAttemptSpan(
   { trace, request, path, fields, upstream }: ForwardOptions,
-  { origin }: Target,
+  { origin }: Endpoint,
   retriesLeft: number,
 ): AttemptSpan | undefined {
   const resendCount = upstream.retries - retriesLeft

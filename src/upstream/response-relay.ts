@@ -14,7 +14,7 @@ import {
   type Outcome,
   refusalFor,
 } from './failures.ts'
-import type { ForwardOptions, Retry } from './forward-options.ts'
+import type { ForwardOptions } from './forward-options.ts'
 import {
   isEventStream,
   reasonPhrase,
@@ -23,7 +23,7 @@ import {
   writeInformational,
 } from './response-head.ts'
 import type { InFlight } from './targets/connection.ts'
-import type { Target } from './targets/target.ts'
+import type { Endpoint } from './targets/endpoint.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
 
 /**
@@ -32,9 +32,8 @@ import { openWebSocket } from './websocket/websocket-upgrade.ts'
  */
 export class ResponseRelay implements InFlight, DeferredWrite {
   readonly #options: ForwardOptions
-  readonly #target: Target
-  readonly #retriesLeft: number
-  readonly #retry: Retry
+  readonly #endpoint: Endpoint
+  readonly #retry: (() => void) | undefined
   readonly #body: RequestBody | null
   readonly #span: AttemptSpan | undefined
   #endAttempt: EndAttempt | undefined
@@ -52,21 +51,20 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   /** From `performance.now()`; 0 once the result is reported. */
   #sentAtMs = performance.now()
 
+  /** @param retry sends the request again; undefined if it may not be */
   constructor(
     options: ForwardOptions,
-    target: Target,
-    retriesLeft: number,
-    retry: Retry,
+    endpoint: Endpoint,
+    retry: (() => void) | undefined,
     body: RequestBody | null,
     span: AttemptSpan | undefined,
   ) {
     this.#options = options
-    this.#target = target
-    this.#retriesLeft = retriesLeft
+    this.#endpoint = endpoint
     this.#retry = retry
     this.#body = body
     this.#span = span
-    this.#endAttempt = target.beginAttempt?.()
+    this.#endAttempt = endpoint.beginAttempt()
     options.response.on('close', this.#onClientClose)
   }
 
@@ -203,7 +201,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     }
     // undici calls `onConnect` when it has a connection to send on.
     const failure = failureOf(error, this.#abort !== undefined)
-    const mayRetry = failure !== undefined && this.#retriesLeft > 0 && !this.#hasStarted
+    const mayRetry = failure !== undefined && this.#retry !== undefined && !this.#hasStarted
     this.#reportResult(failure ?? 'client_gone')
     if (error instanceof ClientDisconnected || response.destroyed) this.#end(new ClientDisconnected())
     else if (mayRetry && isRetryable(this.#options, this.#body, failure, error))
@@ -218,7 +216,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       const { upstream, observer } = this.#options
       const duration = performance.now() - this.#sentAtMs
       if (result !== 'client_gone') observe(upstream.durations, duration)
-      observer.onAttempt(this.#target.origin, duration)
+      observer.onAttempt(this.#endpoint.name, duration)
     }
     this.#sentAtMs = 0
     this.#endAttempt?.(result)
@@ -234,7 +232,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     response.off('close', this.#onClientClose)
     this.#body?.destroy()
     if (outcome instanceof Error) observer.onRefused(outcome)
-    else if (outcome === 'unanswered') this.#retry(this.#options, this.#target, this.#retriesLeft)
+    else if (outcome === 'unanswered') this.#retry?.()
     else if (outcome !== 'open') {
       // If the response ended before the request body, the rest of that body precedes the client's next request.
       if (outcome === 'complete') lingeringClose(request, response, false)

@@ -78,7 +78,10 @@ describe('defaults', () => {
     )
     expect(upstreams).toEqual({
       a: {
-        targets: ['http://a'],
+        targets: [{ url: 'http://a', weight: 100 }],
+        resolve: { every: 10 * SECOND, most: 32, family: 'auto' },
+        connection_age: 5 * MINUTE,
+        split_by: 'request',
         timeouts: { connect: SECOND, response: 30 * SECOND, idle: 5 * MINUTE },
         retries: 1,
         connections: 128,
@@ -155,7 +158,10 @@ routes:
   expect(config.limits.free_daily).toBe(3)
   expect(config.subscription.upgrade_url).toBe('https://pay.example.com/to/{plan}?user={user_id}')
   expect(config.webhooks).toEqual({ allow_private_networks: true, timeout: 500, retention: 2 * DAY })
-  expect(config.upstreams.a).toMatchObject({ targets: ['https://a:8443'], timeouts: { idle: 3_600_000 } })
+  expect(config.upstreams.a).toMatchObject({
+    targets: [{ url: 'https://a:8443', weight: 100 }],
+    timeouts: { idle: 3_600_000 },
+  })
   expect(config.routes).toEqual([
     {
       name: 'x',
@@ -280,7 +286,7 @@ routes:
       configOf(
         'upstreams: { constructor: { targets: ["http://a"] } }\nroutes: [{ path: /x, upstream: constructor }]',
       ).upstreams.constructor,
-    ).toMatchObject({ targets: ['http://a'] })
+    ).toMatchObject({ targets: [{ url: 'http://a', weight: 100 }] })
   })
 
   it('a byte order mark and CRLF move no column', () => {

@@ -57,7 +57,7 @@ describe('the sample', () => {
     expect(config.server.listen).toEqual({ host: '0.0.0.0', port: 8080 })
     expect(config.admin).toEqual({ listen: { host: '127.0.0.1', port: 8081 }, token: '', tokens: {} })
     expect(config.storage).toMatchObject({ postgres: '', redis: '', data_dir: './data' })
-    expect(config.upstreams.courses?.targets).toEqual(['http://127.0.0.1:9000'])
+    expect(config.upstreams.courses?.targets).toEqual([{ url: 'http://127.0.0.1:9000', weight: 100 }])
     expect(
       config.routes.map(({ name, auth, plans, free_daily }) => ({ name, auth, plans, free_daily })),
     ).toEqual([
@@ -86,7 +86,7 @@ describe('the sample', () => {
       storage: { postgres: 'postgres://db/x', redis: 'redis://r', data_dir: '/var/lib/peage' },
       auth: { key_secret: 'a-secret-long-enough' },
       subscription: { upgrade_url: 'https://pay.example.com/{plan}?user={user_id}' },
-      upstreams: { courses: { targets: ['https://courses.internal'] } },
+      upstreams: { courses: { targets: [{ url: 'https://courses.internal', weight: 100 }] } },
     })
   })
 })

@@ -32,7 +32,10 @@ describe('upstreams', () => {
       'targets: ["http://a", "http://b:81"], health: { path: "/health?deep=1" }, retries: 0, circuit_breaker: {}',
     )
     expect('config' in loaded && loaded.config.upstreams.app).toMatchObject({
-      targets: ['http://a', 'http://b:81'],
+      targets: [
+        { url: 'http://a', weight: 100 },
+        { url: 'http://b:81', weight: 100 },
+      ],
       health: {
         path: '/health?deep=1',
         interval: 5_000,
@@ -45,7 +48,49 @@ describe('upstreams', () => {
     })
   })
 
+  it('have weights, look-ups, an age of connections and a split of their own', () => {
+    const loaded = load(
+      'targets: [{ url: "http://a", weight: 0 }, { url: "HTTP://B/" }], resolve: { every: 1s, family: 6 }, connection_age: 0, split_by: user',
+    )
+    expect('config' in loaded && loaded.config.upstreams.app).toMatchObject({
+      targets: [
+        { url: 'http://a', weight: 0 },
+        { url: 'http://b', weight: 100 },
+      ],
+      resolve: { every: 1_000, most: 32, family: 6 },
+      connection_age: 0,
+      split_by: 'user',
+    })
+    const fixed = load(`${one}, resolve: false, connection_age: 90s`)
+    expect('config' in fixed && fixed.config.upstreams.app).toMatchObject({
+      resolve: false,
+      connection_age: 90_000,
+    })
+  })
+
   it.each([
+    [`${one}, resolve: { every: 500ms }`, 'upstreams.app.resolve.every  must be 1s to 1h'],
+    [`${one}, resolve: { most: 257 }`, 'upstreams.app.resolve.most  must be at most 256'],
+    [`${one}, resolve: { family: 5 }`, 'upstreams.app.resolve.family  must be auto, 4 or 6'],
+    [`${one}, resolve: true`, 'upstreams.app.resolve  must be false, or a mapping of every, most and family'],
+    [
+      `${one}, connection_age: 5`,
+      'upstreams.app.connection_age  must be a duration such as 5m, or 0 for no limit',
+    ],
+    [`${one}, split_by: address`, 'upstreams.app.split_by  must be request or user'],
+    ['targets: [{ url: "http://a", weight: 1001 }]', 'upstreams.app.targets[0].weight  must be at most 1000'],
+    [
+      'targets: [{ weight: 1 }]',
+      'upstreams.app.targets[0].url  is required: an address such as http://127.0.0.1:9000',
+    ],
+    [
+      'targets: [{ url: "http://a/path" }]',
+      'upstreams.app.targets[0].url  must not have a path; strip_prefix or rewrite on the route changes paths',
+    ],
+    [
+      'targets: [5]',
+      'upstreams.app.targets[0]  must be an address such as http://127.0.0.1:9000, or { url, weight }',
+    ],
     [`${one}, health: {}`, 'upstreams.app.health.path  is required: a path such as /health'],
     [
       `${one}, health: { path: health }`,

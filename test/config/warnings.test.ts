@@ -18,9 +18,23 @@ describe('a warning', () => {
         `upstreams:\n  a: { targets: ["http://h:80", "http://b", "HTTP://H/", "http://h"] }\n${routes}`,
       ),
     ).toEqual([
-      'gateway.yaml:2:45  upstreams.a.targets[2]  warning: is the same address as targets[0], which is sent twice as much; keep one',
-      'gateway.yaml:2:58  upstreams.a.targets[3]  warning: is the same address as targets[0], which is sent twice as much; keep one',
+      'gateway.yaml:2:45  upstreams.a.targets[2]  warning: is the same address as targets[0], and is one target with the sum of their weights; keep one',
+      'gateway.yaml:2:58  upstreams.a.targets[3]  warning: is the same address as targets[0], and is one target with the sum of their weights; keep one',
     ])
+  })
+
+  it('is said of targets that all have no weight, and of look-ups where there is no name', () => {
+    const upstreams =
+      'upstreams:\n  a: { targets: [{ url: "http://10.0.0.1", weight: 0 }, { url: "http://[::1]:81", weight: 0 }], resolve: { every: 1s } }'
+    expect(warningsIn(`${upstreams}\n${routes}`)).toEqual([
+      'gateway.yaml:2:17  upstreams.a.targets  warning: have no weight: every request is answered 503',
+      'gateway.yaml:2:106  upstreams.a.resolve  warning: is for names, and every target here is an address',
+    ])
+    for (const targets of ['"http://10.0.0.1", "http://app"', '{ url: "http://app", weight: 1 }']) {
+      expect(
+        warningsIn(`upstreams:\n  a: { targets: [${targets}], resolve: { every: 1s } }\n${routes}`),
+      ).toEqual([])
+    }
   })
 
   it('is said of an upstream that no route leads to, at its name', () => {
@@ -42,7 +56,7 @@ describe('a warning', () => {
     const loaded = load(`${upstreams}\nroutes: [{ path: /a, upstream: aa }]`)
     expect('problems' in loaded && linesOf(loaded)).toEqual([
       'gateway.yaml:2:32  routes[0].upstream  names no declared upstream; did you mean a?',
-      'gateway.yaml:1:41  upstreams.a.targets[1]  warning: is the same address as targets[0], which is sent twice as much; keep one',
+      'gateway.yaml:1:41  upstreams.a.targets[1]  warning: is the same address as targets[0], and is one target with the sum of their weights; keep one',
     ])
   })
 

@@ -17,7 +17,8 @@ describe('failing upstreams', () => {
     gateway = await startGateway(`upstreams:
   app: { targets: ['${upstream.url}'], timeouts: { response: 400ms, idle: 400ms, connect: 300ms } }
   down: { targets: ['http://127.0.0.1:1'] }
-  unknown: { targets: ['http://nobody.invalid:80'] }
+  unknown: { targets: ['http://nobody.invalid:80'], resolve: false }
+  unresolved: { targets: ['http://nobody.invalid:80'] }
   # Of the range for documentation (RFC 5737): nobody answers there.
   deaf: { targets: ['http://192.0.2.1:80'], timeouts: { connect: 300ms } }
   narrow: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 300ms, response: 5s } }
@@ -27,6 +28,7 @@ routes:
   - { name: down, path: /down, upstream: down, auth: none }
   - { name: down-counted, path: /down-counted, upstream: down, free_daily: true }
   - { name: unknown, path: /unknown, upstream: unknown, auth: none }
+  - { name: unresolved, path: /unresolved, upstream: unresolved, auth: none }
   - { name: deaf, path: /deaf, upstream: deaf, auth: none }
   - { name: narrow, path: /narrow, upstream: narrow, auth: none }
 `)
@@ -55,9 +57,10 @@ routes:
 
   it.each([
     ['down', '/down', 'upstream_unreachable'],
-    ['of a name that does not resolve', '/unknown', 'upstream_unreachable'],
+    ['of a name that each connect looks up in vain', '/unknown', 'upstream_unreachable'],
     ['that does not accept', '/deaf', 'upstream_unreachable'],
-  ])('an upstream %s is a 502 within its connect timeout', async (_, path, code) => {
+    ['of a name that never resolved', '/unresolved', 'upstream_unavailable'],
+  ])('an upstream %s is refused within its connect timeout', async (_, path, code) => {
     const start = performance.now()
     for (const method of ['GET', 'POST']) {
       const lines = method === 'POST' ? ['Content-Length: 5'] : []

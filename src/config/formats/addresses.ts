@@ -59,6 +59,12 @@ export function parseTarget(text: string): string {
   return new URL(text).origin
 }
 
+/** Whether a target's host is a name that stands for other machines: `localhost` is this one. */
+export function isLookedUp(origin: string): boolean {
+  const { hostname } = new URL(origin)
+  return hostname !== 'localhost' && !isIPv4(hostname) && !hostname.startsWith('[')
+}
+
 /** A Postgres connection address, or empty for the embedded database. */
 export function parsePostgres(text: string): string {
   if (text === '') return text

@@ -4,7 +4,16 @@ import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
 import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
-import { FormatError, parseDuration, parseLifetime, parsePercent, parseRate, parseSize } from './units.ts'
+import {
+  FormatError,
+  parseAge,
+  parseDuration,
+  parseLifetime,
+  parseLookUpInterval,
+  parsePercent,
+  parseRate,
+  parseSize,
+} from './units.ts'
 
 interface Format {
   /** Completes "must be …", and is the title that editors show. */
@@ -20,6 +29,16 @@ export const formats = {
     noun: 'a duration such as 250ms, 30s, 15m or 2h',
     pattern: '^[0-9]+(ms|s|m|h|d)$',
     parse: parseDuration,
+  },
+  look_up_interval: {
+    noun: 'a duration of 1s to 1h',
+    pattern: '^[0-9]+(ms|s|m|h)$',
+    parse: parseLookUpInterval,
+  },
+  age: {
+    noun: 'a duration such as 5m, or 0 for no limit',
+    pattern: '^(0|[0-9]+(ms|s|m|h|d))$',
+    parse: parseAge,
   },
   lifetime: { noun: 'a duration such as 15m or 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseLifetime },
   percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },

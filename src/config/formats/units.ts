@@ -30,6 +30,18 @@ export function parseDuration(text: string): number {
   return duration
 }
 
+/** As `parseDuration`, 1 s to 1 h: how often a name is looked up. */
+export function parseLookUpInterval(text: string): number {
+  const interval = parseDuration(text)
+  if (interval < 1_000 || interval > 3_600_000) throw new FormatError('must be 1s to 1h')
+  return interval
+}
+
+/** As `parseDuration`; 0 is no limit. */
+export function parseAge(text: string | 0): number {
+  return text === 0 || text === '0' ? 0 : parseDuration(text)
+}
+
 /** How long a token or a log entry lives: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)

@@ -28,14 +28,21 @@ export function declaredUpstreams(yaml: YamlSource): DeclaredUpstream[] | undefi
 export function validTargets(
   { pointer, keys: { targets } }: DeclaredUpstream,
   validation: Validation,
-): { pointer: string; origin: string }[] {
+): { pointer: string; origin: string; weight: number | undefined }[] {
   if (!Array.isArray(targets)) return []
   return targets.flatMap((target: unknown, index) => {
     const at = appendToPointer(appendToPointer(pointer, 'targets'), index)
-    return typeof target === 'string' && validation.isValid(at)
-      ? [{ pointer: at, origin: parseTarget(target) }]
-      : []
+    const url = targetUrl(target)
+    if (url === undefined || !validation.isValid(at)) return []
+    const weight = isSection(target) && typeof target.weight === 'number' ? target.weight : undefined
+    return [{ pointer: at, origin: parseTarget(url), weight }]
   })
+}
+
+/** Of a target in either form. */
+export function targetUrl(target: unknown): string | undefined {
+  const url = isSection(target) ? target.url : target
+  return typeof url === 'string' ? url : undefined
 }
 
 /** A mapping with any keys. */

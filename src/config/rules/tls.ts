@@ -6,7 +6,7 @@ import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { maxFileBytes, type ReadFile, readErrorReason, tryRead } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
-import { declaredUpstreams } from './declarations.ts'
+import { declaredUpstreams, targetUrl } from './declarations.ts'
 
 type Half = 'cert' | 'key'
 
@@ -92,7 +92,7 @@ export function checkTlsIsUsed(yaml: YamlSource, validation: Validation): Diagno
   return upstreamsWithTls(yaml).flatMap(({ pointer, targets }) =>
     !Array.isArray(targets) ||
     !validation.isValid(appendToPointer(pointer, 'targets')) ||
-    targets.some(target => /^https:/i.test(target))
+    targets.some(target => /^https:/i.test(targetUrl(target) ?? ''))
       ? []
       : [
           diagnosticAt(

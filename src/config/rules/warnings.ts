@@ -1,6 +1,7 @@
 // Warns of settings that a gateway starts with, though they are hardly what was meant.
 
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { isLookedUp } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } from './declarations.ts'
@@ -9,7 +10,11 @@ import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } fro
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const upstreams = declaredUpstreams(yaml) ?? []
   return [
-    ...upstreams.flatMap(upstream => targetsNamedTwice(yaml, validation, upstream)),
+    ...upstreams.flatMap(upstream => [
+      ...targetsNamedTwice(yaml, validation, upstream),
+      ...withoutWeight(yaml, validation, upstream),
+      ...nothingToResolve(yaml, validation, upstream),
+    ]),
     ...unusedUpstreams(yaml, validation, upstreams),
   ]
 }
@@ -27,9 +32,35 @@ function targetsNamedTwice(
       return []
     }
     return [
-      diagnosticAt(yaml, pointer, `is the same address as ${first}, which is sent twice as much; keep one`),
+      diagnosticAt(
+        yaml,
+        pointer,
+        `is the same address as ${first}, and is one target with the sum of their weights; keep one`,
+      ),
     ]
   })
+}
+
+function withoutWeight(yaml: YamlSource, validation: Validation, upstream: DeclaredUpstream): Diagnostic[] {
+  const pointer = appendToPointer(upstream.pointer, 'targets')
+  const targets = validTargets(upstream, validation)
+  if (!validation.isValid(pointer) || targets.length === 0 || targets.some(({ weight }) => weight !== 0))
+    return []
+  return [diagnosticAt(yaml, pointer, 'have no weight: every request is answered 503')]
+}
+
+/** The default for `resolve` is no promise, but a setting of one's own would do nothing. */
+function nothingToResolve(
+  yaml: YamlSource,
+  validation: Validation,
+  upstream: DeclaredUpstream,
+): Diagnostic[] {
+  const pointer = appendToPointer(upstream.pointer, 'resolve')
+  const targets = validTargets(upstream, validation)
+  if (!yaml.locations.has(pointer) || !validation.isValid(appendToPointer(upstream.pointer, 'targets')))
+    return []
+  if (targets.some(({ origin }) => isLookedUp(origin))) return []
+  return [diagnosticAt(yaml, pointer, 'is for names, and every target here is an address')]
 }
 
 /** None if a route names an unknown upstream: it may have meant the unused one. */

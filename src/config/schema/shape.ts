@@ -2,7 +2,7 @@
 // uses; a test holds it to ajv, which takes longer to compile the schema than a start may wait.
 import { appendToPointer } from '../diagnostics.ts'
 import { type FormatName, formatError } from '../formats/formats.ts'
-import { decoderOf, type Keywords, type Schema } from './type.ts'
+import { converterOf, decoderOf, type Keywords, type Schema } from './type.ts'
 
 export interface ShapeError {
   readonly keyword: keyof Keywords
@@ -75,6 +75,12 @@ export function decode<Decoded>(schema: Schema<unknown, Decoded>, value: unknown
 }
 
 function decodeAny(schema: Schema, value: unknown): unknown {
+  const decoded = decodeWritten(schema, value)
+  const convert = converterOf(schema)
+  return convert === undefined ? decoded : convert(decoded as never)
+}
+
+function decodeWritten(schema: Schema, value: unknown): unknown {
   const decodeOwn = decoderOf(schema)
   if (decodeOwn !== undefined) return decodeOwn(value)
   const branch = schema.anyOf?.find(one => checkShape(one, value, '', false).length === 0)

@@ -6,12 +6,14 @@ declare const decoded: unique symbol
 // Neither is part of the JSON.
 const isOptional = Symbol('isOptional')
 const decoder = Symbol('decoder')
+const converter = Symbol('converter')
 
 /** `Written` stands in the file; the program reads it as `Decoded`. */
 export interface Schema<Written = unknown, Decoded = unknown> extends Keywords {
   readonly [written]?: Written
   readonly [decoded]?: Decoded
   readonly [decoder]?: (value: unknown) => Decoded
+  readonly [converter]?: (value: never) => Decoded
 }
 
 /** Those that are used here. */
@@ -74,12 +76,15 @@ export const Type = {
   /** With a type of the caller's choice. */
   Unsafe: <Value>(keywords: Keywords): Schema<Value, Value> => keywords,
 
-  Literal: <const Value extends string | number>(value: Value): Schema<Value, Value> => ({
-    type: typeof value === 'number' ? 'number' : 'string',
+  Literal: <const Value extends string | number | boolean>(value: Value): Schema<Value, Value> => ({
+    type: typeof value as 'string' | 'number' | 'boolean',
     const: value,
   }),
 
-  Enum: <const Value extends string>(values: readonly Value[], options?: Keywords): Schema<Value, Value> => ({
+  Enum: <const Value extends string | number>(
+    values: readonly Value[],
+    options?: Keywords,
+  ): Schema<Value, Value> => ({
     enum: values,
     ...options,
   }),
@@ -117,6 +122,20 @@ export const Type = {
     const keywords: Keywords = schema
     return { ...keywords, [decoder]: value => parse(String(value)) }
   },
+
+  /** Makes another value of the one that `schema` decodes. */
+  Convert<Was, Inner, Value>(
+    schema: Schema<Was, Inner>,
+    convert: (value: Inner) => Value,
+  ): Schema<Was, Value> {
+    const keywords: Keywords = schema
+    return { ...keywords, [converter]: convert }
+  },
+}
+
+/** What `schema` makes of a value once it is decoded. */
+export function converterOf(schema: Schema): ((value: never) => unknown) | undefined {
+  return schema[converter]
 }
 
 /** What `schema` decodes a value with; the values in it are decoded each by their own. */

@@ -1,5 +1,6 @@
 // The `upstreams` section: the services that requests are forwarded to.
-
+import { formats } from '../formats/formats.ts'
+import { parseAge } from '../formats/units.ts'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 import { Type } from './type.ts'
 
@@ -74,13 +75,93 @@ const tls = section(
   { description: 'For https targets.' },
 )
 
+const defaultWeight = 100
+
+const target = Type.Convert(
+  Type.Union(
+    [
+      formatted('target'),
+      section(
+        {
+          url: formatted('target', { description: 'Scheme, host and port.' }),
+          weight: Type.Optional(
+            Type.Integer({
+              description: 'Its share of the requests beside other targets; 0 takes none. Omitted: 100.',
+              minimum: 0,
+              maximum: 1_000,
+            }),
+          ),
+        },
+        { description: 'With a weight of its own.' },
+      ),
+    ],
+    { title: 'an address such as http://127.0.0.1:9000, or { url, weight }' },
+  ),
+  named => ({ weight: defaultWeight, ...(typeof named === 'string' ? { url: named } : named) }),
+)
+
+const resolve = Type.Convert(
+  Type.Union(
+    [
+      Type.Literal(false),
+      section(
+        {
+          every: Type.Optional(
+            formatted('look_up_interval', { description: 'Between two look-ups of a name.', default: '10s' }),
+          ),
+          most: Type.Optional(
+            Type.Integer({
+              description: 'Addresses of one name that are used.',
+              default: 32,
+              minimum: 1,
+              maximum: 256,
+            }),
+          ),
+          family: Type.Optional(
+            Type.Enum(['auto', 4, 6], {
+              description: 'The IP version; auto is 4, and 6 where there is no address of 4.',
+              default: 'auto',
+            }),
+          ),
+        },
+        { description: 'How names are looked up.' },
+      ),
+    ],
+    {
+      title: 'false, or a mapping of every, most and family',
+      description:
+        'Each address that a target’s name has is used, with connections and health of its own. false: the name is one target, looked up at each connect.',
+      default: {},
+    },
+  ),
+  given =>
+    given === false ? (false as const) : { every: 10_000, most: 32, family: 'auto' as const, ...given },
+)
+
+const connectionAge = Type.Decode(
+  Type.Union([Type.Literal(0), Type.String({ format: 'age' })], {
+    title: formats.age.noun,
+    description:
+      'A kept connection takes no new request after this, so that load follows addresses; what is on it goes on. 0: no limit.',
+    default: '5m',
+  }),
+  parseAge,
+)
+
 export const upstream = section(
   {
-    targets: Type.Array(formatted('target'), {
+    targets: Type.Array(target, {
       title: 'a list of at least one address',
       description:
-        'Where the service listens: scheme, host and port. Requests go to those that are well, in turn.',
+        'Where the service listens: scheme, host and port, with a weight where it is not 100. Requests go to those that are well, in turn.',
       minItems: 1,
+    }),
+    resolve,
+    connection_age: connectionAge,
+    split_by: Type.Enum(['request', 'user'], {
+      description:
+        'What goes to one target: each request for itself, or all requests of a user, as long as target, address and weights stay.',
+      default: 'request',
     }),
     health: Type.Optional(health),
     timeouts,
@@ -93,7 +174,7 @@ export const upstream = section(
     }),
     circuit_breaker: Type.Optional(circuitBreaker),
     connections: Type.Integer({
-      description: 'Connections per target and process; more requests wait up to timeouts.connect.',
+      description: 'Connections per address and process; more requests wait up to timeouts.connect.',
       minimum: 1,
       default: 128,
     }),

@@ -3,7 +3,7 @@ import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 
-interface CircuitBreaker {
+export interface CircuitBreaker {
   /** Whether a request may be sent: any while closed; while half open, one probe at a time. */
   allows(): boolean
   beginAttempt(): EndAttempt

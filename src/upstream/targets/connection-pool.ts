@@ -1,72 +1,105 @@
-// A target's connections, one request on each at a time. A request that finds none free waits, and can be refused.
+// An endpoint's connections, one request on each at a time. A request that finds none free waits, and can be refused.
 import type { ServerResponse } from 'node:http'
-import { buildConnector } from 'undici'
 import { createWaitingLine } from '../../async/semaphore.ts'
+import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import { type Connection, PooledConnection } from './connection.ts'
+import { createConnector, type Dial } from './dial.ts'
 
 export interface ConnectionPool {
   hasFree(): boolean
+  /** @returns undefined if none is free, or the endpoint is retired */
   tryAcquire(): Connection | undefined
   /**
    * Waits for a connection, first come first served.
    * @throws Refusal 503 `upstream_unavailable` when the wait is over (CONTRACT §2, `connections`)
    * @throws ClientDisconnected when the client leaves
+   * @throws EndpointRetired when the endpoint is retired: nothing was sent, so another can be tried
    */
   acquire(response: ServerResponse): Promise<Connection>
+}
+
+interface OpenPool extends ConnectionPool {
+  /** Applies other limits to what is opened and awaited from now on. */
+  configure(settings: Settings): void
+  /** Takes no new request: free connections are closed, the others after their last response. Resolves after them. */
+  retire(): Promise<void>
   /** Closes all connections, even with requests in flight; requests sent later fail. */
   close(): Promise<void>
 }
 
-interface Options {
-  origin: string
-  /** `connections`. */
-  maxConnections: number
-  /** `timeouts.connect`: within it a connection must be open, or free. */
-  connectTimeoutMs: number
-  tls: { ca?: string }
-  /** Milliseconds: until the response head, and between two chunks of its body. */
-  timeouts: { readonly response: number; readonly idle: number }
+/** Its address is no longer one of the target's. */
+export class EndpointRetired extends Error {
+  override readonly name = 'EndpointRetired'
 }
+
+type Settings = Pick<UpstreamConfig, 'connections' | 'connection_age' | 'timeouts'>
 
 /**
  * Requests wait here and not in undici's queue, from which they cannot be removed: requests refused long ago would
  * stay in memory, with all their headers, for as long as the connections are busy. undici's Pool also checks every
  * busy connection twice for each request: some 4 % of a request's cost with 48 in flight.
  */
-export function openConnectionPool({
-  origin,
-  maxConnections,
-  connectTimeoutMs,
-  tls,
-  timeouts,
-}: Options): ConnectionPool {
+export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
+  let settings = initial
   // Shared by all connections, since it caches TLS sessions.
-  const connect = buildConnector({ timeout: connectTimeoutMs, ...tls })
-  const connections: PooledConnection[] = []
+  let connect = createConnector(dial, settings.timeouts.connect)
+  const connections = new Set<PooledConnection>()
   /** A stack: the connection used most recently is reused first. */
   const free: PooledConnection[] = []
-  const waiting = createWaitingLine<Connection>(connectTimeoutMs, () => new Refusal('upstream_unavailable'))
+  /** `timeouts.connect`: within it a connection must be open, or free. */
+  const waiting = createWaitingLine<Connection>(
+    () => settings.timeouts.connect,
+    () => new Refusal('upstream_unavailable'),
+  )
+  let isRetired = false
   let isClosed = false
+  let onDrained = () => {}
+
+  const isReusable = (connection: PooledConnection) =>
+    !isRetired &&
+    connections.size <= settings.connections &&
+    (settings.connection_age === 0 || !connection.isOlderThan(settings.connection_age))
+
+  function discard(connection: PooledConnection): void {
+    connections.delete(connection)
+    void connection.close()
+    if (connections.size === 0) onDrained()
+  }
 
   function release(connection: PooledConnection): void {
+    if (!isReusable(connection)) {
+      discard(connection)
+      if (!isRetired && waiting.length() > 0 && hasRoom()) waiting.serve(openConnection())
+      return
+    }
     if (waiting.serve(connection)) return
     // A connection that failed to open is not retried while there are others.
     if (connection.hasFailed) free.unshift(connection)
     else free.push(connection)
   }
 
+  const hasRoom = () => connections.size < settings.connections
+
   function openConnection(): PooledConnection {
-    const connection = new PooledConnection({ origin, connect, timeouts, onFree: release })
-    connections.push(connection)
+    const connection = new PooledConnection({ origin: dial.origin, connect, onFree: release })
+    connections.add(connection)
     if (isClosed) void connection.close()
     return connection
   }
 
   return {
-    hasFree: () => free.length > 0 || connections.length < maxConnections,
-    tryAcquire: () => free.pop() ?? (connections.length < maxConnections ? openConnection() : undefined),
+    hasFree: () => free.length > 0 || hasRoom(),
+    tryAcquire() {
+      if (isRetired) return undefined
+      for (let next = free.pop(); next !== undefined; next = free.pop()) {
+        if (isReusable(next)) return next
+        discard(next)
+      }
+      return hasRoom() ? openConnection() : undefined
+    },
     async acquire(response) {
+      if (isRetired) throw new EndpointRetired()
       const { share, leave } = waiting.join()
       const onClose = () => leave(new ClientDisconnected())
       response.on('close', onClose)
@@ -76,10 +109,25 @@ export function openConnectionPool({
         response.off('close', onClose)
       }
     },
+    configure(next) {
+      if (next.timeouts.connect !== settings.timeouts.connect)
+        connect = createConnector(dial, next.timeouts.connect)
+      settings = next
+      while (waiting.length() > 0 && hasRoom()) waiting.serve(openConnection())
+    },
+    retire() {
+      isRetired = true
+      waiting.dismiss(new EndpointRetired())
+      for (const connection of free.splice(0)) discard(connection)
+      return new Promise(resolve => {
+        onDrained = resolve
+        if (connections.size === 0) resolve()
+      })
+    },
     async close() {
       isClosed = true
       while (waiting.length() > 0) waiting.serve(openConnection())
-      await Promise.all(connections.map(connection => connection.close()))
+      await Promise.all([...connections].map(connection => connection.close()))
     },
   }
 }

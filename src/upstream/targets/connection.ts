@@ -1,4 +1,4 @@
-// One connection to a target: an undici Client that carries one request at a time, and workarounds for undici.
+// One connection to an endpoint: an undici Client that carries one request at a time, and workarounds for undici.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import { patchUndiciParser } from './undici-parser.ts'
@@ -20,8 +20,6 @@ export interface InFlight extends Dispatcher.DispatchHandler {
 interface Options {
   origin: string
   connect: buildConnector.connector
-  /** Milliseconds: until the response head, and between two chunks of its body. */
-  timeouts: { readonly response: number; readonly idle: number }
   /** Called when the connection can carry another request. */
   onFree(connection: PooledConnection): void
 }
@@ -35,10 +33,19 @@ export class PooledConnection implements Connection {
   #socket: Socket | undefined
   /** Whether the last attempt to open it failed. */
   hasFailed = false
+  /** From `performance.now()`: when the socket was opened. */
+  #openedAtMs = Number.POSITIVE_INFINITY
+  /** Between 0.9 and 1.1: connections opened together do not end together. */
+  readonly #jitter = 0.9 + Math.random() * 0.2
 
   constructor(options: Options) {
     this.#options = options
     this.#client = this.#makeClient()
+  }
+
+  /** @param ageMs `connection_age` */
+  isOlderThan(ageMs: number): boolean {
+    return performance.now() - this.#openedAtMs > ageMs * this.#jitter
   }
 
   dispatch(options: Dispatcher.DispatchOptions, inFlight: InFlight): void {
@@ -63,18 +70,17 @@ export class PooledConnection implements Connection {
   }
 
   #makeClient(): Client {
-    const { origin, connect, timeouts } = this.#options
+    const { origin, connect } = this.#options
     const client = new Client(origin, {
       connect: withUndiciWorkarounds(connect, socket => {
         this.#socket = socket
+        this.#openedAtMs = performance.now()
         socket.on('end', () => {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
       }),
       // One request per connection: a response that an upstream frames badly must not reach another client.
       pipelining: 1,
-      headersTimeout: timeouts.response,
-      bodyTimeout: timeouts.idle,
     })
     client.on('drain', () => this.#free())
     client.on('connectionError', () => {

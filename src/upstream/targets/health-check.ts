@@ -1,41 +1,46 @@
-// Checks a target's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
+// Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
 import { Client } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
-interface HealthCheck {
-  /** True until `unhealthy_after` checks in a row have failed, then again after `healthy_after` passed in a row. */
-  isPassing(): boolean
+/** `unchecked`: of an address that came after the start, until the first check. */
+export type HealthState = 'passing' | 'failing' | 'unchecked'
+
+export interface HealthCheck {
+  /**
+   * Passing until `unhealthy_after` checks in a row have failed, then again after `healthy_after` passed in a row. The
+   * first check of an `unchecked` one decides alone.
+   */
+  state(): HealthState
   stop(): void
 }
 
 type Options = NonNullable<UpstreamConfig['health']> & {
-  url: URL
-  tls: { ca?: string; servername: string | undefined }
-  ejection: OutlierEjection | undefined
+  dial: Dial
+  initialState: HealthState
+  ejection: OutlierEjection
   /** 0 to 1. */
   random(): number
 }
 
-/** Starts checking immediately; the target counts as healthy until checks have failed. */
+/** Starts checking immediately. */
 export function createHealthCheck(options: Options): HealthCheck {
-  const { url, interval, unhealthy_after, healthy_after, ejection, random } = options
+  const { dial, interval, unhealthy_after, healthy_after, ejection, random } = options
   // Outside the pool: a check must not wait behind requests, nor take a connection from them.
-  const client = new Client(url.origin, {
-    pipelining: 1,
-    connect: { timeout: options.timeout, ...options.tls },
-  })
-  let isPassing = true
+  const client = new Client(dial.origin, { pipelining: 1, connect: createConnector(dial, options.timeout) })
+  let state = options.initialState
   let consecutiveResults = 0
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   const run = async () => {
-    const hasPassed = await check(client, options)
+    const result = (await check(client, options)) ? 'passing' : 'failing'
     if (isStopped) return
-    if (hasPassed) ejection?.readmit()
-    consecutiveResults = hasPassed === isPassing ? 0 : consecutiveResults + 1
-    if (consecutiveResults >= (isPassing ? unhealthy_after : healthy_after)) {
-      isPassing = hasPassed
+    if (result === 'passing') ejection.readmit()
+    consecutiveResults = result === state ? 0 : consecutiveResults + 1
+    const needed = { passing: unhealthy_after, failing: healthy_after, unchecked: 1 }[state]
+    if (consecutiveResults >= needed) {
+      state = result
       consecutiveResults = 0
     }
     // Up to a tenth sooner or later, or all replicas would check at once.
@@ -44,7 +49,7 @@ export function createHealthCheck(options: Options): HealthCheck {
   }
   void run()
   return {
-    isPassing: () => isPassing,
+    state: () => state,
     stop() {
       isStopped = true
       clearTimeout(timer)
@@ -54,14 +59,14 @@ export function createHealthCheck(options: Options): HealthCheck {
 }
 
 /** Opens a new connection: one already open would not reveal that the target accepts no new ones. */
-async function check(client: Client, { path, timeout, tls }: Options): Promise<boolean> {
+async function check(client: Client, { path, timeout, dial }: Options): Promise<boolean> {
   try {
     const { statusCode, body } = await client.request({
       method: 'GET',
       path,
       headers: { 'user-agent': 'peage' },
       reset: true,
-      servername: tls.servername,
+      servername: dial.serverName,
       signal: AbortSignal.timeout(timeout),
     } as Parameters<Client['request']>[0])
     await body.dump()

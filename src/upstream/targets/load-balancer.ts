@@ -1,36 +1,91 @@
-// Picks the target of a request: round-robin over the healthy ones (CONTRACT §2, `targets`).
+// Picks the endpoint of a request: first a target by weight, then one of its endpoints (CONTRACT §11, "Choice").
+import type { Endpoint } from './endpoint.ts'
+import { score } from './rendezvous.ts'
 import type { Target } from './target.ts'
+import { createWeightedTurns } from './weighted-turns.ts'
 
 /**
- * Always returns a target: the guards check availability before, while a refusal still costs nothing.
- * @param failed the target that just failed; another is picked if one is available
+ * The guards check availability before, while a refusal still costs nothing: what has become unavailable since is
+ * picked all the same if there is nothing else.
+ * @param key of the user, who keeps an endpoint as long as it stands; undefined to take turns
+ * @param tried those that have failed this request; another is picked if there is one
+ * @returns undefined if no target with weight has an address
  */
-export type PickTarget = (failed?: Target) => Target
+export type PickEndpoint = (key: number | undefined, tried: readonly Endpoint[]) => Endpoint | undefined
 
-/** @param targets at least one */
-export function createLoadBalancer(targets: readonly Target[]): PickTarget {
-  const only = targets[0] as Target
-  if (targets.length === 1) return () => only
-  let next = 0
-  return failed => {
-    const start = next
-    let best = start
-    let leastPenalty = Number.POSITIVE_INFINITY
-    for (let step = 0; step < targets.length && leastPenalty > 0; step += 1) {
-      const index = (start + step) % targets.length
-      const penalty = penaltyOf(targets[index] as Target, failed)
-      if (penalty >= leastPenalty) continue
-      best = index
-      leastPenalty = penalty
+export interface WeightedTarget {
+  readonly target: Target
+  /** 0 takes no request. */
+  readonly weight: number
+}
+
+/** Whether an endpoint may be picked, from the strictest to the last resort. */
+const preferences: readonly ((endpoint: Endpoint, tried: readonly Endpoint[]) => boolean)[] = [
+  (endpoint, tried) =>
+    endpoint.isAvailable() &&
+    !endpoint.ejection.isEjected() &&
+    endpoint.pool.hasFree() &&
+    !tried.includes(endpoint),
+  (endpoint, tried) => endpoint.isAvailable() && !tried.includes(endpoint),
+  (endpoint, tried) => endpoint.isUnchecked() && !tried.includes(endpoint),
+  endpoint => endpoint.isAvailable() || endpoint.isUnchecked(),
+  () => true,
+]
+
+export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndpoint {
+  const weights = targets.map(({ weight }) => weight)
+  const turns = createWeightedTurns(weights)
+  // Retries take turns of their own, so that the weights stay exact.
+  const turnsOfRetries = createWeightedTurns(weights)
+  /** Of each target, the endpoint whose turn is next. */
+  const next = targets.map(() => 0)
+
+  function byKey(key: number, fits: (endpoint: Endpoint) => boolean): Endpoint | undefined {
+    const candidates = used.filter(({ target }) => target.endpoints().some(fits))
+    const chosen = best(candidates, ({ target, weight }) => score(key, target.hash, weight))
+    return chosen && best(chosen.target.endpoints().filter(fits), endpoint => score(key, endpoint.hash, 1))
+  }
+
+  function byTurn(isRetry: boolean, fits: (endpoint: Endpoint) => boolean): Endpoint | undefined {
+    const index = (isRetry ? turnsOfRetries : turns).next(
+      candidate => targets[candidate]?.target.endpoints().some(fits) === true,
+    )
+    if (index === undefined) return undefined
+    const endpoints = targets[index]?.target.endpoints() ?? []
+    const start = next[index] ?? 0
+    for (let step = 0; step < endpoints.length; step += 1) {
+      const position = (start + step) % endpoints.length
+      const endpoint = endpoints[position]
+      if (endpoint === undefined || !fits(endpoint)) continue
+      next[index] = position + 1
+      return endpoint
     }
-    next = (best + 1) % targets.length
-    return targets[best] as Target
+    return undefined
+  }
+
+  const used = targets.filter(({ weight }) => weight > 0)
+  const only = used.length === 1 ? used[0]?.target : undefined
+
+  return (key, tried) => {
+    const endpoints = only?.endpoints()
+    if (endpoints?.length === 1) return endpoints[0]
+    for (const preference of preferences) {
+      const fits = (endpoint: Endpoint) => preference(endpoint, tried)
+      const picked = key === undefined ? byTurn(tried.length > 0, fits) : byKey(key, fits)
+      if (picked !== undefined) return picked
+    }
+    return undefined
   }
 }
 
-function penaltyOf(target: Target, failed: Target | undefined): number {
-  if (!target.isAvailable()) return 4
-  if (target === failed) return 3
-  if (target.ejection?.isEjected()) return 2
-  return target.pool.hasFree() ? 0 : 1
+function best<T>(items: readonly T[], scoreOf: (item: T) => number): T | undefined {
+  let chosen: T | undefined
+  let highest = Number.NEGATIVE_INFINITY
+  for (const item of items) {
+    const scored = scoreOf(item)
+    if (scored <= highest) continue
+    chosen = item
+    highest = scored
+  }
+  return chosen
 }

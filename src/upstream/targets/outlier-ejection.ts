@@ -1,4 +1,4 @@
-// Avoids a failing target for a while: a preference only, never a reason to refuse.
+// Avoids a failing endpoint for a while: a preference only, never a reason to refuse.
 import type { EndAttempt } from '../failures.ts'
 
 export interface OutlierEjection {
@@ -17,8 +17,8 @@ const maxEjectionMs = 30_000
 /** Attempts in a row without a response that count as much as one without a connection. */
 const maxConsecutiveSilent = 5
 
-/** @param hasHealthChecks the target then stays ejected until a health check or a request succeeds */
-export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection {
+/** @param hasHealthChecks the endpoint then stays ejected until a health check or a request succeeds */
+export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEjection {
   let ejectedUntilMs = 0
   let ejectionMs = 0
   let consecutiveSilent = 0
@@ -42,7 +42,7 @@ export function createOutlierEjection(hasHealthChecks: boolean): OutlierEjection
     if (isEjected() && !isProbing) return
     isProbing = false
     ejectionMs = Math.min(ejectionMs === 0 ? initialEjectionMs : ejectionMs * 2, maxEjectionMs)
-    ejectedUntilMs = hasHealthChecks ? Number.POSITIVE_INFINITY : performance.now() + ejectionMs
+    ejectedUntilMs = hasHealthChecks() ? Number.POSITIVE_INFINITY : performance.now() + ejectionMs
   }
   return {
     isEjected,

@@ -1,102 +1,101 @@
-// One address of an upstream: its connections, and whether requests should go to it.
-import { isIP } from 'node:net'
+// One declared target: its endpoints, which come and go with the addresses of its name.
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
-import type { EndAttempt } from '../failures.ts'
-import { createCircuitBreaker } from './circuit-breaker.ts'
-import { type ConnectionPool, openConnectionPool } from './connection-pool.ts'
-import { createHealthCheck } from './health-check.ts'
-import { createOutlierEjection, type OutlierEjection } from './outlier-ejection.ts'
-import type { TargetStatus } from './target-status.ts'
+import { type Endpoint, type OpenEndpoint, openEndpoint } from './endpoint.ts'
+import type { NameLookups } from './name-lookups.ts'
+import { hashText } from './rendezvous.ts'
+import type { TargetAddress } from './target-address.ts'
 
 export interface Target {
   /** `scheme://host:port`. */
   readonly origin: string
-  /** `host:port`, as in the target's Host header. */
-  readonly host: string
-  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
-  readonly serverName: string | undefined
-  readonly pool: ConnectionPool
-  /** False while its health checks fail or its circuit is open: it then receives no requests. */
-  isAvailable(): boolean
-  /** The state of its health checks and circuit breaker, for operators. */
-  state(): Pick<TargetStatus, 'checks' | 'circuit'>
-  /** Undefined if there is no other target to prefer. */
-  readonly ejection: OutlierEjection | undefined
-  /** Called when a request is sent to the target; undefined if nothing uses the result. */
-  readonly beginAttempt: (() => EndAttempt) | undefined
-  /** Stops the health checks: requests still to be sent go by the last known state. */
-  stopChecks(): void
-  /** Closes the connections, even with requests in flight. */
+  /** By which users are split among targets. */
+  readonly hash: number
+  /** Those of now; none while its name has not been resolved. */
+  endpoints(): readonly Endpoint[]
+}
+
+export interface OpenTarget extends Target {
+  /** Resolves when the name's first look-up has an answer; at once where none is looked up. */
+  readonly firstAnswer: Promise<void>
+  /** Applies other settings, and keeps connections and health. */
+  configure(config: UpstreamConfig): void
+  /** Stops health checks and look-ups: no configuration in use has this target. */
+  quiesce(): void
+  /** Closes the connections: no request uses this target any more. */
   close(): Promise<void>
 }
 
+export interface TargetEvents {
+  /** Once for a failure that lasts; with `undefined` when a look-up succeeds again. */
+  onLookup(problem: string | undefined): void
+  onTooMany(count: number): void
+}
+
 interface Options {
-  origin: string
+  target: TargetAddress
   config: UpstreamConfig
-  /** The PEM text of `tls.ca`. */
-  ca: string | undefined
-  /** Whether the upstream has other targets. */
-  hasAlternatives: boolean
+  lookups: NameLookups
+  events: TargetEvents
 }
 
-export function openTarget({ origin, config, ca, hasAlternatives }: Options): Target {
-  const url = new URL(origin)
-  const tls = ca === undefined ? {} : { ca }
-  const pool = openConnectionPool({
-    origin: url.origin,
-    maxConnections: config.connections,
-    connectTimeoutMs: config.timeouts.connect,
-    tls,
-    timeouts: config.timeouts,
-  })
-  const serverName = url.protocol === 'https:' ? serverNameOf(url, config) : undefined
-  const ejection = hasAlternatives ? createOutlierEjection(config.health !== undefined) : undefined
-  const circuit = config.circuit_breaker && createCircuitBreaker(config.circuit_breaker)
-  const health =
-    config.health &&
-    createHealthCheck({
-      url,
-      tls: { ...tls, servername: serverName },
-      ...config.health,
-      random: Math.random,
-      ejection,
-    })
-  return {
-    origin: url.origin,
-    host: url.host,
-    serverName,
-    pool,
-    isAvailable: () => health?.isPassing() !== false && circuit?.allows() !== false,
-    state: () => ({
-      checks: health === undefined ? null : health.isPassing() ? 'passing' : 'failing',
-      circuit: circuit?.state() ?? null,
-    }),
-    ejection,
-    beginAttempt: composeBeginAttempt(ejection, circuit),
-    stopChecks: () => health?.stop(),
-    async close() {
-      health?.stop()
-      await pool.close()
-    },
-  }
-}
-
-/** SNI carries names only (RFC 6066 §3): an IP address is verified in the certificate without being sent. */
-function serverNameOf({ hostname }: URL, { tls }: UpstreamConfig): string | undefined {
-  return tls?.server_name ?? (isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined)
-}
-
-function composeBeginAttempt(
-  ejection: OutlierEjection | undefined,
-  circuit: ReturnType<typeof createCircuitBreaker> | undefined,
-): (() => EndAttempt) | undefined {
-  if (ejection === undefined || circuit === undefined) return (ejection ?? circuit)?.beginAttempt
-  return () => {
-    const endForEjection = ejection.beginAttempt()
-    const endForCircuit = circuit.beginAttempt()
-    return result => {
-      endForEjection(result)
-      endForCircuit(result)
+export function openTarget({ target, config: initial, lookups, events }: Options): OpenTarget {
+  const { origin, lookUpName } = target
+  let config = initial
+  let endpoints: readonly OpenEndpoint[] = []
+  const retired = new Set<OpenEndpoint>()
+  let isStarted = false
+  const open = (address: string | undefined) =>
+    openEndpoint({ target, address, config, initialHealth: isStarted ? 'unchecked' : 'passing' })
+  const shared = { origin, hash: hashText(origin), endpoints: () => endpoints }
+  if (lookUpName === undefined || config.resolve === false) {
+    const endpoint = open(undefined)
+    endpoints = [endpoint]
+    return {
+      ...shared,
+      firstAnswer: Promise.resolve(),
+      configure: endpoint.configure,
+      quiesce: endpoint.stopChecks,
+      close: endpoint.close,
     }
+  }
+
+  const byAddress = new Map<string, OpenEndpoint>()
+
+  function take(addresses: readonly string[]): void {
+    for (const [address, endpoint] of byAddress) {
+      if (addresses.includes(address)) continue
+      byAddress.delete(address)
+      retired.add(endpoint)
+      void endpoint.retire().then(() => retired.delete(endpoint))
+    }
+    for (const address of addresses) if (!byAddress.has(address)) byAddress.set(address, open(address))
+    endpoints = addresses.flatMap(address => byAddress.get(address) ?? [])
+    isStarted = true
+  }
+
+  const watch = lookups.watch(lookUpName, config.resolve, {
+    onAddresses: take,
+    onState: events.onLookup,
+    onTooMany: events.onTooMany,
+  })
+  void watch.firstAnswer.then(() => {
+    isStarted = true
+  })
+  return {
+    ...shared,
+    firstAnswer: watch.firstAnswer,
+    configure(next) {
+      config = next
+      if (next.resolve !== false) watch.configure(next.resolve)
+      for (const endpoint of byAddress.values()) endpoint.configure(next)
+    },
+    quiesce() {
+      watch.stop()
+      for (const endpoint of byAddress.values()) endpoint.stopChecks()
+    },
+    async close() {
+      watch.stop()
+      await Promise.all([...byAddress.values(), ...retired].map(endpoint => endpoint.close()))
+    },
   }
 }

@@ -1,50 +1,59 @@
 // The upstream services, each with its targets.
-
 import { maxFileBytes, readLimited } from '../../config/read-file.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
-import { createLoadBalancer, type PickTarget } from './load-balancer.ts'
-import { openTarget, type Target } from './target.ts'
+import type { Endpoint } from './endpoint.ts'
+import { createLoadBalancer, type PickEndpoint, type WeightedTarget } from './load-balancer.ts'
+import type { NameLookups } from './name-lookups.ts'
+import { type OpenTarget, openTarget, type TargetEvents } from './target.ts'
+import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
 export interface Upstream {
-  readonly targets: readonly Target[]
+  /** Whether a request that failed on one endpoint may find another. */
+  hasAlternatives(): boolean
   /** How often a request is sent again, if that does no harm. */
   readonly retries: number
   /** Milliseconds: until the response head, and between two chunks of its body. */
   readonly timeouts: { readonly response: number; readonly idle: number }
+  /** Whether a user always goes to the same endpoint, as long as it stands. */
+  readonly splitsByUser: boolean
   /** Whether a request may be sent to any target. */
   isAvailable(): boolean
   /** Of each attempt, from dispatch to the response head or the failure. */
   readonly durations: Histogram
-  readonly pickTarget: PickTarget
+  readonly pickEndpoint: PickEndpoint
 }
 
-interface OpenUpstream {
-  readonly value: Upstream
-  /** Stops the health checks: no configuration in use contains this upstream. */
-  quiesce(): void
-  /** Closes the connections: no request uses this upstream any more. */
-  close(): Promise<void>
-}
-
-/** Returns the upstream open under this name, or opens it. @param name includes everything it is built from */
-type ReuseUpstream = (name: string, open: () => OpenUpstream) => Upstream
+/** Returns the target open under this name, or opens it. @param name includes what its connections are built from */
+export type ReuseTarget = (name: string, open: () => OpenTarget) => OpenTarget
 
 export interface Upstreams {
   get(name: string): Upstream
   targetStatus(): TargetStatus[]
+  /** Resolves when every name has been looked up once, or after 2 s. */
+  whenResolved(): Promise<void>
+  /** Applies this configuration to the targets that an earlier one has opened. */
+  activate(): void
 }
 
-/**
- * @param durationsOf the histogram of an upstream's response times, by its name
- * @param reuse returns unchanged upstreams as they are, with their connections and state
- * @throws CertificateAuthorityError if `tls.ca` cannot be read
- */
+interface Dependencies {
+  lookups: NameLookups
+  /** The histogram of an upstream's response times, by its name. */
+  durationsOf(name: string): Histogram
+  /** Returns targets that stay, with their connections and health. */
+  reuse: ReuseTarget
+  /** @param name of the upstream */
+  eventsOf(name: string, origin: string): TargetEvents
+}
+
+/** A process does not accept, and a reload does not take force, before names have been looked up, or this is over. */
+const resolveWaitMs = 2_000
+
+/** @throws CertificateAuthorityError if `tls.ca` cannot be read */
 export function createUpstreams(
   configs: Readonly<Record<string, UpstreamConfig>>,
-  durationsOf: (name: string) => Histogram,
-  reuse: ReuseUpstream,
+  dependencies: Dependencies,
 ): Upstreams {
   // Reads all files before opening anything that would have to be closed again.
   const authorities = new Map(
@@ -52,29 +61,39 @@ export function createUpstreams(
   )
   const upstreams = new Map(
     Object.entries(configs).map(([name, config]) => {
-      const ca = authorities.get(name)
-      const openThis = () => openUpstream(config, ca, durationsOf(name))
-      return [name, reuse(`upstream ${JSON.stringify([name, config, ca])}`, openThis)]
+      const targets = openTargets(name, config, authorities.get(name), dependencies)
+      return [
+        name,
+        { config, targets, value: createUpstream(config, targets, dependencies.durationsOf(name)) },
+      ]
     }),
+  )
+  const every = [...upstreams].flatMap(([upstream, { config, targets, value }]) =>
+    targets.map(({ target }) => ({ upstream, config, target, value })),
   )
   return {
     get(name) {
       const upstream = upstreams.get(name)
       if (upstream === undefined) throw new Error(`upstream ${name} was not checked`)
-      return upstream
+      return upstream.value
     },
-    targetStatus: () =>
-      [...upstreams].flatMap(([upstream, { targets }]) =>
-        targets.map(({ origin, isAvailable, ejection, state }) => {
-          const isEjected = ejection?.isEjected() === true
-          return { upstream, target: origin, isHealthy: isAvailable() && !isEjected, isEjected, ...state() }
-        }),
-      ),
+    targetStatus: () => every.flatMap(({ upstream, target, value }) => statusOf(upstream, target, value)),
+    async whenResolved() {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>(resolve => {
+        timer = setTimeout(resolve, resolveWaitMs)
+      })
+      await Promise.race([late, Promise.all(every.map(({ target }) => target.firstAnswer))])
+      clearTimeout(timer)
+    },
+    activate() {
+      for (const { target, config } of every) target.configure(config)
+    },
   }
 }
 
 /** The file was readable when the configuration was validated. */
-class CertificateAuthorityError extends Error {
+export class CertificateAuthorityError extends Error {
   override readonly name = 'CertificateAuthorityError'
 }
 
@@ -89,24 +108,63 @@ function readAuthority(name: string, { tls }: UpstreamConfig): string | undefine
   }
 }
 
-function openUpstream(config: UpstreamConfig, ca: string | undefined, durations: Histogram): OpenUpstream {
-  const hasAlternatives = config.targets.length > 1
-  const targets = config.targets.map(origin => openTarget({ origin, config, ca, hasAlternatives }))
+interface OpenWeightedTarget extends WeightedTarget {
+  readonly target: OpenTarget
+}
+
+/** A URL named twice is one target, with the sum of the weights. */
+function openTargets(
+  name: string,
+  config: UpstreamConfig,
+  ca: string | undefined,
+  { lookups, reuse, eventsOf }: Dependencies,
+): OpenWeightedTarget[] {
+  const weights = new Map<string, number>()
+  for (const { url, weight } of config.targets) weights.set(url, (weights.get(url) ?? 0) + weight)
+  const { tls, resolve } = config
+  const lookUp = resolve === false ? 'connect' : resolve.family
+  return [...weights].map(([origin, weight]) => ({
+    weight,
+    target: reuse(JSON.stringify([name, origin, tls, ca, lookUp]), () =>
+      openTarget({
+        target: targetAddress(origin, { ca, serverName: tls?.server_name }),
+        config,
+        lookups,
+        events: eventsOf(name, origin),
+      }),
+    ),
+  }))
+}
+
+function createUpstream(
+  config: UpstreamConfig,
+  targets: readonly WeightedTarget[],
+  durations: Histogram,
+): Upstream {
+  const used = targets.filter(({ weight }) => weight > 0).map(({ target }) => target)
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
+  const mayReceive = (endpoint: Endpoint) => !isWatched || endpoint.isAvailable() || endpoint.isUnchecked()
   return {
-    value: {
-      targets,
-      retries: config.retries,
-      timeouts: config.timeouts,
-      durations,
-      isAvailable: isWatched ? () => targets.some(target => target.isAvailable()) : () => true,
-      pickTarget: createLoadBalancer(targets),
-    },
-    quiesce() {
-      for (const target of targets) target.stopChecks()
-    },
-    async close() {
-      await Promise.all(targets.map(target => target.close()))
-    },
+    retries: config.retries,
+    timeouts: config.timeouts,
+    durations,
+    splitsByUser: config.split_by === 'user',
+    hasAlternatives: () => used.reduce((sum, target) => sum + target.endpoints().length, 0) > 1,
+    isAvailable: () => used.some(target => target.endpoints().some(mayReceive)),
+    pickEndpoint: createLoadBalancer(targets),
   }
+}
+
+function statusOf(upstream: string, target: OpenTarget, { hasAlternatives }: Upstream): TargetStatus[] {
+  const endpoints = target.endpoints()
+  if (endpoints.length === 0) {
+    const name = `${target.origin} (unresolved)`
+    return [{ upstream, target: name, isHealthy: false, isEjected: false, checks: null, circuit: null }]
+  }
+  return endpoints.map(endpoint => {
+    // Ejection prefers others: without any, it means nothing.
+    const isEjected = hasAlternatives() && endpoint.ejection.isEjected()
+    const isHealthy = endpoint.isAvailable() && !isEjected
+    return { upstream, target: endpoint.name, isHealthy, isEjected, ...endpoint.state() }
+  })
 }

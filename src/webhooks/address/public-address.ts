@@ -1,6 +1,7 @@
 // Decides which addresses are on the public Internet, and so may receive users' webhooks (CONTRACT §5).
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { embeddedIPv4 } from '../../http/embedded-ipv4.ts'
 
 /**
  * Whether an address is global unicast, by IANA's special-purpose registries. IPv4 embedded in IPv6 (mapped, NAT64,
@@ -43,25 +44,4 @@ function isPublicIPv6(address: ipaddr.IPv6): boolean {
     default:
       return false
   }
-}
-
-/** The IPv4 addresses that packets to this address would reach. */
-function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
-  const { parts } = address
-  const found: ipaddr.IPv4[] = []
-  const range = address.range()
-  if (range === 'ipv4Mapped') found.push(ipv4(parts, 6))
-  // The local-use prefix 64:ff9b:1::/48 places the IPv4 where each network chooses (RFC 8215): never public.
-  if (range === 'rfc6052' && parts[2] === 0) found.push(ipv4(parts, 6))
-  if (range === '6to4') found.push(ipv4(parts, 1))
-  // The server, and the client with inverted bits (RFC 4380 §4).
-  if (range === 'teredo') found.push(ipv4(parts, 2), ipv4(parts, 6, 0xffff))
-  // ISATAP is an interface identifier under any prefix (RFC 5214 §6.1); two of its bits may vary.
-  if (((parts[4] ?? 0) & 0xfcff) === 0 && parts[5] === 0x5efe) found.push(ipv4(parts, 6))
-  return found
-}
-
-function ipv4(parts: readonly number[], from: number, mask = 0): ipaddr.IPv4 {
-  const [high = 0, low = 0] = parts.slice(from, from + 2).map(part => part ^ mask)
-  return new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff])
 }

@@ -121,13 +121,14 @@ routes:
   })
 
   it('is free again after what could not be sent at all', async () => {
-    const connections = openConnectionPool({
-      origin: upstream.url,
-      maxConnections: 1,
-      connectTimeoutMs: 1_000,
-      tls: {},
-      timeouts: { response: 1_000, idle: 1_000 },
-    })
+    const connections = openConnectionPool(
+      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      {
+        connections: 1,
+        connection_age: 0,
+        timeouts: { connect: 1_000, response: 1_000, idle: 1_000 },
+      },
+    )
     const refused = new Promise<Error>(resolve => {
       const handler = {
         isOver: false,

@@ -1,0 +1,123 @@
+// One address of a target: its connections, and whether requests should go to it.
+import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { EndAttempt } from '../failures.ts'
+import { type CircuitBreaker, createCircuitBreaker } from './circuit-breaker.ts'
+import { type ConnectionPool, openConnectionPool } from './connection-pool.ts'
+import { createHealthCheck, type HealthCheck, type HealthState } from './health-check.ts'
+import { createOutlierEjection, type OutlierEjection } from './outlier-ejection.ts'
+import { hashText } from './rendezvous.ts'
+import type { TargetAddress } from './target-address.ts'
+import type { TargetStatus } from './target-status.ts'
+
+export interface Endpoint {
+  /** `scheme://host:port`, with the address in parentheses if the host is a name. */
+  readonly name: string
+  /** `scheme://host:port` of the target. */
+  readonly origin: string
+  /** `host:port`, as in the target's Host header. */
+  readonly host: string
+  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
+  readonly serverName: string | undefined
+  /** By which users are split among the addresses of the target. */
+  readonly hash: number
+  readonly pool: ConnectionPool
+  /** False while its health checks fail or its circuit is open: it then receives no requests. */
+  isAvailable(): boolean
+  /** Whether it came after the start, and its first health check is still under way. */
+  isUnchecked(): boolean
+  /** The state of its health checks and circuit breaker, for operators. */
+  state(): Pick<TargetStatus, 'checks' | 'circuit'>
+  readonly ejection: OutlierEjection
+  /** Called when a request is sent to it. */
+  beginAttempt(): EndAttempt
+}
+
+export interface OpenEndpoint extends Endpoint {
+  /** Applies other settings, and keeps connections and health. */
+  configure(config: UpstreamConfig): void
+  /** Stops the health checks: requests still to be sent go by the last known state. */
+  stopChecks(): void
+  /** The address is no longer the target's: free connections are closed, others after their last response. */
+  retire(): Promise<void>
+  /** Closes the connections, even with requests in flight. */
+  close(): Promise<void>
+}
+
+interface Options {
+  target: TargetAddress
+  /** One that the target's name was resolved to; undefined if it is looked up at each connect, or literal. */
+  address: string | undefined
+  config: UpstreamConfig
+  /** `passing` at the start; `unchecked` for an address that is found later. */
+  initialHealth: HealthState
+}
+
+export function openEndpoint({ target, address, config, initialHealth }: Options): OpenEndpoint {
+  const { origin, host, serverName, tls } = target
+  const name = address === undefined ? origin : `${origin} (${address})`
+  const dial = { origin, address, tls, serverName }
+  const pool = openConnectionPool(dial, config)
+  let applied: {
+    checks?: UpstreamConfig['health'] | undefined
+    circuit_breaker?: UpstreamConfig['circuit_breaker'] | undefined
+  } = {}
+  let health: HealthCheck | undefined
+  let circuit: CircuitBreaker | undefined
+  const ejection = createOutlierEjection(() => health !== undefined)
+
+  function configure({ health: checks, circuit_breaker }: UpstreamConfig): void {
+    if (!isSame(checks, applied.checks)) {
+      const before = health?.state() ?? initialHealth
+      health?.stop()
+      health =
+        checks && createHealthCheck({ dial, ...checks, initialState: before, random: Math.random, ejection })
+    }
+    if (!isSame(circuit_breaker, applied.circuit_breaker)) {
+      circuit = circuit_breaker && createCircuitBreaker(circuit_breaker)
+    }
+    applied = { checks, circuit_breaker }
+  }
+  configure(config)
+
+  return {
+    name,
+    origin,
+    host,
+    serverName,
+    hash: hashText(name),
+    pool,
+    isAvailable: () => (health === undefined || health.state() === 'passing') && circuit?.allows() !== false,
+    isUnchecked: () => health?.state() === 'unchecked' && circuit?.allows() !== false,
+    state: () => ({
+      checks: health === undefined ? null : health.state() === 'passing' ? 'passing' : 'failing',
+      circuit: circuit?.state() ?? null,
+    }),
+    ejection,
+    beginAttempt() {
+      const endForEjection = ejection.beginAttempt()
+      if (circuit === undefined) return endForEjection
+      const endForCircuit = circuit.beginAttempt()
+      return result => {
+        endForEjection(result)
+        endForCircuit(result)
+      }
+    },
+    configure(config) {
+      pool.configure(config)
+      configure(config)
+    },
+    stopChecks: () => health?.stop(),
+    retire() {
+      health?.stop()
+      return pool.retire()
+    },
+    async close() {
+      health?.stop()
+      await pool.close()
+    },
+  }
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}

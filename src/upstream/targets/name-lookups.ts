@@ -1,0 +1,156 @@
+// Looks up targets' names in the background, through the system: no request waits for a name server (CONTRACT §11).
+import { type LookupAddress, lookup } from 'node:dns'
+import { promisify } from 'node:util'
+import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import { mayBeDialled, sortAddresses } from './dialled-addresses.ts'
+
+/** `resolve` of an upstream. */
+export type ResolveConfig = Exclude<UpstreamConfig['resolve'], false>
+
+export interface NameLookups {
+  /** Looks the name up now, and again and again until `stop`. */
+  watch(name: string, config: ResolveConfig, events: LookupEvents): NameWatch
+}
+
+export interface NameWatch {
+  /** Resolves when the first look-up has succeeded or failed. */
+  readonly firstAnswer: Promise<void>
+  configure(config: ResolveConfig): void
+  stop(): void
+}
+
+export interface LookupEvents {
+  /** @param addresses in numeric order; none if the name has had none for long */
+  onAddresses(addresses: readonly string[]): void
+  /** Once for a failure that lasts; with `undefined` when a look-up succeeds again. */
+  onState(problem: string | undefined): void
+  /** More than `most`: those above are not used. Called once while it lasts. */
+  onTooMany(count: number): void
+}
+
+/** An answer without addresses is believed after so many intervals, and an hour at most. */
+const intervalsOfPatience = 30
+const maxPatienceMs = 3_600_000
+
+type LookUp = (name: string, family: 4 | 6) => Promise<LookupAddress[]>
+
+const systemLookUp: LookUp = (name, family) =>
+  promisify(lookup)(name, { all: true, family, order: 'verbatim' })
+
+export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
+  /** The look-up of a name under way: there is one at a time, whoever watches it. */
+  const underWay = new Map<string, Promise<unknown>>()
+
+  async function inTurn<T>(name: string, look: () => Promise<T>): Promise<T> {
+    const before = underWay.get(name)
+    const mine = (async () => {
+      await before?.catch(() => {})
+      return look()
+    })()
+    underWay.set(name, mine)
+    try {
+      return await mine
+    } finally {
+      if (underWay.get(name) === mine) underWay.delete(name)
+    }
+  }
+
+  return {
+    watch(name, initial, { onAddresses, onState, onTooMany }) {
+      let config = initial
+      let isStopped = false
+      let timer: NodeJS.Timeout | undefined
+      let problem: string | undefined
+      let withoutSinceMs: number | undefined
+      let isTooMany = false
+      let settleFirst = () => {}
+      const firstAnswer = new Promise<void>(resolve => {
+        settleFirst = resolve
+      })
+
+      function report(next: string | undefined): void {
+        if ((next === undefined) !== (problem === undefined)) onState(next)
+        problem = next
+      }
+
+      function take(found: readonly LookupAddress[]): void {
+        const addresses = sortAddresses(found.map(({ address }) => address).filter(mayBeDialled))
+        if (addresses.length === 0) {
+          report(found.length === 0 ? 'no such name' : 'it names no address that may be dialled')
+          withoutSinceMs ??= performance.now()
+          const patienceMs = Math.min(config.every * intervalsOfPatience, maxPatienceMs)
+          if (performance.now() - withoutSinceMs >= patienceMs) onAddresses([])
+          return
+        }
+        withoutSinceMs = undefined
+        report(undefined)
+        const { most } = config
+        if (addresses.length > most && !isTooMany) onTooMany(addresses.length)
+        isTooMany = addresses.length > most
+        onAddresses(addresses.slice(0, most))
+      }
+
+      async function look(): Promise<void> {
+        const late = setTimeout(() => {
+          report(`no answer within ${config.every} ms`)
+          settleFirst()
+        }, config.every)
+        late.unref()
+        try {
+          const found = await inTurn(name, () => addressesOf(name, config.family, lookUp))
+          if (!isStopped) take(found)
+        } catch (error) {
+          if (!isStopped) report((error as Error).message)
+        } finally {
+          clearTimeout(late)
+          settleFirst()
+        }
+        if (!isStopped) schedule()
+      }
+
+      function schedule(): void {
+        // Up to a tenth sooner or later, or all replicas would ask at once.
+        timer = setTimeout(look, config.every * (0.9 + Math.random() * 0.2))
+        timer.unref()
+      }
+
+      void look()
+      return {
+        firstAnswer,
+        configure(next) {
+          const isSooner = next.every < config.every
+          config = next
+          if (timer === undefined || !isSooner || isStopped) return
+          clearTimeout(timer)
+          schedule()
+        },
+        stop() {
+          isStopped = true
+          clearTimeout(timer)
+          settleFirst()
+        },
+      }
+    },
+  }
+}
+
+/** IPv6 only if there is no IPv4: the two are one machine's, and half an answer changes nothing. */
+async function addressesOf(
+  name: string,
+  family: ResolveConfig['family'],
+  lookUp: LookUp,
+): Promise<LookupAddress[]> {
+  if (family !== 'auto') return orNone(lookUp(name, family))
+  const found = await orNone(lookUp(name, 4))
+  return found.length > 0 ? found : orNone(lookUp(name, 6))
+}
+
+/** @throws what the system says, unless it says that there is no such name or no such address */
+async function orNone(answer: Promise<LookupAddress[]>): Promise<LookupAddress[]> {
+  try {
+    return await answer
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTFOUND') return []
+    throw error
+  }
+}

@@ -1,0 +1,37 @@
+// What a target's URL says: the scheme, host and port to connect to, and the name in its certificate.
+import { isIP } from 'node:net'
+import { isLookedUp } from '../../config/formats/addresses.ts'
+
+export interface TargetAddress {
+  /** `scheme://host:port`. */
+  readonly origin: string
+  /** `host:port`, as in a Host header. */
+  readonly host: string
+  /** To be looked up; undefined for a literal address, and for `localhost`, which is this machine. */
+  readonly lookUpName: string | undefined
+  /** Sent as SNI and expected in the certificate. Undefined for `http:`, and by default for an IP address. */
+  readonly serverName: string | undefined
+  readonly tls: { readonly ca?: string }
+}
+
+interface TlsOptions {
+  /** The PEM text of `tls.ca`. */
+  ca: string | undefined
+  /** `tls.server_name`. */
+  serverName: string | undefined
+}
+
+export function targetAddress(origin: string, { ca, serverName }: TlsOptions): TargetAddress {
+  const url = new URL(origin)
+  const { hostname } = url
+  const isLiteral = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
+  // SNI carries names only (RFC 6066 §3): an IP address is verified in the certificate without being sent.
+  const expectedName = serverName ?? (isLiteral ? undefined : hostname)
+  return {
+    origin: url.origin,
+    host: url.host,
+    lookUpName: isLookedUp(url.origin) ? hostname : undefined,
+    serverName: url.protocol === 'https:' ? expectedName : undefined,
+    tls: ca === undefined ? {} : { ca },
+  }
+}

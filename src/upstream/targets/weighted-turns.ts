@@ -1,0 +1,49 @@
+// Takes turns by weight: exact over any run as long as the weights' sum, reduced (CONTRACT §11, "Choice").
+
+/** How many sets of candidates are remembered; more come up only where many targets fail in turn. */
+const maxSets = 64
+
+export interface WeightedTurns {
+  /** The index of the candidate whose turn it is; undefined if none with weight is a candidate. */
+  next(isCandidate: (index: number) => boolean): number | undefined
+}
+
+/**
+ * Smooth weighted round-robin, with a sequence of its own for each set of candidates: while a set stands its sequence
+ * is periodic, and one that returns goes on where it was, so nobody catches up on what it missed.
+ * @param weights not negative; 0 is never chosen
+ */
+export function createWeightedTurns(weights: readonly number[]): WeightedTurns {
+  const sequences = new Map<
+    string,
+    { readonly indexes: readonly number[]; readonly credit: number[]; sum: number }
+  >()
+  const all = weights.flatMap((weight, index) => (weight > 0 ? [index] : []))
+
+  function sequenceOf(indexes: readonly number[]) {
+    const name = indexes.join()
+    const known = sequences.get(name)
+    if (known !== undefined) return known
+    if (sequences.size >= maxSets) sequences.clear()
+    const sum = indexes.reduce((total, index) => total + (weights[index] ?? 0), 0)
+    const sequence = { indexes, credit: indexes.map(() => 0), sum }
+    sequences.set(name, sequence)
+    return sequence
+  }
+
+  const whole = sequenceOf(all)
+  return {
+    next(isCandidate) {
+      const isWhole = all.every(isCandidate)
+      const { indexes, credit, sum } = isWhole ? whole : sequenceOf(all.filter(isCandidate))
+      if (indexes.length === 0) return undefined
+      let best = 0
+      for (const [position, index] of indexes.entries()) {
+        credit[position] = (credit[position] ?? 0) + (weights[index] ?? 0)
+        if ((credit[position] ?? 0) > (credit[best] ?? 0)) best = position
+      }
+      credit[best] = (credit[best] ?? 0) - sum
+      return indexes[best]
+    },
+  }
+}

@@ -1,0 +1,190 @@
+// Which endpoint a request goes to: weights to the request, users to their own, the healthy before the sick.
+import { describe, expect, it } from 'vitest'
+import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
+import { createLoadBalancer } from '../../../src/upstream/targets/load-balancer.ts'
+import { hashText } from '../../../src/upstream/targets/rendezvous.ts'
+
+interface Condition {
+  available: boolean
+  unchecked: boolean
+  ejected: boolean
+  free: boolean
+}
+
+/** Endpoints in any condition that a test gives them; none is connected to. */
+function endpoint(name: string) {
+  const condition: Condition = { available: true, unchecked: false, ejected: false, free: true }
+  const value: Endpoint = {
+    name,
+    origin: name,
+    host: name,
+    serverName: undefined,
+    hash: hashText(name),
+    pool: {
+      hasFree: () => condition.free,
+      tryAcquire: () => undefined,
+      acquire: () => Promise.reject(new Error('not connected')),
+    },
+    isAvailable: () => condition.available,
+    isUnchecked: () => condition.unchecked,
+    state: () => ({ checks: null, circuit: null }),
+    ejection: {
+      isEjected: () => condition.ejected,
+      beginAttempt: () => () => {},
+      readmit: () => {},
+    },
+    beginAttempt: () => () => {},
+  }
+  return { value, condition }
+}
+
+type Stub = ReturnType<typeof endpoint>
+
+function target(origin: string, weight: number, endpoints: Stub[]) {
+  return {
+    weight,
+    target: { origin, hash: hashText(origin), endpoints: () => endpoints.map(({ value }) => value) },
+  }
+}
+
+function named(prefix: string, count: number): Stub[] {
+  return Array.from({ length: count }, (_, index) => endpoint(`${prefix}${index}`))
+}
+
+function counts(picks: (string | undefined)[]): Record<string, number> {
+  const counted: Record<string, number> = {}
+  for (const pick of picks) counted[pick ?? 'none'] = (counted[pick ?? 'none'] ?? 0) + 1
+  return counted
+}
+
+describe('targets take turns by weight', () => {
+  it('exactly, in every run as long as the sum of the weights reduced', () => {
+    const pick = createLoadBalancer([
+      target('a', 100, named('a', 1)),
+      target('b', 10, named('b', 1)),
+      target('c', 0, named('c', 1)),
+    ])
+    const picks = Array.from({ length: 1_100 }, () => pick(undefined, [])?.name)
+    for (let start = 0; start + 11 <= picks.length; start += 1) {
+      expect(counts(picks.slice(start, start + 11))).toEqual({ a0: 10, b0: 1 })
+    }
+  })
+
+  it('evenly among the addresses of each', () => {
+    const pick = createLoadBalancer([target('a', 3, named('a', 3)), target('b', 1, named('b', 2))])
+    expect(counts(Array.from({ length: 24 }, () => pick(undefined, [])?.name))).toEqual({
+      a0: 6,
+      a1: 6,
+      a2: 6,
+      b0: 3,
+      b1: 3,
+    })
+  })
+
+  it('and keep their share while addresses of another are away', () => {
+    const app = named('app', 3)
+    const pick = createLoadBalancer([target('app', 100, app), target('canary', 10, named('canary', 1))])
+    for (const { condition } of app.slice(1)) condition.available = false
+    expect(counts(Array.from({ length: 110 }, () => pick(undefined, [])?.name))).toEqual({
+      app0: 100,
+      canary0: 10,
+    })
+  })
+
+  it('without catching up on what they missed', () => {
+    const [a, b] = [named('a', 1), named('b', 1)]
+    const pick = createLoadBalancer([target('a', 1, a), target('b', 1, b)])
+    for (const { condition } of b) condition.available = false
+    expect(counts(Array.from({ length: 50 }, () => pick(undefined, [])?.name))).toEqual({ a0: 50 })
+    for (const { condition } of b) condition.available = true
+    expect(counts(Array.from({ length: 10 }, () => pick(undefined, [])?.name))).toEqual({ a0: 5, b0: 5 })
+  })
+
+  it('exactly too while a target comes and goes between the requests', () => {
+    const b = named('b', 1)
+    const pick = createLoadBalancer([
+      target('a', 2, named('a', 1)),
+      target('b', 1, b),
+      target('c', 1, named('c', 1)),
+    ])
+    const picks = Array.from({ length: 120 }, (_, turn) => {
+      for (const { condition } of b) condition.free = turn % 2 === 0
+      return pick(undefined, [])?.name
+    })
+    expect(counts(picks.filter((_, turn) => turn % 2 === 0))).toEqual({ a0: 30, b0: 15, c0: 15 })
+    expect(counts(picks.filter((_, turn) => turn % 2 === 1))).toEqual({ a0: 40, c0: 20 })
+  })
+})
+
+describe('an endpoint is picked', () => {
+  const [a, b] = [endpoint('a'), endpoint('b')]
+  const pick = createLoadBalancer([target('a', 1, [a]), target('b', 1, [b])])
+  const picksWith = (condition: Partial<Condition>, tried: Endpoint[] = []) => {
+    Object.assign(b.condition, { available: true, unchecked: false, ejected: false, free: true }, condition)
+    return new Set(Array.from({ length: 4 }, () => pick(undefined, tried)?.name))
+  }
+
+  it.each<[string, Partial<Condition>]>([
+    ['ejected', { ejected: true }],
+    ['without a free connection', { free: false }],
+    ['unavailable', { available: false }],
+    ['not checked yet', { available: false, unchecked: true }],
+  ])('not while it is %s and another is well', (_, condition) => {
+    expect(picksWith(condition)).toEqual(new Set(['a']))
+  })
+
+  it('though it is ejected or busy, where all are', () => {
+    a.condition.free = false
+    expect(picksWith({ ejected: true })).toEqual(new Set(['a', 'b']))
+    a.condition.free = true
+  })
+
+  it('before its first check only where no other is available', () => {
+    a.condition.available = false
+    expect(picksWith({ available: false, unchecked: true })).toEqual(new Set(['b']))
+    a.condition.available = true
+  })
+
+  it('not a second time for one request while there is another', () => {
+    expect(picksWith({}, [b.value])).toEqual(new Set(['a']))
+    expect(picksWith({ available: false }, [a.value])).toEqual(new Set(['a']))
+  })
+
+  it('never of a target without weight', () => {
+    expect(createLoadBalancer([target('a', 0, [a])])(undefined, [])).toBeUndefined()
+  })
+})
+
+describe('split by user', () => {
+  const users = Array.from({ length: 100_000 }, (_, id) => hashText(String(id + 1)))
+
+  it('a user keeps an endpoint, in every process, and the shares are those of the weights', () => {
+    const make = () =>
+      createLoadBalancer([target('http://a', 100, named('a', 2)), target('http://b', 50, named('b', 1))])
+    const [one, other] = [make(), make()]
+    const picks = users.map(user => one(user, [])?.name)
+    expect(users.map(user => other(user, [])?.name)).toEqual(picks)
+    const shares = counts(picks)
+    for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
+  })
+
+  it('one more endpoint moves its own share of its target’s users alone', () => {
+    const [a, b] = [named('a', 4), named('b', 1)]
+    const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
+    const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])
+    const moved = users.filter(user => before(user, []) !== grown(user, []))
+    expect(moved.every(user => grown(user, [])?.name === 'a3')).toBe(true)
+    expect(moved.length / users.length).toBeCloseTo(1 / 8, 2)
+  })
+
+  it('a user whose endpoint is away goes to another, and comes back', () => {
+    const [a] = [named('a', 3)]
+    const pick = createLoadBalancer([target('http://a', 100, a)])
+    const before = pick(users[0], [])
+    const condition = a.find(({ value }) => value === before)?.condition
+    Object.assign(condition ?? {}, { available: false })
+    expect(pick(users[0], [])).not.toBe(before)
+    Object.assign(condition ?? {}, { available: true })
+    expect(pick(users[0], [])).toBe(before)
+  })
+})
