@@ -51,17 +51,20 @@ export interface Documentation {
  * @param app whose every request carries an operator's token
  * @param render called once, at the first request for it
  */
-export function serveDocumentation(app: FastifyInstance, render: () => Documentation): void {
-  let rendered: Documentation | undefined
+export function serveDocumentation(app: FastifyInstance, render: () => Promise<Documentation>): void {
+  let rendered: Promise<Documentation> | undefined
   const get = () => {
     rendered ??= render()
     return rendered
   }
-  app.get(documentation.document.path, (_request, reply) =>
-    reply.type('application/json; charset=utf-8').send(get().document),
+  app.get(documentation.document.path, async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send((await get()).document),
   )
-  app.get(documentation.page.path, (_request, reply) =>
-    reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(get().page),
+  app.get(documentation.page.path, async (_request, reply) =>
+    reply
+      .type('text/html; charset=utf-8')
+      .header('content-security-policy', policy)
+      .send((await get()).page),
   )
 }
 

@@ -29,7 +29,7 @@ interface Dependencies extends AdminDependencies {
   /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
   /** Called at the first request for it. */
-  documentation(): Documentation
+  documentation(): Promise<Documentation>
   /** Keeps the client's request id if it is safe, or generates one. */
   requestIdFor(given: string | undefined): string
   logger: Logger

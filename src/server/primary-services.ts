@@ -5,7 +5,6 @@ import { createAuditStore } from '../admin/audit-store.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
-import { createDocumentation } from '../composition/api-description.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
@@ -116,7 +115,8 @@ async function startAdminListener(
       warnings: () => current().warnings,
       isLastReloadGood: metrics.counters.isLastReloadGood,
     }),
-    documentation: () => createDocumentation(packageFacts().version),
+    documentation: async () =>
+      (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
     requestIdFor: createRequestIdFor(randomBytes),
     clock,
     logger,

@@ -9,7 +9,6 @@ import { once } from './once.ts'
 import { type PrimaryServices, startPrimaryServices } from './primary-services.ts'
 import { createReload, type Reload, type ReloadSource } from './reload.ts'
 import { type DataPlane, serveInProcess } from './serve.ts'
-import { serveByWorkers } from './workers/pool.ts'
 
 export interface RunningServer {
   /** `http://host:port` or `https://host:port`, as actually bound. */
@@ -46,7 +45,9 @@ export async function startServer(options: Options): Promise<RunningServer> {
   const undo: (() => Promise<unknown>)[] = [() => storage.close()]
   try {
     await storage.migrate()
-    const dataPlane = await (config.server.workers > 1 ? serveByWorkers : serveInProcess)(dependencies)
+    const dataPlane = await (config.server.workers > 1
+      ? (await import('./workers/pool.ts')).serveByWorkers(dependencies)
+      : serveInProcess(dependencies))
     undo.unshift(() => dataPlane.close())
     const primaryServices = await startPrimaryServices(dependencies, dataPlane)
     const { logger, metrics } = dependencies

@@ -8,10 +8,7 @@ import { type Database, type Queryable, textOf } from './database.ts'
 import type { FailureLog } from './failure-log.ts'
 import type { MigrationLog } from './migrate.ts'
 import type { EmbeddedDatabase } from './pglite/pglite.ts'
-import { openPostgres } from './postgres/postgres.ts'
-import { postgresListener } from './postgres/postgres-listener.ts'
 import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
-import { openRedis } from './redis/redis.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 
 /** The part of pino's interface that is used here. */
@@ -74,17 +71,10 @@ export async function openStorage(
   openFolder: OpenFolder = openDataFolder,
 ): Promise<Storage> {
   const { database, listen } = storage.postgres
-    ? {
-        database: openPostgres({
-          url: storage.postgres,
-          maxConnections: storage.pool,
-          onError: error => failureLog('idle database connection lost', error),
-        }),
-        listen: postgresListener(storage.postgres_listen || storage.postgres),
-      }
+    ? await openProductionDatabase(storage, failureLog)
     : await openEmbeddedStorage(storage.data_dir, openFolder)
   const redis = storage.redis
-    ? openRedis(storage.redis, {
+    ? (await import('./redis/redis.ts')).openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
         onDown: reason =>
           logger.warn(
@@ -124,12 +114,26 @@ export async function openStorage(
   }
 }
 
+// Each store's package is loaded only where that store is configured.
+
+async function openProductionDatabase(
+  { postgres: url, postgres_listen, pool }: Config['storage'],
+  failureLog: FailureLog,
+) {
+  const { openPostgres } = await import('./postgres/postgres.ts')
+  const { postgresListener } = await import('./postgres/postgres-listener.ts')
+  const onError = (error: Error) => failureLog('idle database connection lost', error)
+  return {
+    database: openPostgres({ url, maxConnections: pool, onError }),
+    listen: postgresListener(postgres_listen || url),
+  }
+}
+
 async function openEmbeddedStorage(dir: string, openFolder: OpenFolder) {
   const database = await openFolder(dir)
   return { database, listen: database.listen }
 }
 
-/** Loads PGlite only when it is used. */
 async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
   const { openEmbedded } = await import('./pglite/pglite.ts')
   return openEmbedded({ dir })

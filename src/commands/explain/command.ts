@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
-import { type ExplainRequest, toExplainRequest } from '../../explain/explain.ts'
+import type { ExplainRequest } from '../../explain/explain.ts'
 import { plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
@@ -31,7 +31,7 @@ export function explainCommand(io: Io): Command {
     .option('--json', 'print JSON')
   return withConfigOption(explain).action(
     async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
-      const { createExplain } = await import('../../explain/explain.ts')
+      const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
       const { readConfig } = await import('../read-config.ts')
       // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
       const request = readRequest(explain, method.toUpperCase(), path)
