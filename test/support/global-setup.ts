@@ -1,6 +1,7 @@
 // Once per run: the real Postgres, Redis, nginx and promtool that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
 import { markProcesses } from './left-processes.ts'
+import { findNameServer } from './name-server.ts'
 import { findNginx } from './nginx.ts'
 import { findPromtool } from './promtool.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
@@ -18,6 +19,8 @@ declare module 'vitest' {
     nginxBin: string
     /** The path of `promtool`. */
     promtoolBin: string
+    /** The path of `dnsmasq`. */
+    nameServerBin: string
   }
 }
 
@@ -29,11 +32,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const redisBin = findRedis() ?? ''
   const nginxBin = findNginx() ?? ''
   const promtoolBin = findPromtool() ?? ''
+  const nameServerBin = findNameServer() ?? ''
   if (TEST_REQUIRE_SERVICES === '1') {
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
     if (nginxBin === '') throw new Error('TEST_REQUIRE_SERVICES: no nginx')
     if (promtoolBin === '') throw new Error('TEST_REQUIRE_SERVICES: no promtool')
+    if (nameServerBin === '') throw new Error('TEST_REQUIRE_SERVICES: no dnsmasq, or not root')
   }
   const started: Server[] = []
   const startedUrl = async (server: Promise<Server>) => {
@@ -63,5 +68,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('redisBin', redisBin)
   project.provide('nginxBin', nginxBin)
   project.provide('promtoolBin', promtoolBin)
+  project.provide('nameServerBin', nameServerBin)
   return stop
 }

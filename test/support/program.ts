@@ -18,15 +18,17 @@ export interface Program {
 /**
  * Starts a gateway and waits for its ready line.
  * @param isPiped the program is handed no file, but a pipe with its content
+ * @param before a command that runs the program, as `unshare` does
  */
 export async function startProgram(
   file: string,
   env: Record<string, string> = {},
   isPiped = false,
+  before: readonly string[] = [],
 ): Promise<Program> {
   const [command = '', ...words] = isPiped
     ? ['bash', '-c', 'exec "$0" "$1" start -c <(cat "$2")', process.execPath, cli, file]
-    : [process.execPath, cli, 'start', '-c', file]
+    : [...before, process.execPath, cli, 'start', '-c', file]
   const child = spawn(command, words, {
     env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -49,6 +49,11 @@ export function describeWithPromtool(title: string, suite: () => void): void {
   describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)
 }
 
+/** A suite whose programs ask a name server of its own (see `startNameServer`). */
+export function describeWithNameServer(title: string, suite: () => void): void {
+  describeWhere(inject('nameServerBin'), 'no dnsmasq, or not root', title, suite)
+}
+
 /** The run's Postgres server; a test makes a database of its own there (see databases.ts). */
 export function postgresUrl(): string {
   return inject('postgresUrl')

@@ -20,7 +20,7 @@ export interface NameWatch {
 }
 
 export interface LookupEvents {
-  /** @param addresses in numeric order; none if the name has had none for long */
+  /** They have changed. @param addresses in numeric order; none if the name has had none for long */
   onAddresses(addresses: readonly string[]): void
   /** Once for a failure that lasts; with `undefined` when a look-up succeeds again. */
   onState(problem: string | undefined): void
@@ -63,6 +63,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
       let problem: string | undefined
       let withoutSinceMs: number | undefined
       let isTooMany = false
+      let current: readonly string[] = []
       let settleFirst = () => {}
       const firstAnswer = new Promise<void>(resolve => {
         settleFirst = resolve
@@ -73,13 +74,18 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
         problem = next
       }
 
+      function use(addresses: readonly string[]): void {
+        if (addresses.join() !== current.join()) onAddresses(addresses)
+        current = addresses
+      }
+
       function take(found: readonly LookupAddress[]): void {
         const addresses = sortAddresses(found.map(({ address }) => address).filter(mayBeDialled))
         if (addresses.length === 0) {
           report(found.length === 0 ? 'no such name' : 'it names no address that may be dialled')
           withoutSinceMs ??= performance.now()
           const patienceMs = Math.min(config.every * intervalsOfPatience, maxPatienceMs)
-          if (performance.now() - withoutSinceMs >= patienceMs) onAddresses([])
+          if (performance.now() - withoutSinceMs >= patienceMs) use([])
           return
         }
         withoutSinceMs = undefined
@@ -87,7 +93,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
         const { most } = config
         if (addresses.length > most && !isTooMany) onTooMany(addresses.length)
         isTooMany = addresses.length > most
-        onAddresses(addresses.slice(0, most))
+        use(addresses.slice(0, most))
       }
 
       async function look(): Promise<void> {
