@@ -40,6 +40,16 @@ describe('deploy/kubernetes', () => {
     expect(container.volumeMounts.filter((one: Manifest) => one.subPath !== undefined)).toEqual([])
   })
 
+  it('names the pods of the service behind by a headless Service, so that each is an address of the name', () => {
+    const { spec, metadata } = of('Service', 'courses')
+    const [{ url } = { url: '' }] = config.upstreams.courses?.targets ?? []
+    expect(new URL(url).hostname).toBe(`${metadata.name}.${kustomization.namespace}.svc`)
+    expect(new URL(url).port).toBe(String(spec.ports[0].port))
+    expect(spec.clusterIP).toBe('None')
+    expect(spec.selector).toHaveProperty(['peage/upstream'], 'true')
+    expect(config.upstreams.courses?.resolve).toMatchObject({ family: 'auto' })
+  })
+
   it('gives a pod longer to end than preStop and the drain take together', () => {
     const [program, pause] = container.lifecycle.preStop.exec.command
     expect(program).toBe('sleep')
