@@ -28,14 +28,16 @@ export function temporaryFolder() {
  * @param {string} program a path from bench/, or absolute
  * @param {string[]} words
  * @param {Record<string, string>} env beside what this process has
+ * @param {string[]} before a command that runs it, as `unshare` does
  * @returns {Promise<Running>}
  */
-export async function startProgram(program, words = [], env = {}) {
+export async function startProgram(program, words = [], env = {}, before = []) {
   const folder = temporaryFolder()
   const log = join(folder.path, 'stdout')
   const output = openSync(log, 'a')
   const path = fileURLToPath(new URL(program, import.meta.url))
-  const child = spawn(process.execPath, [...nodeOptions(), path, ...words], {
+  const [command = '', ...rest] = [...before, process.execPath, ...nodeOptions(), path, ...words]
+  const child = spawn(command, rest, {
     stdio: ['ignore', output, 'inherit'],
     env: { ...process.env, ...env },
   })

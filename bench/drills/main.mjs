@@ -1,10 +1,12 @@
 // The drills: the built program under loads that a test suite has no time for. Exits 1 when a bar is missed.
 import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
+import { connectionAge } from './connection-age.mjs'
 import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
+import { names } from './names.mjs'
 import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
 import { rotation } from './rotation.mjs'
@@ -26,6 +28,8 @@ const drills = {
   events,
   crowd,
   failover,
+  'connection-age': connectionAge,
+  names,
   webhooks,
   revocation,
   rotation,

@@ -15,26 +15,46 @@ export function startUpstream(port = 0) {
 }
 
 /**
- * @param {{ upstreams?: number, server?: string, upstream?: string, settings?: string }} settings YAML that is added to the sections
+ * @param {object} settings YAML that is added to the sections
+ * @param {number} [settings.upstreams] how many services are started
+ * @param {string[]} [settings.targets] others, which run already
+ * @param {Record<string, string>} [settings.others] upstreams beside `service`, by name
+ * @param {string[]} [settings.before] a command that runs the gateway, as `unshare` does
+ * @param {string} [settings.server]
+ * @param {string} [settings.upstream]
+ * @param {string} [settings.settings]
  */
-export async function startStage({ upstreams: count = 1, server = '', upstream = '', settings = '' } = {}) {
+export async function startStage({
+  upstreams: count = 1,
+  targets: running = [],
+  others = {},
+  before = [],
+  server = '',
+  upstream = '',
+  settings = '',
+} = {}) {
   const folder = temporaryFolder()
   const upstreams = await Promise.all(Array.from({ length: count }, () => startUpstream()))
-  const targets = upstreams.map(({ port }) => `'http://127.0.0.1:${port}'`)
+  const targets = [...upstreams.map(({ port }) => `http://127.0.0.1:${port}`), ...running].map(
+    url => `'${url}'`,
+  )
   const file = join(folder.path, 'gateway.yaml')
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${server} }
 storage: { data_dir: ${JSON.stringify(join(folder.path, 'data'))} }
 ${settings}
-upstreams: { service: { targets: [${targets.join(', ')}]${upstream} } }
-routes:
+upstreams:
+  service: { targets: [${targets.join(', ')}]${upstream} }
+${Object.entries(others)
+  .map(([name, other]) => `  ${name}: ${other}\n`)
+  .join('')}routes:
   - { path: /public/*, upstream: service, auth: none }
 `,
   )
   // The embedded database's first start makes it, and may leave hundreds of MiB uncollected: not what is drilled.
   await promisify(execFile)(process.execPath, [fileURLToPath(cli), 'migrate', '-c', file])
-  const gateway = await startProgram('../dist/cli.js', ['start', '-c', file])
+  const gateway = await startProgram('../dist/cli.js', ['start', '-c', file], {}, before)
   return {
     gateway,
     upstreams,

@@ -8,6 +8,7 @@ export const isGuardActive = {
   authenticate: ({ auth }) => auth !== 'none',
   rate_limit: ({ rate_limit }) => Boolean(rate_limit),
   plan: ({ plans }) => plans !== undefined,
+  verified: ({ verified }) => verified,
   max_body: ({ max_body }) => max_body !== undefined,
   target: () => true,
   free_daily: ({ free_daily }) => free_daily,

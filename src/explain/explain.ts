@@ -37,6 +37,8 @@ export interface ExplainRequest {
   readonly as: Plan | 'anonymous'
   /** Uses counted earlier today. */
   readonly usedToday: number
+  /** Whether the caller's email is verified. */
+  readonly verified: boolean
 }
 
 export interface GuardOutcome {
@@ -82,7 +84,7 @@ export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
 /** Explain one request at a time, because all share the stubs. */
 export function createExplain(config: Config, clock: Clock): Explain {
-  const dayUsage = { used: 0 }
+  const caller = { usedToday: 0, verified: true }
   const { endpoints, operations } = stubEndpoints()
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
@@ -93,14 +95,14 @@ export function createExplain(config: Config, clock: Clock): Explain {
   const gate = createGate({
     config,
     findLocalEndpoint: endpoints.find,
-    dependencies: stubDependencies(config.limits.free_daily, dayUsage, clock),
+    dependencies: stubDependencies(config.limits.free_daily, caller, clock),
     upstreams,
     decisions,
     clock,
   })
 
   return async explainRequest => {
-    dayUsage.used = explainRequest.usedToday
+    Object.assign(caller, { usedToday: explainRequest.usedToday, verified: explainRequest.verified })
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
     const requestHeaders = requestHeadersOf(explainRequest)
     const toRequest = (fields: HeaderList) =>
@@ -131,7 +133,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
       request: explainRequest,
       route: route?.name ?? null,
       own: routing.kind === 'local' ? routing.path : null,
-      guards: outcomesOf(decisions, refusal),
+      guards: outcomesOf(decisions, refusal, route?.verified === true),
       refusal: refusal ? refusedWith(refusal) : null,
       upstream: route && dispatched ? forwardedTo(config, route.upstreamName, dispatched.request) : null,
       headers: {
@@ -158,8 +160,15 @@ function requestHeadersOf({ host, as }: ExplainRequest): HeaderList {
 }
 
 /** From the guards' counts; the guard that refused is the last that decided. */
-function outcomesOf(decisions: GuardDecisions, refusal: Refusal | undefined): GuardOutcome[] {
-  const all = Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]
+function outcomesOf(
+  decisions: GuardDecisions,
+  refusal: Refusal | undefined,
+  showsVerified: boolean,
+): GuardOutcome[] {
+  // Shown only where it is declared: of other routes, programs read the list of guards that 0.1 had.
+  const all = (Object.entries(decisions) as [GuardName, GuardDecisions[GuardName]][]).filter(
+    ([guard]) => guard !== 'verified' || showsVerified,
+  )
   if (all.every(([, { pass, refuse }]) => pass + refuse === 0)) return []
   return all.map(([guard, { pass, refuse }]) => {
     if (refuse > 0 && refusal)
@@ -186,8 +195,8 @@ export function toExplainRequest({
   host,
   as,
 }: Omit<TestCase, 'expect'>): ExplainRequest {
-  const { plan, used_today = 0 } = typeof as === 'string' ? { plan: as } : as
-  return { method, path, host: host ?? authorityHost(path), as: plan, usedToday: used_today }
+  const { plan, used_today = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
+  return { method, path, host: host ?? authorityHost(path), as: plan, usedToday: used_today, verified }
 }
 
 /** With an absolute-form target, a client repeats its authority in `Host` (RFC 9112 §3.2.2). */

@@ -27,21 +27,23 @@ export function stubToken(plan: Plan): string {
   return `${header}.${plan}.explained`
 }
 
-/** The caller's usage today; set it before a request is explained. */
-interface DayUsage {
-  used: number
+/** What the caller's record says; set it before a request is explained. */
+interface Caller {
+  usedToday: number
+  verified: boolean
 }
 
-export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: Clock): GuardDependencies {
+export function stubDependencies(dailyLimit: number, caller: Caller, clock: Clock): GuardDependencies {
   const users = plans.map(
     (plan, index): User => ({
       id: index + 1,
       email: `${plan}@example.com`,
       plan,
       is_active: 1,
-      daily_usage: dayUsage.used,
+      daily_usage: caller.usedToday,
       last_usage_date: null,
       created_at: new Date(0),
+      email_verified_at: null,
     }),
   )
   const byToken = new Map(users.map(({ id, plan }) => [stubToken(plan), id]))
@@ -54,7 +56,7 @@ export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: 
           return userId === undefined ? 'invalid' : { userId, kid: '', expiresAtMs: Number.POSITIVE_INFINITY }
         },
       },
-      users: { find: userId => users[userId - 1], findOwner: () => undefined },
+      users: { find: userId => withVerification(users[userId - 1], caller), findOwner: () => undefined },
       lastUsed: { record: () => {} },
       badKeys: createRateLimiter('bad_keys', null, { clock }),
       onApiTokenError: () => {},
@@ -66,8 +68,8 @@ export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: 
     },
     counter: createDailyCounter({
       store: {
-        count: async (_userId, _day, limit) => (dayUsage.used < limit ? dayUsage.used + 1 : undefined),
-        read: async () => ({ daily_usage: dayUsage.used, last_usage_date: utcDay(clock.now()) }),
+        count: async (_userId, _day, limit) => (caller.usedToday < limit ? caller.usedToday + 1 : undefined),
+        read: async () => ({ daily_usage: caller.usedToday, last_usage_date: utcDay(clock.now()) }),
       },
       clock,
       dailyLimit,
@@ -75,6 +77,10 @@ export function stubDependencies(dailyLimit: number, dayUsage: DayUsage, clock: 
     }),
     exhausted: { has: () => false, beginRead: () => () => {} },
   }
+}
+
+function withVerification(user: User | undefined, { verified }: Caller): User | undefined {
+  return user && { ...user, email_verified_at: verified ? new Date(0) : null }
 }
 
 /** Placeholder for assertions, which are shown but never sent. */

@@ -47,6 +47,7 @@ export const user = record(
       Type.String({ format: 'date', description: 'The UTC day of the last counted use.' }),
     ),
     created_at: instant('When the account was created.'),
+    email_verified_at: nullable(instant('When the user showed that the email is theirs.')),
   },
   { title: 'User', description: 'A user record, without the hash of the password.' },
 )

@@ -35,7 +35,7 @@ export function createForwardRequest(
 ): ForwardRequest {
   function webSocketOf(
     { request }: ForwardedRequest,
-    { plans }: Route,
+    route: Route,
     identity: UsageCounted,
   ): WebSocketHandshake {
     const { bearers, others } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
@@ -47,7 +47,7 @@ export function createForwardRequest(
         openStreams.add({
           kind: 'web_socket',
           identity,
-          plans,
+          route,
           end: reason => tunnel.close(reason === 'stopping' ? 1001 : 1008),
         }),
     }
@@ -76,7 +76,7 @@ export function createForwardRequest(
       bodyIdleTimeoutMs,
       requestId: context.requestId,
       responseHeaderRules: responseRulesFor(route, context.headers, routing.cors !== undefined),
-      onEventStream: end => openStreams.add({ kind: 'event_stream', identity, plans: route.plans, end }),
+      onEventStream: end => openStreams.add({ kind: 'event_stream', identity, route, end }),
       webSocket: routing.isWebSocket ? webSocketOf(context, route, identity) : undefined,
       expectsContinue: head.expectsContinue,
       trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),

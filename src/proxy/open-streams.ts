@@ -9,11 +9,14 @@ type EndReason = 'stopping' | 'not_admitted'
 
 type StreamKind = 'web_socket' | 'event_stream'
 
+type AdmittedBy = Pick<Route, 'plans' | 'verified'>
+
 interface OpenStream {
   readonly kind: StreamKind
   /** Only users' streams are re-authorized, not anonymous ones. */
   readonly identity: Identity
-  readonly plans: Route['plans']
+  /** What its route asks of users. */
+  readonly route: AdmittedBy
   end(reason: EndReason): void
 }
 
@@ -71,7 +74,7 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
       const statuses = await store.read([...new Set(checked.map(([, { user }]) => user.id))])
       lastCheckedAt = clock.now()
       for (const [stream, identity] of checked) {
-        const isIn = isAdmitted(identity, stream.plans, statuses.get(identity.user.id))
+        const isIn = isAdmitted(identity, stream.route, statuses.get(identity.user.id))
         if (!isIn && open.has(stream)) end(stream, 'not_admitted')
       }
     } catch (error) {
@@ -121,10 +124,11 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
 /** What the guards would decide now, except for token expiry: the token was valid when the stream opened. */
 function isAdmitted(
   identity: AuthenticatedUser,
-  plans: Route['plans'],
+  { plans, verified }: AdmittedBy,
   now: UserStatus | undefined,
 ): boolean {
   if (now === undefined) return false
   if (identity.credential === 'api_token' && now.apiTokenId !== identity.apiTokenId) return false
+  if (verified && !now.isVerified) return false
   return plans === undefined || plans.includes(now.plan)
 }

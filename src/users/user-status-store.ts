@@ -1,10 +1,11 @@
-// The current plan and API token of many users in one query, to re-authorize long-lived open streams.
+// The current plan, verification and API token of many users in one query, to re-authorize long-lived open streams.
 
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 
 export interface UserStatus {
   readonly plan: Plan
+  readonly isVerified: boolean
   /** The id of the user's active API token; there is at most one. */
   readonly apiTokenId: number | null
 }
@@ -20,13 +21,20 @@ export interface UserStatusStore {
 export function createUserStatusStore(database: Database): UserStatusStore {
   return {
     async read(userIds) {
-      const rows = await database.query<{ id: number; plan: Plan; key_id: number | null }>(
-        `select u.id, u.plan, t.id as key_id
+      const rows = await database.query<{
+        id: number
+        plan: Plan
+        is_verified: boolean
+        key_id: number | null
+      }>(
+        `select u.id, u.plan, u.email_verified_at is not null as is_verified, t.id as key_id
            from users u left join api_tokens t on t.user_id = u.id and t.revoked = 0
           where u.id = any($1::bigint[]) and u.is_active = 1`,
         [userIds],
       )
-      return new Map(rows.map(row => [row.id, { plan: row.plan, apiTokenId: row.key_id }]))
+      return new Map(
+        rows.map(row => [row.id, { plan: row.plan, isVerified: row.is_verified, apiTokenId: row.key_id }]),
+      )
     },
   }
 }

@@ -14,6 +14,8 @@ interface PasswordRecord {
 export interface UserPatch {
   plan?: Plan
   is_active?: 0 | 1
+  /** Verified from now on, if it was not; or not any more. */
+  email_verified?: boolean
 }
 
 interface UserPage {
@@ -139,17 +141,22 @@ export function createUserStore(database: Database): UserStore {
 }
 
 /** The columns of a `User`, for the table alias `u`. */
-const userColumns = 'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at'
+const userColumns =
+  'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 async function updateUser(
   queryable: Queryable,
   id: number,
-  { plan, is_active }: UserPatch,
+  { plan, is_active, email_verified }: UserPatch,
 ): Promise<User | undefined> {
   const [user] = await queryable.query<User>(
     `with changed as (
        update users u
-          set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active)
+          set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active),
+              email_verified_at = case $4::boolean
+                when true then coalesce(u.email_verified_at, now())
+                when false then null
+                else u.email_verified_at end
         where u.id = $1
        returning ${userColumns}
      ), subscribed as (
@@ -158,7 +165,7 @@ async function updateUser(
        on conflict (user_id) do update set plan = excluded.plan, updated_at = now()
      )
      select ${userColumns} from changed u`,
-    [id, plan ?? null, is_active ?? null],
+    [id, plan ?? null, is_active ?? null, email_verified ?? null],
   )
   return user
 }

@@ -20,4 +20,6 @@ export interface User {
   /** `YYYY-MM-DD`, in UTC. */
   last_usage_date: string | null
   created_at: Date
+  /** When the user showed that the email is theirs; null before. */
+  email_verified_at: Date | null
 }

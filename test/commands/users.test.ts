@@ -154,13 +154,14 @@ describeOverPlaces('peage users', ({ users, inside }) => {
       daily_usage: 0,
       last_usage_date: null,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      email_verified_at: null,
     }
     expect(json(await users(['show', String(id), '--json']))).toEqual(expected)
     expect(json(await users(['show', email.toUpperCase(), '--json']))).toEqual(expected)
     const { stdout } = await users(['show', email])
     expect(stdout).toMatch(
       new RegExp(
-        `^id       ${id}\nemail    ${email}\nplan     free\nactive   no\nusage    -\ncreated  \\S+Z\n$`,
+        `^id        ${id}\nemail     ${email}\nplan      free\nactive    no\nverified  no\nusage     -\ncreated   \\S+Z\n$`,
       ),
     )
   })
@@ -199,11 +200,28 @@ describeOverPlaces('peage users', ({ users, inside }) => {
     })
   })
 
+  it('set-verified counts an email as verified, and with --no as not', async () => {
+    const { id, email } = await newUser()
+    expect((await users(['show', email])).stdout).toContain('verified  no\n')
+    expect(await users(['set-verified', email])).toEqual({
+      exit: 0,
+      stdout: `the email of user ${id} (${email}) is verified\n`,
+      stderr: '',
+    })
+    const shown = json(await users(['show', email, '--json'])) as { email_verified_at: string }
+    expect(Number.isNaN(Date.parse(shown.email_verified_at))).toBe(false)
+    expect((await users(['show', email])).stdout).toContain(`verified  ${shown.email_verified_at}\n`)
+    expect((await users(['set-verified', String(id), '--no'])).stdout).toBe(
+      `the email of user ${id} (${email}) is not verified\n`,
+    )
+    expect(json(await users(['show', email, '--json']))).toMatchObject({ email_verified_at: null })
+  })
+
   it('reset-usage gives the uses of the day back', async () => {
     const { id, email } = await newUser()
     const spend = "update users set daily_usage = 3, last_usage_date = '2030-01-02' where id = $1"
     await inside(database => database.query(spend, [id]))
-    expect((await users(['show', email])).stdout).toContain('usage    3 on 2030-01-02\n')
+    expect((await users(['show', email])).stdout).toContain('usage     3 on 2030-01-02\n')
     expect(json(await users(['reset-usage', email, '--json']))).toMatchObject({
       id,
       daily_usage: 0,

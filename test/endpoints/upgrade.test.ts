@@ -23,6 +23,7 @@ function ask(
     daily_usage: 0,
     last_usage_date: null,
     created_at: new Date(0),
+    email_verified_at: null,
   }
   const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
   return found?.handle({ user, client: '', body: new JsonObject(body) }) as Promise<EndpointResponse>

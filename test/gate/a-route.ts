@@ -9,6 +9,7 @@ export function routeWith(declared: Partial<RouteConfig>): Route {
     hosts: [],
     upstream: 'u',
     auth: 'none',
+    verified: false,
     free_daily: false,
     forward_credentials: false,
     forward_email: false,

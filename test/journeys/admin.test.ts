@@ -22,7 +22,16 @@ function send({ port, method, path, token }: Record<'port' | 'method' | 'path' |
   })
 }
 
-const fields = ['created_at', 'daily_usage', 'email', 'id', 'is_active', 'last_usage_date', 'plan']
+const fields = [
+  'created_at',
+  'daily_usage',
+  'email',
+  'email_verified_at',
+  'id',
+  'is_active',
+  'last_usage_date',
+  'plan',
+]
 
 describeOverSetups('the admin listener', setup => {
   const at = journey(setup)

@@ -13,6 +13,7 @@ const operations = operationGroups.flatMap(group => group.operations)
 /** Refusals of declared routes only, or of paths and methods that belong to no operation. */
 const notOfOperations = [
   'daily_limit_reached',
+  'email_unverified',
   'method_not_allowed',
   'path_invalid',
   'route_unknown',

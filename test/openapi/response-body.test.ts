@@ -13,6 +13,7 @@ const someone = {
   daily_usage: 0,
   last_usage_date: null,
   created_at: new Date(0),
+  email_verified_at: null,
 }
 const { password_hash: _, ...described } = someone
 

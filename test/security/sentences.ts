@@ -17,6 +17,7 @@ export const sentences: Record<string, [status: number, error: string]> = {
   key_check_failed: [401, 'Token invalide ou expiré'],
   unauthenticated: [401, 'Non authentifié'],
   plan_insufficient: [403, 'Plan insuffisant'],
+  email_unverified: [403, 'E-mail non vérifié'],
   daily_limit_reached: [429, 'Limite quotidienne atteinte (plan free: 1 course/jour)'],
   rate_limited: [429, 'Trop de requêtes'],
   credentials_ambiguous: [400, "En-têtes d'authentification ambigus"],

@@ -39,6 +39,7 @@ describeOverDatabases('the records of users', open => {
       daily_usage: 0,
       last_usage_date: null,
       created_at: expect.any(Date),
+      email_verified_at: null,
     })
     expect(await subscribedPlan(id)).toBe('free')
   })

@@ -51,7 +51,8 @@ export const userOperations = {
     method: 'PATCH',
     path: '/admin/v1/users/:id',
     id: 'changeUser',
-    summary: 'Changes a user’s plan, or lets a user in or keeps one out',
+    summary:
+      'Changes a user’s plan, whether the email counts as verified, or lets a user in or keeps one out',
     description: 'In force from the user’s next request on. What is not named stays. Stands in the audit.',
     caller: 'operator',
     params,
@@ -59,6 +60,9 @@ export const userOperations = {
       plan: Type.Optional(terms.plan),
       is_active: Type.Optional(
         Type.Unsafe<0 | 1 | boolean>({ enum: [0, 1, false, true], description: '`0` keeps the user out.' }),
+      ),
+      email_verified: Type.Optional(
+        Type.Boolean({ description: '`true` counts the email as verified from now on, if it was not.' }),
       ),
     }),
     responses: { 200: { description: 'The user, as changed.', body: terms.user } },

@@ -94,10 +94,17 @@ function readPlan(value: unknown): Plan {
 function readPatch(body: JsonObject): UserPatch {
   const plan = body.value('plan')
   const isActive = body.value('is_active')
+  const verified = body.value('email_verified')
   return {
     ...(plan === undefined ? {} : { plan: readPlan(plan) }),
     ...(isActive === undefined ? {} : { is_active: readFlag(isActive) }),
+    ...(verified === undefined ? {} : { email_verified: readBoolean('email_verified', verified) }),
   }
+}
+
+function readBoolean(field: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalidField(field)
+  return value
 }
 
 function readFlag(value: unknown): 0 | 1 {

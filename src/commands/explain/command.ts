@@ -12,6 +12,7 @@ import { explanationAsJson, explanationAsText } from './print.ts'
 interface Options extends ConfigOption {
   readonly as: ExplainRequest['as']
   readonly usedToday: number
+  readonly unverified?: true
   readonly host?: string
   readonly json?: true
 }
@@ -25,18 +26,23 @@ export function explainCommand(io: Io): Command {
     .addOption(
       new Option('--used-today <n>', 'uses of the day that are spent').argParser(readCount).default(0),
     )
+    .option('--unverified', 'the email of who calls is not verified')
     .option('--host <host>', 'the host that is asked for (default: localhost)', text =>
       parseOption('host', text),
     )
     .option('--json', 'print JSON')
   return withConfigOption(explain).action(
-    async (method: string, path: string, { config: file, as, usedToday, host, json }: Options) => {
+    async (
+      method: string,
+      path: string,
+      { config: file, as, usedToday, unverified, host, json }: Options,
+    ) => {
       const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
       const { readConfig } = await import('../read-config.ts')
       // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
       const request = readRequest(explain, method.toUpperCase(), path)
       const config = readConfig(io, file, io.stderr)
-      const caller = as === 'anonymous' ? as : { plan: as, used_today: usedToday }
+      const caller = as === 'anonymous' ? as : { plan: as, verified: !unverified, used_today: usedToday }
       const question = toExplainRequest({ request, as: caller, ...(host === undefined ? {} : { host }) })
       const explanation = await createExplain(config, systemClock)(question)
       io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))

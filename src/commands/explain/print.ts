@@ -19,10 +19,11 @@ export function explanationAsJson(explanation: Explanation): string {
 
 export function explanationAsText(explanation: Explanation): string {
   const { request, route, guards, refusal, upstream, headers } = explanation
-  const { method, path, host, as, usedToday } = request
+  const { method, path, host, as, usedToday, verified } = request
   const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
+  const unverified = as !== 'anonymous' && !verified ? ', email not verified' : ''
   const lines = [
-    `${method} ${path}  at ${host}, as ${as}${used}`,
+    `${method} ${path}  at ${host}, as ${as}${used}${unverified}`,
     '',
     ...rows('route', [route ?? 'none']),
     ...rows('guards', guards.map(guardAsText)),

@@ -39,9 +39,13 @@ function locationOf({ file, line, column }: LocatedCase): string {
 }
 
 function caseTitle({ request: { method, path }, host, as }: LocatedCase): string {
-  const { plan, used_today = 0 } = typeof as === 'string' ? { plan: as } : as
-  const used = used_today === 0 ? '' : ` (${used_today} used today)`
-  return `${method} ${path}${host === undefined ? '' : ` at ${host}`} as ${plan}${used}`
+  const { plan, used_today = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
+  const more = [
+    used_today === 0 ? [] : `${used_today} used today`,
+    verified ? [] : 'email not verified',
+  ].flat()
+  const caller = more.length === 0 ? plan : `${plan} (${more.join(', ')})`
+  return `${method} ${path}${host === undefined ? '' : ` at ${host}`} as ${caller}`
 }
 
 function mismatchAsText({ what, expected, came }: Miss): string {

@@ -131,7 +131,12 @@ function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string
 
 function userOf(json: JsonBody): User | undefined {
   if (typeof json.id !== 'number' || typeof json.email !== 'string') return undefined
-  return { ...json, created_at: new Date(String(json.created_at)) } as User
+  const { email_verified_at: verifiedAt } = json
+  return {
+    ...json,
+    created_at: new Date(String(json.created_at)),
+    email_verified_at: typeof verifiedAt === 'string' ? new Date(verifiedAt) : null,
+  } as User
 }
 
 function sessionsOf({ sessions }: JsonBody): Session[] | undefined {

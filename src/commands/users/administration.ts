@@ -3,7 +3,7 @@ import { createSessionStore, type Session } from '../../accounts/session-store.t
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
-import { createUserStore } from '../../users/user-store.ts'
+import { createUserStore, type UserPatch } from '../../users/user-store.ts'
 
 /** How an operator names a user; the email is normalized. */
 export type UserRef = { readonly id: number } | { readonly email: string }
@@ -18,7 +18,7 @@ export interface UserAdministration {
   /** Ordered by id, one page at a time. */
   list(filter: UserFilter): AsyncIterable<User[]>
   find(ref: UserRef): Promise<User | undefined>
-  update(id: number, patch: { plan?: Plan; is_active?: 0 | 1 }): Promise<User | undefined>
+  update(id: number, patch: UserPatch): Promise<User | undefined>
   /** The active sessions, oldest first. */
   sessions(id: number): Promise<Session[]>
   /** @returns whether the user exists */

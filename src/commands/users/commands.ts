@@ -19,6 +19,7 @@ export function usersCommand(io: Io): Command {
     create(io),
     setPlan(io),
     setPassword(io),
+    setVerified(io),
     resetUsage(io),
     activation(io, 'activate', 1),
     activation(io, 'deactivate', 0),
@@ -101,6 +102,24 @@ function setPassword(io: Io): Command {
         await report(io, options, user, `${userLabel(user)} has a new password; every session is revoked`)
       })
     })
+}
+
+function setVerified(io: Io): Command {
+  return userCommand('set-verified', 'count the email of a user as verified')
+    .option('--no', 'count it as not verified')
+    .action((ref: UserRef, options: Options & { no?: boolean }) =>
+      withUsers(io, options.config, async users => {
+        const { id } = await findUser(users, ref)
+        const user = orNoSuchUser(await users.update(id, { email_verified: !options.no }), ref)
+        const isVerified = user.email_verified_at !== null
+        await report(
+          io,
+          options,
+          user,
+          `the email of ${userLabel(user)} is ${isVerified ? '' : 'not '}verified`,
+        )
+      }),
+    )
 }
 
 function resetUsage(io: Io): Command {

@@ -41,6 +41,7 @@ export function userAsText(user: User): string {
     ['email', escapeInvisible(user.email)],
     ['plan', user.plan],
     ['active', yesOrNo(user)],
+    ['verified', user.email_verified_at?.toISOString() ?? 'no'],
     ['usage', usageOf(user)],
     ['created', user.created_at.toISOString()],
   ])

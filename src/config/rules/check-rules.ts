@@ -95,10 +95,11 @@ function checkOwner(route: DeclaredRoute): Diagnostic[] {
 
 /** Without authentication there is no user to have a plan, a use or an email. */
 function checkGuards(route: DeclaredRoute): Diagnostic[] {
-  const { auth, plans, free_daily, forward_email, identity_assertion } = route.keys
+  const { auth, plans, verified, free_daily, forward_email, identity_assertion } = route.keys
   if (auth !== 'none') return []
   const without: (keyof RouteInput)[] = []
   if (plans !== undefined) without.push('plans')
+  if (verified) without.push('verified')
   if (free_daily) without.push('free_daily')
   if (forward_email) without.push('forward_email')
   if (identity_assertion) without.push('identity_assertion')

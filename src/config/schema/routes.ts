@@ -62,6 +62,10 @@ export const route = section(
         minItems: 1,
       }),
     ),
+    verified: Type.Boolean({
+      description: 'Lets only users through whose email is verified.',
+      default: false,
+    }),
     free_daily: Type.Boolean({
       description: 'Users of plan free spend one of limits.free_daily with every request.',
       default: false,

@@ -9,15 +9,18 @@ const caller = Type.Union(
     section(
       {
         plan: Type.Enum(['free', 'premium', 'pro'], { description: 'The plan of the user who calls.' }),
+        verified: Type.Optional(
+          Type.Boolean({ description: 'Whether the email of the user is verified. Omitted: true.' }),
+        ),
         used_today: Type.Optional(
           Type.Integer({ description: 'Uses that are spent of the day. Omitted: 0.', minimum: 0 }),
         ),
       },
-      { description: 'A user who has spent some of the day.' },
+      { description: 'A user who has spent some of the day, or whose email is not verified.' },
     ),
   ],
   {
-    title: 'anonymous, free, premium or pro, or { plan: …, used_today: … }',
+    title: 'anonymous, free, premium or pro, or { plan: …, verified: …, used_today: … }',
     description: 'Who calls: nobody in particular, or a user of a plan with a good access token.',
     default: 'anonymous',
   },

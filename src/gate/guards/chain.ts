@@ -13,6 +13,7 @@ import { andThen, counted, type Guard, type GuardedRequest } from './guard.ts'
 import { limitBody } from './limit-body.ts'
 import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
+import { requireVerified } from './require-verified.ts'
 
 /** The result of a route's guards. */
 export type Decision<Allowed = UsageCounted> =
@@ -42,12 +43,13 @@ export function compileGuards(route: Route, upstream: Upstream, dependencies: De
   const authentication = ifActive('authenticate', () => authenticate(route.auth)) ?? authenticate('none')
   const rateLimit = ifActive('rate_limit', () => limitRate(route))
   const plan = ifActive('plan', () => requirePlan(route.plans))
+  const verified = ifActive('verified', () => requireVerified())
   const maxBody = ifActive('max_body', () => limitBody(route.max_body))
   const target = ifActive('target', () => availableTarget(upstream))
   const dailyUse = ifActive('free_daily', () => countDailyUse)
 
   const limited = andThen(authentication, rateLimit)
-  const allowed = andThen(andThen(limited, plan), maxBody)
+  const allowed = andThen(andThen(andThen(limited, plan), verified), maxBody)
   return decided(andThen(andThen(allowed, target), dailyUse))
 }
 

@@ -2,7 +2,7 @@
 import type { Identity } from '../../identity/identity.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Guard } from './guard.ts'
-import type { PlanAllowed } from './require-plan.ts'
+import type { EmailVerified } from './require-verified.ts'
 
 declare const sized: unique symbol
 
@@ -10,7 +10,7 @@ declare const sized: unique symbol
 export type BodyAllowed = Identity & { readonly [sized]: true }
 
 /** @param maxBytes `undefined` for no limit */
-export function limitBody(maxBytes: number | undefined): Guard<PlanAllowed, BodyAllowed> {
+export function limitBody(maxBytes: number | undefined): Guard<EmailVerified, BodyAllowed> {
   return ({ head }, identity) =>
     maxBytes !== undefined && (head.contentLength ?? 0) > maxBytes
       ? new Refusal('body_too_large')

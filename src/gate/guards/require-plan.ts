@@ -12,13 +12,15 @@ declare const admitted: unique symbol
 /** An identity that the plan guard allowed. */
 export type PlanAllowed = Identity & { readonly [admitted]: true }
 
+export function anonymousRefusal(): Refusal {
+  return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
+}
+
 /** Refuses anonymous requests with 401 `unauthenticated`, and other plans with 403 `plan_insufficient`. */
 export function requirePlan(plans: readonly Plan[] | undefined): Guard<WithinLimit, PlanAllowed> {
   return (_, identity) => {
     if (plans === undefined) return identity as Identity as PlanAllowed
-    if (identity.kind === 'anonymous') {
-      return new Refusal('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } })
-    }
+    if (identity.kind === 'anonymous') return anonymousRefusal()
     if (!plans.includes(identity.user.plan)) {
       const body = { required: plans, current_plan: identity.user.plan, upgrade_url: upgradePath }
       return new Refusal('plan_insufficient', { body })

@@ -10,7 +10,10 @@ export interface GuardCounts {
 
 /** By the guard names that `peage explain` prints. */
 export type GuardDecisions = Readonly<
-  Record<'authenticate' | 'rate_limit' | 'plan' | 'max_body' | 'target' | 'free_daily', GuardCounts>
+  Record<
+    'authenticate' | 'rate_limit' | 'plan' | 'verified' | 'max_body' | 'target' | 'free_daily',
+    GuardCounts
+  >
 >
 
 /** Lookups of users and keys; `bypass` counts those that skip the cache while the change feed is lost. */
@@ -54,6 +57,7 @@ export function createCounters(): Counters {
       authenticate: zeroCounts(),
       rate_limit: zeroCounts(),
       plan: zeroCounts(),
+      verified: zeroCounts(),
       max_body: zeroCounts(),
       target: zeroCounts(),
       free_daily: zeroCounts(),

@@ -23,7 +23,13 @@ import type {
 import { recordedUpstream } from './upstream-spans.ts'
 
 /** Guards that may query storage, or that the response names; the others compare two numbers. */
-const guardsWithSpans: ReadonlySet<string> = new Set(['authenticate', 'rate_limit', 'plan', 'free_daily'])
+const guardsWithSpans: ReadonlySet<string> = new Set([
+  'authenticate',
+  'rate_limit',
+  'plan',
+  'verified',
+  'free_daily',
+])
 
 export function createBeginRequest(
   tracer: Tracer,

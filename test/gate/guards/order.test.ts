@@ -17,7 +17,8 @@ describe('refusals', () => {
   app: { targets: ['${upstream.url}'] }
 routes:
   - { name: all, path: /all/*, methods: [POST], upstream: app, plans: [free], free_daily: true, max_body: 1KiB }
-  - { name: pro, path: /pro, upstream: app, plans: [pro], free_daily: true, max_body: 1KiB }
+  - { name: pro, path: /pro, upstream: app, plans: [pro], verified: true, free_daily: true, max_body: 1KiB }
+  - { name: verified, path: /verified, upstream: app, verified: true, free_daily: true, max_body: 1KiB }
   - { name: open, path: /open, upstream: app, auth: none }
 `)
     user = await newUser(gateway)
@@ -48,6 +49,7 @@ routes:
     ],
     ['authentication', 'token_invalid', 'POST', '/all/x', [long]],
     ['the plan', 'plan_insufficient', 'POST', '/pro', ['credential', long]],
+    ['the verified email', 'email_unverified', 'POST', '/verified', ['credential', long]],
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
   ])('%s comes first: %s', async (_, code, method, target, lines) => {
     const sent = lines.map(line => (line === 'credential' ? bearer() : line))
