@@ -23,11 +23,12 @@ export interface Accounts {
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
   /**
    * Opens a session.
+   * @param userAgent shown to the user with the session
    * @throws Refusal `credentials_missing`, `credentials_invalid`; `service_unavailable` when the hashing queue is
    * full
    * @throws StorageError
    */
-  login(submitted: SubmittedCredentials): Promise<SignedIn>
+  login(submitted: SubmittedCredentials, userAgent?: string): Promise<SignedIn>
 }
 
 interface Dependencies {
@@ -68,14 +69,14 @@ export function createAccounts({ users, passwords, sessions }: Dependencies): Ac
       return { message: messages.registered, user_id: await creation }
     },
 
-    async login({ email: raw, password }) {
+    async login({ email: raw, password }, userAgent) {
       const email = normalizeEmail(raw)
       if (email === '' || password === '') throw new Refusal('credentials_missing')
       const found = isStorableEmail(email) ? await users.findPasswordRecord(email) : undefined
       const user = found?.is_active === 1 ? found : undefined
       const isPasswordRight = await passwords.verify(user?.password_hash, password)
       if (user === undefined || !isPasswordRight) throw new Refusal('credentials_invalid')
-      const opened = await sessions.create(user.id, user.session_epoch)
+      const opened = await sessions.create(user.id, user.session_epoch, userAgent)
       if (opened === 'user_inactive') throw new Refusal('credentials_invalid')
       return opened
     },

@@ -1,51 +1,64 @@
 // The records of refresh tokens. These statements decide which are active and which of two concurrent uses wins.
-import type { Database, TransactionStep } from '../storage/database.ts'
-import type { Plan } from '../users/user.ts'
+import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
+import { type NewRefreshToken, type Rotation, rotate, type SessionOwner } from './rotation-store.ts'
 
-/** The user that a token pair is issued to, as the record is now. */
-interface SessionOwner {
-  email: string
-  plan: Plan
+/** What is stored of a session at its login, and copied to its later records. */
+interface SessionOrigin {
+  createdAt: Date
+  userAgent: string | null
 }
-
-export interface NewRefreshToken {
-  tokenHash: string
-  expiresAt: Date
-}
-
-type Rotation =
-  | ({ outcome: 'rotated' } & SessionOwner)
-  /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
-  | { outcome: 'user_inactive' }
-  /** No active record (rule 3), or another use of the same token won the race. */
-  | { outcome: 'inactive'; rotatedAt: Date | null }
 
 export interface Session {
-  id: number
+  /** A UUID. */
+  id: string
+  /** The login. */
   created_at: Date
+  /** The login, or the last rotation. */
+  last_used_at: Date
   expires_at: Date
+  /** Of the login. */
+  user_agent: string | null
 }
+
+/** What operators see of a session: what device it was is the user's own business. */
+export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
 export interface SessionStore {
   /**
    * Stores a session with the epoch that was read together with the password's hash. If the user's epoch has changed
    * since then (sessions revoked, or the password changed), the new record is inactive from the start.
    */
-  create(userId: number, epoch: number, token: NewRefreshToken): Promise<SessionOwner | 'user_inactive'>
+  create(
+    userId: number,
+    epoch: number,
+    token: NewRefreshToken,
+    origin: SessionOrigin,
+  ): Promise<SessionOwner | 'user_inactive'>
+  /** The session of a record in any state. */
+  findSession(presented: {
+    userId: number
+    tokenHash: string
+  }): Promise<Pick<Session, 'id' | 'created_at'> | undefined>
+  /** Whether the session has an active record. */
+  isLive(userId: number, sessionId: string, now: Date): Promise<boolean>
+  /** Ends a session, one under rotation too; nothing if the user has none of that id. */
+  end(userId: number, sessionId: string): Promise<void>
+  /** Ends all of a user's sessions but one. @returns how many were active */
+  endOthers(userId: number, currentId: string | undefined, now: Date): Promise<number>
   rotate(
     presented: { userId: number; tokenHash: string },
     successor: NewRefreshToken,
     now: Date,
   ): Promise<Rotation>
   /**
-   * Revokes tokens whatever their state; unknown tokens change nothing.
-   * @returns the owners of the tokens that were not revoked before
+   * Ends the sessions of tokens, whatever the tokens' state; unknown tokens change nothing.
+   * @returns the owners of the sessions that were active
    */
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** @param inTransaction stored with the revocation @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** The active sessions, oldest first. */
+  /** The active sessions, oldest login first. */
   list(userId: number, now: Date): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
   prune(now: Date, limit: number): Promise<number>
@@ -54,41 +67,84 @@ export interface SessionStore {
 /** Every method throws StorageError when the store fails. */
 export function createSessionStore(database: Database): SessionStore {
   return {
-    async create(userId, epoch, { tokenHash, expiresAt }) {
+    async create(userId, epoch, { tokenHash, expiresAt, sessionId }, { createdAt, userAgent }) {
       const [owner] = await database.query<SessionOwner>(
         `with owner as (
            select id, email, plan from users where id = $1 and is_active = 1 for key share
          ), stored as (
-           insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at)
-           select id, $2::integer, $3::text, $4::timestamptz from owner
+           insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, session_created_at,
+             created_at, user_agent)
+           select id, $2::integer, $3::text, $4::timestamptz, $5::uuid, $6::timestamptz, $6::timestamptz, $7::text
+             from owner
          )
          select email, plan from owner`,
-        [userId, epoch, tokenHash, expiresAt],
+        [userId, epoch, tokenHash, expiresAt, sessionId, createdAt, userAgent],
       )
       return owner ?? 'user_inactive'
     },
 
-    async rotate(presented, successor, now) {
-      const [row] = await database.query<RotationRow>(rotationSql, [
-        presented.tokenHash,
-        presented.userId,
-        now,
-        successor.tokenHash,
-        successor.expiresAt,
-      ])
-      if (row === undefined) return { outcome: 'inactive', rotatedAt: null }
-      if (row.rotated) return { outcome: 'rotated', email: row.email, plan: row.plan }
-      if (row.active && row.is_active === 0) return { outcome: 'user_inactive' }
-      return { outcome: 'inactive', rotatedAt: row.rotated_at }
+    async findSession({ userId, tokenHash }) {
+      const [session] = await database.query<Pick<Session, 'id' | 'created_at'>>(
+        `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at
+           from refresh_tokens t where t.token_hash = $1 and t.user_id = $2`,
+        [tokenHash, userId],
+      )
+      return session
     },
 
-    async revoke(tokenHashes) {
-      const rows = await database.query<{ user_id: number }>(
-        'update refresh_tokens set revoked = 1 where token_hash = any($1::text[]) and revoked = 0 returning user_id',
-        [tokenHashes],
+    async isLive(userId, sessionId, now) {
+      const rows = await database.query(
+        `select from refresh_tokens t join users u on u.id = t.user_id
+          where t.user_id = $1 and ${sessionIdOf} = $3::uuid and ${isActive}`,
+        [userId, now, sessionId],
       )
-      return rows.map(row => row.user_id)
+      return rows.length > 0
     },
+
+    end: (userId, sessionId) =>
+      database.transaction(async tx => {
+        await lockUsers(tx, [userId])
+        await tx.query(
+          `update refresh_tokens t set revoked = 1 where t.user_id = $1 and t.revoked = 0 and ${sessionIdOf} = $2::uuid`,
+          [userId, sessionId],
+        )
+      }),
+
+    endOthers: (userId, currentId, now) =>
+      database.transaction(async tx => {
+        await lockUsers(tx, [userId])
+        const rows = await tx.query<{ was_active: boolean }>(
+          `update refresh_tokens t set revoked = 1 from users u
+            where u.id = t.user_id and t.user_id = $1 and t.revoked = 0
+              and ($3::uuid is null or ${sessionIdOf} <> $3::uuid)
+           returning t.expires_at > $2 and t.session_epoch = u.session_epoch as was_active`,
+          [userId, now, currentId ?? null],
+        )
+        return rows.filter(row => row.was_active).length
+      }),
+
+    rotate: (presented, successor, now) => rotate(database, presented, successor, now),
+
+    revoke: tokenHashes =>
+      database.transaction(async tx => {
+        const presented = await tx.query<{ user_id: number; session_id: string }>(
+          `select t.user_id, ${sessionIdOf} as session_id from refresh_tokens t where t.token_hash = any($1::text[])`,
+          [tokenHashes],
+        )
+        if (presented.length === 0) return []
+        await lockUsers(
+          tx,
+          presented.map(record => record.user_id),
+        )
+        const rows = await tx.query<{ user_id: number }>(
+          `update refresh_tokens t set revoked = 1
+             from unnest($1::bigint[], $2::uuid[]) as ended (user_id, session_id)
+            where t.user_id = ended.user_id and t.revoked = 0 and ${sessionIdOf} = ended.session_id
+           returning t.user_id`,
+          [presented.map(record => record.user_id), presented.map(record => record.session_id)],
+        )
+        return [...new Set(rows.map(row => row.user_id))]
+      }),
 
     revokeAll: (userId, inTransaction) =>
       database.transaction(async tx => {
@@ -99,10 +155,11 @@ export function createSessionStore(database: Database): SessionStore {
 
     list: (userId, now) =>
       database.query<Session>(
-        `select t.id, t.created_at, t.expires_at
+        `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
+                t.created_at as last_used_at, t.expires_at, t.user_agent
            from refresh_tokens t join users u on u.id = t.user_id
-          where t.user_id = $1 and t.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch
-          order by t.id`,
+          where t.user_id = $1 and ${isActive}
+          order by 2, t.id`,
         [userId, now],
       ),
 
@@ -120,36 +177,16 @@ export function createSessionStore(database: Database): SessionStore {
   }
 }
 
-interface RotationRow extends SessionOwner {
-  is_active: 0 | 1
-  rotated_at: Date | null
-  active: boolean
-  rotated: boolean
-}
+/** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */
+const sessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
-// One statement, one snapshot. Of N uses of one token, the first locks the record and the others wait for it in
-// `rotated`; once it has committed, each re-reads the record, finds it revoked and updates nothing. The user is
-// locked before the record, in the order that a deletion locks them: otherwise the insert's foreign key would lock
-// the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
-const rotationSql = `
-  with presented as (
-    select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
-           t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = u.session_epoch as active
-      from refresh_tokens t join users u on u.id = t.user_id
-     where t.token_hash = $1 and t.user_id = $2
-       for key share of u
-  ), rotated as (
-    update refresh_tokens t
-       set revoked = 1, rotated_at = $3::timestamptz
-      from presented p
-     where t.id = p.id
-       and t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = p.users_epoch
-       and p.is_active = 1
-    returning t.user_id, t.session_epoch
-  ), successor as (
-    insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at)
-    select user_id, session_epoch, $4::text, $5::timestamptz from rotated
-  )
-  select p.email, p.plan, p.is_active, p.rotated_at, p.active,
-         exists (select from rotated) as rotated
-    from presented p`
+/** For `t` and its user `u`; `$2` is the time. */
+const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'
+
+/**
+ * Waits for rotations under way, which hold their user until the successor's record is stored: what ends a session
+ * then sees that record too.
+ */
+async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<void> {
+  await tx.query('select from users where id = any($1::bigint[]) order by id for update', [ids])
+}

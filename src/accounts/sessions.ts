@@ -1,11 +1,13 @@
 // Sessions: a token pair issued at login, rotated at refresh, revoked at logout (spec §3, §4; CONTRACT §3).
+import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { sha256Hex } from '../identity/token-hash.ts'
-import type { Tokens } from '../identity/tokens/tokens.ts'
+import type { TokenSession, Tokens, VerifiedToken } from '../identity/tokens/tokens.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
-import type { NewRefreshToken, SessionStore } from './session-store.ts'
+import { type NewRefreshToken, rotatedRecordTtlMs } from './rotation-store.ts'
+import type { SessionStore } from './session-store.ts'
 
 /** The response of login and refresh (spec §2). */
 export interface TokenPair {
@@ -23,9 +25,10 @@ export interface SignedIn extends TokenPair {
 export interface Sessions {
   /**
    * The first token pair after a correct password. `epoch` was read together with the password's hash.
+   * @param userAgent as the client sent it
    * @throws StorageError
    */
-  create(userId: number, epoch: number): Promise<SignedIn | 'user_inactive'>
+  create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
   /**
    * Exchanges a refresh token for a new pair; each token works once (spec §4, refresh).
    * @throws Refusal by rules 1 to 4 of the spec; `service_unavailable` while a logout cannot be stored
@@ -33,7 +36,7 @@ export interface Sessions {
    */
   refresh(rawToken: string): Promise<SignedIn>
   /**
-   * Revokes a refresh token whatever its state; never fails (spec §4, logout).
+   * Ends the session of a refresh token whatever the token's state; never fails (spec §4, logout).
    * @returns the owner; undefined when the token was not usable or the store cannot tell
    */
   logout(rawToken: string): Promise<number | undefined>
@@ -46,19 +49,32 @@ interface Dependencies {
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
+  /** `auth.session_max`, counted from the login; 0 for no limit. */
+  sessionMaxMs: number
 }
 
-export function createSessions({ store, tokens, pendingRevocations, clock, reuse }: Dependencies): Sessions {
-  async function newRefreshToken(userId: number): Promise<{ raw: string; stored: NewRefreshToken }> {
-    const { token, expiresAt } = await tokens.issueRefresh(userId)
-    return { raw: token, stored: { tokenHash: sha256Hex(token), expiresAt } }
+export function createSessions(dependencies: Dependencies): Sessions {
+  const { store, tokens, pendingRevocations, clock, reuse, sessionMaxMs } = dependencies
+
+  const sessionOf = (id: string, createdAtMs: number): TokenSession => ({
+    id,
+    endsAtMs: sessionMaxMs === 0 ? Number.POSITIVE_INFINITY : createdAtMs + sessionMaxMs,
+  })
+
+  async function newRefreshToken(
+    userId: number,
+    session: TokenSession,
+  ): Promise<{ raw: string; stored: NewRefreshToken }> {
+    const { token, expiresAt } = await tokens.issueRefresh(userId, session)
+    return { raw: token, stored: { tokenHash: sha256Hex(token), expiresAt, sessionId: session.id } }
   }
 
   async function tokenPair(
     user: { id: number; email: string; plan: Plan },
+    session: TokenSession,
     refresh: string,
   ): Promise<SignedIn> {
-    const access = await tokens.issueAccess(user)
+    const access = await tokens.issueAccess(user, session)
     const { id: userId, plan } = user
     return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan, userId }
   }
@@ -78,16 +94,40 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
     }
   }
 
-  // Two browser tabs, or a client that lost the response, reuse a token within moments; a thief reuses it later.
-  function isReuse(rotatedAt: Date | null): boolean {
-    return rotatedAt !== null && clock.now() - rotatedAt.getTime() > reuseGraceMs
+  /** From the token, or from its record where the token does not tell; undefined if there is no record. */
+  async function sessionBehind(
+    presented: { userId: number; tokenHash: string },
+    { sessionId }: VerifiedToken,
+  ): Promise<TokenSession | undefined> {
+    if (sessionId !== undefined && sessionMaxMs === 0) return sessionOf(sessionId, 0)
+    const record = await store.findSession(presented)
+    return record && sessionOf(sessionId ?? record.id, record.created_at.getTime())
+  }
+
+  async function revokeAllIfReused(verified: VerifiedToken, rotatedAt: Date | null): Promise<void> {
+    if (reuse === 'revoke_all' && (await isReuse(verified, rotatedAt))) await store.revokeAll(verified.userId)
+  }
+
+  // Two browser tabs, or a client that lost the response, reuse a token within moments; a thief reuses it later. The
+  // record of a rotated token is pruned after a day: from then on the token and its living session tell.
+  async function isReuse(
+    { userId, sessionId, issuedAtMs }: VerifiedToken,
+    rotatedAt: Date | null,
+  ): Promise<boolean> {
+    const now = clock.now()
+    if (rotatedAt !== null) return now - rotatedAt.getTime() > reuseGraceMs
+    if (sessionId === undefined || now - issuedAtMs <= rotatedRecordTtlMs) return false
+    return store.isLive(userId, sessionId, new Date(now))
   }
 
   return {
-    async create(userId, epoch) {
-      const token = await newRefreshToken(userId)
-      const owner = await store.create(userId, epoch, token.stored)
-      return owner === 'user_inactive' ? owner : tokenPair({ id: userId, ...owner }, token.raw)
+    async create(userId, epoch, userAgent = '') {
+      const now = clock.now()
+      const session = sessionOf(randomUUID(), now)
+      const token = await newRefreshToken(userId, session)
+      const origin = { createdAt: new Date(now), userAgent: readableUserAgent(userAgent) }
+      const owner = await store.create(userId, epoch, token.stored, origin)
+      return owner === 'user_inactive' ? owner : tokenPair({ id: userId, ...owner }, session, token.raw)
     },
 
     async refresh(rawToken) {
@@ -97,15 +137,19 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
       if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
       await flushPendingRevocations()
       const { userId } = verified
-      const successor = await newRefreshToken(userId)
-      const now = new Date(clock.now())
-      const rotation = await store.rotate({ userId, tokenHash: sha256Hex(raw) }, successor.stored, now)
+      const presented = { userId, tokenHash: sha256Hex(raw) }
+      const session = await sessionBehind(presented, verified)
+      if (session === undefined) await revokeAllIfReused(verified, null)
+      if (session === undefined || session.endsAtMs <= clock.now())
+        throw new Refusal('refresh_token_inactive')
+      const successor = await newRefreshToken(userId, session)
+      const rotation = await store.rotate(presented, successor.stored, new Date(clock.now()))
       if (rotation.outcome === 'user_inactive') throw new Refusal('user_not_found')
       if (rotation.outcome === 'inactive') {
-        if (reuse === 'revoke_all' && isReuse(rotation.rotatedAt)) await store.revokeAll(userId)
+        await revokeAllIfReused(verified, rotation.rotatedAt)
         throw new Refusal('refresh_token_inactive')
       }
-      return tokenPair({ id: userId, email: rotation.email, plan: rotation.plan }, successor.raw)
+      return tokenPair({ id: userId, email: rotation.email, plan: rotation.plan }, session, successor.raw)
     },
 
     async logout(rawToken) {
@@ -123,6 +167,12 @@ export function createSessions({ store, tokens, pendingRevocations, clock, reuse
       }
     },
   }
+}
+
+/** Control characters removed, and cut to 200 characters; null if nothing is left (CONTRACT §12). */
+function readableUserAgent(text: string): string | null {
+  const readable = text.replace(/\p{Cc}/gu, '').slice(0, 200)
+  return readable === '' ? null : readable
 }
 
 /** A second use of a token this soon after its rotation is not taken for theft (CONTRACT §2). */

@@ -9,6 +9,7 @@ import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { describeOperations, type OperationGroup } from '../openapi/document.ts'
@@ -17,9 +18,9 @@ import { renderPage } from '../openapi/page.ts'
 export const operationGroups: readonly OperationGroup[] = [
   {
     name: 'Accounts and sessions',
-    description: 'Signing up, in and out.',
+    description: 'Signing up, in and out, and where one is signed in.',
     listener: 'clients',
-    operations: Object.values(authOperations),
+    operations: [...Object.values(authOperations), ...Object.values(sessionOperations)],
   },
   {
     name: 'API keys and webhooks',

@@ -8,6 +8,7 @@ import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
+import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { gateSteps } from '../gate/gate.ts'
@@ -81,6 +82,7 @@ async function build(
     pendingRevocations,
     clock,
     reuse: auth.refresh_reuse,
+    sessionMaxMs: auth.session_max,
   })
   const passwords = await getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
     value: createPasswords(auth.hashing),
@@ -99,6 +101,7 @@ async function build(
   const endpoints = createEndpointTable(
     [
       ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),
+      ...createSessionEndpoints({ sessions: services.sessionStore, clock }),
       ...createUserEndpoints({
         apiTokens,
         webhooks: openWebhooks(config.webhooks, services),

@@ -38,7 +38,7 @@ export function createAuthEndpoints({
     {
       kind: 'open',
       operation: authOperations.login,
-      async answer({ body, client }) {
+      async answer({ body, client, userAgent }) {
         const submitted = { email: body.string('email'), password: body.string('password') }
         const key = `${client} ${normalizeEmail(submitted.email)}`
         const { userId, ...pair } = await failedLogins.attempt(
@@ -46,7 +46,7 @@ export function createAuthEndpoints({
             { policy: 'login', limiter: limiters.login, key },
             { policy: 'login_address', limiter: limiters.login_address, key: client },
           ],
-          () => accounts.login(submitted),
+          () => accounts.login(submitted, userAgent),
         )
         return { status: 200, body: pair, userId }
       },

@@ -41,7 +41,8 @@ export function createEndpointTable(
     find(segments) {
       // All reserved paths start with one of two segments, and most requests start with neither.
       if (segments[0] !== 'api' && segments[0] !== '.well-known') return undefined
-      const found = byPath.get(`/${segments.join('/')}`)
+      const found =
+        byPath.get(`/${segments.join('/')}`) ?? byPath.get(`/${segments.slice(0, -1).join('/')}/:id`)
       if (found !== undefined) return found
       return isGatewayPath(segments) ? 'unknown' : undefined
     },

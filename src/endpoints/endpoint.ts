@@ -1,5 +1,6 @@
 // The gateway's own endpoints, with their requests and responses.
 import type { JsonObject } from '../http/json-body.ts'
+import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { Operation, Refusals } from '../openapi/operation.ts'
 import type { Plan, User } from '../users/user.ts'
 
@@ -24,13 +25,20 @@ export interface GuardedEndpoint {
 
 interface EndpointRequest {
   readonly body: JsonObject
+  /** What stands in the place of `:id` in the path, in lower case; empty if the path has none. */
+  readonly parameter: string
+  /** The `User-Agent` header. */
+  readonly userAgent: string | undefined
   /** The client's rate-limit key: its address; of IPv6, the /64. */
   readonly client: string
 }
 
-interface AuthenticatedRequest extends EndpointRequest {
+export interface AuthenticatedRequest extends EndpointRequest {
   /** As the record is now. */
   readonly user: User
+  readonly credential: AuthenticatedUser['credential']
+  /** Of the access token; undefined for an API key, and for a token of 0.1. */
+  readonly sessionId: string | undefined
 }
 
 export interface EndpointResponse {

@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts'
 import type { UpstreamConfig } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
@@ -53,7 +54,15 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
         get: () => undefined,
         verify: token => {
           const userId = byToken.get(token)
-          return userId === undefined ? 'invalid' : { userId, kid: '', expiresAtMs: Number.POSITIVE_INFINITY }
+          return userId === undefined
+            ? 'invalid'
+            : {
+                userId,
+                kid: '',
+                expiresAtMs: Number.POSITIVE_INFINITY,
+                issuedAtMs: 0,
+                sessionId: undefined,
+              }
         },
       },
       users: { find: userId => withVerification(users[userId - 1], caller), findOwner: () => undefined },
@@ -99,6 +108,10 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     },
     failedLogins: { attempt: unreachable },
   })
+  const sessions = createSessionEndpoints({
+    sessions: { list: unreachable, isLive: unreachable, end: unreachable, endOthers: unreachable },
+    clock: { now: unreachable },
+  })
   const user = createUserEndpoints({
     apiTokens: { replace: unreachable, revoke: unreachable },
     webhooks: { register: unreachable, remove: unreachable },
@@ -108,8 +121,8 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
   })
   const upgrade = createUpgradeEndpoints('')
   return {
-    endpoints: createEndpointTable([...auth, ...user], upgrade),
-    operations: [...auth, ...user, ...upgrade].map(({ operation }) => operation),
+    endpoints: createEndpointTable([...auth, ...sessions, ...user], upgrade),
+    operations: [...auth, ...sessions, ...user, ...upgrade].map(({ operation }) => operation),
   }
 }
 

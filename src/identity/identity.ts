@@ -11,6 +11,8 @@ export interface AuthenticatedUser {
   readonly kind: 'user'
   readonly user: User
   readonly credential: 'access_token' | 'api_token'
+  /** The session of the access token; undefined for a token of 0.1. */
+  readonly sessionId?: string | undefined
   /** The id of the API token, if that was the credential. */
   readonly apiTokenId?: number
 }

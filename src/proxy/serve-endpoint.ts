@@ -5,6 +5,7 @@ import { authOperations } from '../endpoints/auth.openapi.ts'
 import type { Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
 import { jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { rateLimitKey } from '../gate/parsing/client-address.ts'
@@ -12,6 +13,7 @@ import { JsonObject, readJsonObject } from '../http/json-body.ts'
 import type { AuthenticatedUser } from '../identity/identity.ts'
 import { jwksMaxAgeSeconds } from '../identity/keys/key-schedule.ts'
 import { type Operation, responseSchemas } from '../openapi/operation.ts'
+import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { ServeEndpoint } from './handle-request.ts'
 import type { RequestContext } from './request-context.ts'
@@ -43,6 +45,7 @@ export function localPathOf(request: IncomingMessage): string {
 
 const operations: readonly Operation[] = [
   ...Object.values(authOperations),
+  ...Object.values(sessionOperations),
   ...Object.values(userOperations),
   ...Object.values(upgradeOperations),
 ]
@@ -82,10 +85,19 @@ export function registerEndpoints(app: FastifyInstance): void {
 }
 
 async function answer(context: RequestContext, endpoint: Endpoint): Promise<EndpointResponse> {
-  const client = rateLimitKey(context.head.client)
-  if (endpoint.kind === 'open') return endpoint.answer({ client, body: await bodyOf(context) })
-  const { user } = await authenticated(context, endpoint.plans)
-  return endpoint.handle({ client, user, body: await bodyOf(context) })
+  const sent = {
+    client: rateLimitKey(context.head.client),
+    parameter: parameterOf(context, endpoint.operation),
+    userAgent: context.request.headers['user-agent'],
+  }
+  if (endpoint.kind === 'open') return endpoint.answer({ ...sent, body: await bodyOf(context) })
+  const { user, credential, sessionId } = await authenticated(context, endpoint.plans)
+  return endpoint.handle({ ...sent, user, credential, sessionId, body: await bodyOf(context) })
+}
+
+/** The last segment, decoded as for matching: `:id` stands nowhere else. */
+function parameterOf({ head: { target } }: RequestContext, { path }: Operation): string {
+  return path.endsWith('/:id') && !(target instanceof Refusal) ? (target.segments.at(-1) ?? '') : ''
 }
 
 async function authenticated(

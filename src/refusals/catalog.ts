@@ -15,6 +15,7 @@ export const catalog = {
   token_invalid: { status: 401, error: 'Token invalide ou expiré' },
   key_check_failed: { status: 401, error: 'Token invalide ou expiré' },
   unauthenticated: { status: 401, error: 'Non authentifié' },
+  bearer_required: { status: 403, error: "Jeton d'accès requis" },
   email_unverified: { status: 403, error: 'E-mail non vérifié' },
   plan_insufficient: { status: 403, error: 'Plan insuffisant' },
   daily_limit_reached: { status: 429, error: dailyLimitSentence(1) },
@@ -52,6 +53,8 @@ export const messages = {
   registered: 'Compte créé',
   loggedOut: 'Déconnexion réussie',
   sessionsRevoked: 'Sessions révoquées',
+  sessionEnded: 'Session fermée',
+  sessionsEnded: 'Sessions fermées',
   apiTokenRevoked: 'Token révoqué',
   webhookRemoved: 'Webhook supprimé',
 } as const

@@ -19,6 +19,11 @@ function cuttable(database: Database) {
       if (state.cut) throw new StorageError('cut off', undefined, undefined)
       return database.query(sql, values)
     },
+    async transaction(work, options) {
+      state.statements += 1
+      if (state.cut) throw new StorageError('cut off', undefined, undefined)
+      return database.transaction(work, options)
+    },
   }
   return { database: cuttableDatabase, state }
 }

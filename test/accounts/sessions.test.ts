@@ -5,6 +5,7 @@ import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database, Queryable } from '../../src/storage/database.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
+import { endless, storedToken } from '../support/sessions.ts'
 import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
 
 let count = 0
@@ -91,7 +92,9 @@ describeOverDatabases('sessions', open => {
     expect(await used(room, '\ud800')).toBe('refresh_token_invalid')
     expect(await used(room, pair.access_token)).toBe('refresh_token_invalid')
     // Validly signed, but not in the store.
-    expect(await used(room, (await room.tokens.issueRefresh(id)).token)).toBe('refresh_token_inactive')
+    expect(await used(room, (await room.tokens.issueRefresh(id, endless)).token)).toBe(
+      'refresh_token_inactive',
+    )
   })
 
   it('a token is refused as another user’s, though its hash is stored', async () => {
@@ -158,9 +161,11 @@ describeOverDatabases('sessions', open => {
     const next = await room.sessions.refresh(pair.refresh_token)
     expect(await room.activeSessions(id)).toEqual([
       {
-        id: expect.any(Number),
+        id: expect.any(String),
         created_at: expect.any(Date),
+        last_used_at: new Date(room.clock.now()),
         expires_at: new Date(room.clock.now() + 30 * day),
+        user_agent: null,
       },
     ])
     await room.sessions.logout(next.refresh_token)
@@ -211,7 +216,9 @@ describeOverDatabases('sessions', open => {
       await strict.sessions.logout(pair.refresh_token)
       strict.clock.advance(60_000)
       expect(await used(strict, pair.refresh_token)).toBe('refresh_token_inactive')
-      expect(await used(strict, (await strict.tokens.issueRefresh(id)).token)).toBe('refresh_token_inactive')
+      expect(await used(strict, (await strict.tokens.issueRefresh(id, endless)).token)).toBe(
+        'refresh_token_inactive',
+      )
       expect(await used(strict, other.refresh_token)).toBe('ok')
     })
   })
@@ -273,11 +280,11 @@ describeWithPostgres('sessions of two connections', () => {
 
   /** Rotates in a transaction that stays open while `meanwhile` runs; returns the successor. */
   async function rotateSlowly(id: number, token: string, meanwhile: () => Promise<void>): Promise<string> {
-    const successor = await room.tokens.issueRefresh(id)
+    const successor = await room.tokens.issueRefresh(id, endless)
     await database.transaction(async tx => {
       const rotation = await storeWithin(tx).rotate(
         { userId: id, tokenHash: sha256Hex(token) },
-        { tokenHash: sha256Hex(successor.token), expiresAt: successor.expiresAt },
+        storedToken(sha256Hex(successor.token), successor.expiresAt),
         new Date(room.clock.now()),
       )
       expect(rotation.outcome).toBe('rotated')

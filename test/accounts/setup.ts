@@ -42,6 +42,7 @@ export interface Room {
 
 export interface RoomOptions {
   reuse?: 'reject' | 'revoke_all'
+  sessionMaxMs?: number
   hashing?: { concurrency: number; queue: number; wait: number }
 }
 
@@ -69,6 +70,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     pendingRevocations,
     clock,
     reuse: options.reuse ?? 'reject',
+    sessionMaxMs: options.sessionMaxMs ?? 0,
   })
   const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
   const accounts = createAccounts({ users, passwords, sessions })

@@ -9,6 +9,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { type RunningServer, startServer } from '../../src/server/start-server.ts'
 import { openStorage, type Storage } from '../../src/storage/open.ts'
 import { makeDatabase } from '../support/embedded.ts'
+import { signIn, storedToken } from '../support/sessions.ts'
 import { listen } from '../support/upstream.ts'
 import { json } from './peage.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
@@ -59,7 +60,8 @@ describe('peage users, where a gateway has the folder', () => {
     )
     const sessions = createSessionStore(gateway.backing.database)
     const expiresAt = new Date(Date.now() + 60_000)
-    for (const tokenHash of ['a', 'b']) await sessions.create(5, 0, { tokenHash, expiresAt })
+    for (const tokenHash of ['a', 'b'])
+      await sessions.create(5, 0, storedToken(tokenHash, expiresAt), signIn())
   })
   afterAll(() => gateway?.server.stop())
 
@@ -74,13 +76,13 @@ describe('peage users, where a gateway has the folder', () => {
 
   it('show prints the same by id and by email, and the same as the database has it, inactive too', async () => {
     const [row] = await gateway.backing.database.query<{ created_at: Date }>(
-      'select id, email, plan, is_active, daily_usage, last_usage_date, created_at from users where id = 3',
+      'select id, email, plan, is_active, daily_usage, last_usage_date, created_at, email_verified_at from users where id = 3',
     )
     const expected = JSON.parse(JSON.stringify(row))
     expect(expected.is_active).toBe(0)
     expect(json(await users('show', '3', '--json'))).toEqual(expected)
     expect(json(await users('show', 'U3@example.com', '--json'))).toEqual(expected)
-    expect((await users('show', '3')).stdout).toContain(`created  ${row?.created_at.toISOString()}\n`)
+    expect((await users('show', '3')).stdout).toContain(`created   ${row?.created_at.toISOString()}\n`)
   })
 
   it('set-plan, activate and deactivate change the record of the running gateway', async () => {

@@ -9,6 +9,7 @@ import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
+import { signIn, storedToken } from '../support/sessions.ts'
 import { json, runIn } from './peage.ts'
 import { describeOverPlaces, folder, peage, writeConfiguration } from './users-setup.ts'
 
@@ -37,7 +38,12 @@ describeOverPlaces('peage users', ({ users, inside }) => {
       if (created.outcome !== 'created') return expect.unreachable()
       const expiresAt = new Date(Date.now() + hour)
       for (let i = 0; i < sessions; i += 1)
-        await createSessionStore(database).create(created.id, 0, { tokenHash: `${email}.${i}`, expiresAt })
+        await createSessionStore(database).create(
+          created.id,
+          0,
+          storedToken(`${email}.${i}`, expiresAt),
+          signIn(),
+        )
       return created.id
     })
     return { id, email }
@@ -249,15 +255,18 @@ describeOverPlaces('peage users', ({ users, inside }) => {
     const { id, email } = await newUser({ sessions: 2 })
     const { sessions } = json(await users(['sessions', email, '--json']))
     const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const uuid = expect.stringMatching(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    )
     expect(sessions).toEqual([
-      { id: expect.any(Number), created_at: iso, expires_at: iso },
-      { id: expect.any(Number), created_at: iso, expires_at: iso },
+      { id: uuid, created_at: iso, expires_at: iso },
+      { id: uuid, created_at: iso, expires_at: iso },
     ])
     const { stdout } = await users(['sessions', email])
     expect(stdout.split('\n')).toEqual([
       expect.stringMatching(/^ID +CREATED +EXPIRES$/),
-      expect.stringMatching(/^\d+ +\S+Z {2}\S+Z$/),
-      expect.stringMatching(/^\d+ +\S+Z {2}\S+Z$/),
+      expect.stringMatching(/^[0-9a-f-]{36} +\S+Z {2}\S+Z$/),
+      expect.stringMatching(/^[0-9a-f-]{36} +\S+Z {2}\S+Z$/),
       '',
     ])
     expect((await users(['revoke-sessions', email])).stdout).toBe(

@@ -25,6 +25,7 @@ const DEFAULTS = {
     audience: 'peage',
     access_token_ttl: 15 * MINUTE,
     refresh_token_ttl: 30 * DAY,
+    session_max: 0,
     refresh_reuse: 'reject',
     keys: [],
     key_secret: '',

@@ -7,6 +7,14 @@ import { JsonObject } from '../../src/http/json-body.ts'
 import type { Plan, User } from '../../src/users/user.ts'
 import { bytesOf } from '../support/refusals.ts'
 
+const asked = {
+  client: '',
+  parameter: '',
+  userAgent: undefined,
+  credential: 'access_token',
+  sessionId: undefined,
+} as const
+
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'
 
 function ask(
@@ -26,7 +34,7 @@ function ask(
     email_verified_at: null,
   }
   const found = createUpgradeEndpoints(upgradeUrl).find(({ operation }) => operation.method === method)
-  return found?.handle({ user, client: '', body: new JsonObject(body) }) as Promise<EndpointResponse>
+  return found?.handle({ ...asked, user, body: new JsonObject(body) }) as Promise<EndpointResponse>
 }
 
 const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007199254740991&plan=${plan}`

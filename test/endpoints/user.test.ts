@@ -14,6 +14,14 @@ import type { Webhooks } from '../../src/webhooks/webhooks.ts'
 import { embeddedDatabase } from '../support/databases.ts'
 import { bytesOf } from '../support/refusals.ts'
 
+const asked = {
+  client: '',
+  parameter: '',
+  userAgent: undefined,
+  credential: 'access_token',
+  sessionId: undefined,
+} as const
+
 const at = Date.parse('2026-02-03T04:05:06.789Z')
 
 let database: Database
@@ -65,7 +73,7 @@ function ask(
 ): Promise<EndpointResponse> {
   const found = endpoints(webhooks).find(({ operation: one }) => one.method === method && one.path === path)
   if (found === undefined) throw new Error(`no ${method} ${path}`)
-  return found.handle({ user, client: '', body: new JsonObject(body) })
+  return found.handle({ ...asked, user, body: new JsonObject(body) })
 }
 
 const apiToken = '/api/v1/user/api-token'

@@ -271,7 +271,11 @@ describeOverSetups('the admin listener', setup => {
     const user = await newUser(at.gateway)
     const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
     expect(before.body.sessions).toEqual([
-      { id: expect.any(Number), created_at: expect.any(String), expires_at: expect.any(String) },
+      {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        created_at: expect.any(String),
+        expires_at: expect.any(String),
+      },
     ])
     expect((await ask('DELETE', `/admin/v1/users/${user.id}/sessions`)).status).toBe(200)
     expect((await ask('GET', `/admin/v1/users/${user.id}/sessions`)).body.sessions).toEqual([])

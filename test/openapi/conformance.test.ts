@@ -147,6 +147,16 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     await as(pro, 'POST', '/api/v1/user/webhook', { url: 'http://nobody.invalid/hook' })
     await operator('POST', '/alerts', { body: { type: 'x', data: [1], user_id: pro.id } })
     await operator('GET', '/deliveries')
+    const { text } = await as(pro, 'POST', '/api/v1/user/api-token')
+    const key = { headers: { 'x-api-key': String(JSON.parse(text).api_token) } }
+    for (const [method, path] of [
+      ['GET', '/api/v1/auth/sessions'],
+      ['DELETE', '/api/v1/auth/sessions/{id}'],
+      ['DELETE', '/api/v1/auth/sessions'],
+    ] as const) {
+      await as(pro, method, path)
+      await drive(gateway, method, path, key)
+    }
     await as(pro, 'DELETE', '/api/v1/user/api-token')
     await as(pro, 'DELETE', '/api/v1/user/webhook')
     for (const user of [free, pro]) await as(user, 'GET', '/api/v1/subscription/upgrade')

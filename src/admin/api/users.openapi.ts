@@ -10,11 +10,11 @@ const params = record({ id: terms.id('The user’s id.') })
 const unknownUser = { 404: ['user_not_found'] } as const
 const session = record(
   {
-    id: terms.id('Of the refresh token.'),
-    created_at: terms.instant('When it was opened, or last refreshed.'),
+    id: terms.text('A UUID, the `sid` of its tokens.'),
+    created_at: terms.instant('When the user signed in.'),
     expires_at: terms.instant('When it ends if it is not refreshed.'),
   },
-  { title: 'Session', description: 'A refresh token that is active.' },
+  { title: 'Session', description: 'Where the user is signed in.' },
 )
 
 export const userOperations = {

@@ -1,7 +1,7 @@
 // User administration through the admin listener of a gateway that has the embedded database open (CONTRACT §7).
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { Session } from '../../accounts/session-store.ts'
+import type { ListedSession } from '../../accounts/session-store.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
@@ -139,7 +139,7 @@ function userOf(json: JsonBody): User | undefined {
   } as User
 }
 
-function sessionsOf({ sessions }: JsonBody): Session[] | undefined {
+function sessionsOf({ sessions }: JsonBody): ListedSession[] | undefined {
   if (!Array.isArray(sessions)) return undefined
   return sessions.map(({ created_at, expires_at, ...rest }) => ({
     ...rest,

@@ -1,5 +1,5 @@
 // What operators do with accounts, and its implementation on the database.
-import { createSessionStore, type Session } from '../../accounts/session-store.ts'
+import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
@@ -20,7 +20,7 @@ export interface UserAdministration {
   find(ref: UserRef): Promise<User | undefined>
   update(id: number, patch: UserPatch): Promise<User | undefined>
   /** The active sessions, oldest first. */
-  sessions(id: number): Promise<Session[]>
+  sessions(id: number): Promise<ListedSession[]>
   /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
 }

@@ -8,7 +8,7 @@ import { print } from '../print.ts'
 import type { UserFilter, UserRef } from './administration.ts'
 import { type PasswordOption, passwordOption, readEmail, requireTerminal, userCommand } from './arguments.ts'
 import { emailInUse, findUser, noSuchUser, orNoSuchUser, report, setInitialPlan } from './errors.ts'
-import { sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
+import { sessionsAsJson, sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
 import type { WithDatabaseUsers, WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {
@@ -168,7 +168,7 @@ function sessions(io: Io): Command {
       withUsers(io, config, async users => {
         const { id } = await findUser(users, ref)
         const active = await users.sessions(id)
-        await print(io.stdout, [json ? `${JSON.stringify({ sessions: active })}\n` : sessionsAsText(active)])
+        await print(io.stdout, [json ? sessionsAsJson(active) : sessionsAsText(active)])
       }),
   )
 }

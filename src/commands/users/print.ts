@@ -1,5 +1,5 @@
 // Formats users and sessions: aligned text for people, JSON with the spec's field names for programs.
-import type { Session } from '../../accounts/session-store.ts'
+import type { ListedSession } from '../../accounts/session-store.ts'
 import type { User } from '../../users/user.ts'
 import { createTable } from '../print.ts'
 
@@ -47,10 +47,16 @@ export function userAsText(user: User): string {
   ])
 }
 
-export function sessionsAsText(sessions: readonly Session[]): string {
+/** As the admin API has them. */
+export function sessionsAsJson(sessions: readonly ListedSession[]): string {
+  const shown = sessions.map(({ id, created_at, expires_at }) => ({ id, created_at, expires_at }))
+  return `${JSON.stringify({ sessions: shown })}\n`
+}
+
+export function sessionsAsText(sessions: readonly ListedSession[]): string {
   if (sessions.length === 0) return 'no sessions\n'
   const rows = sessions.map(({ id, created_at, expires_at }) => [
-    String(id),
+    id,
     created_at.toISOString(),
     expires_at.toISOString(),
   ])

@@ -12,6 +12,7 @@ import {
   parseLookUpInterval,
   parsePercent,
   parseRate,
+  parseSessionMax,
   parseSize,
 } from './units.ts'
 
@@ -41,6 +42,11 @@ export const formats = {
     parse: parseAge,
   },
   lifetime: { noun: 'a duration such as 15m or 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseLifetime },
+  session_max: {
+    noun: 'a duration such as 12h or 90d, or 0s for no limit',
+    pattern: '^[0-9]+(ms|s|m|h|d)$',
+    parse: parseSessionMax,
+  },
   percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },
   size: { noun: 'a size such as 64KiB or 10MiB', pattern: '^[0-9]+(B|KiB|MiB|GiB)$', parse: parseSize },
   rate: {

@@ -42,6 +42,11 @@ export function parseAge(text: string | 0): number {
   return text === 0 || text === '0' ? 0 : parseDuration(text)
 }
 
+/** As `parseLifetime`; `0s` is no limit. */
+export function parseSessionMax(text: string): number {
+  return /^0(ms|s|m|h|d)$/.test(text) ? 0 : parseLifetime(text)
+}
+
 /** How long a token or a log entry lives: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */
 export function parseLifetime(text: string): number {
   const lifetime = readDurationMs(text)

@@ -63,6 +63,11 @@ export const auth = section(
       description: 'How long a refresh token lives.',
       default: '30d',
     }),
+    session_max: formatted('session_max', {
+      description:
+        'How long after its login a session may go on, its tokens too. 0s: as long as its tokens are exchanged.',
+      default: '0s',
+    }),
     refresh_reuse: Type.Enum(['reject', 'revoke_all'], {
       description:
         'What the use of an exchanged refresh token does: refused, or (more than 10 s after the exchange) refused with every session of its user revoked.',

@@ -40,14 +40,14 @@ export function createAuthenticate(dependencies: AuthenticationDependencies): Au
     isOptional: boolean,
   ): MaybePromise<Identity> {
     const remembered = findCached(dependencies, authorization)
-    if (remembered !== undefined) return identifyByToken(dependencies, remembered.userId)
+    if (remembered !== undefined) return identifyByToken(dependencies, remembered)
     const credentials = readCredentials(authorization, apiKey)
     if (isOptional && !credentials.isPresented) return anonymous
     if (credentials.bearer === undefined) return identifyByApiKey(dependencies, credentials, client)
     return chain(dependencies.tokens.verify(credentials.bearer), claims =>
       claims === 'invalid'
         ? identifyByApiKey(dependencies, credentials, client)
-        : identifyByToken(dependencies, claims.userId),
+        : identifyByToken(dependencies, claims),
     )
   }
 
@@ -70,10 +70,13 @@ function findCached(
   return token === undefined ? undefined : tokens.get(token)
 }
 
-function identifyByToken({ users }: AuthenticationDependencies, userId: number): MaybePromise<Identity> {
+function identifyByToken(
+  { users }: AuthenticationDependencies,
+  { userId, sessionId }: VerifiedToken,
+): MaybePromise<Identity> {
   return chain(users.find(userId), user => {
     if (user === undefined) throw challenge('user_not_found', { isTokenPresented: true })
-    return { kind: 'user', user, credential: 'access_token' }
+    return { kind: 'user', user, credential: 'access_token', sessionId }
   })
 }
 

@@ -14,12 +14,24 @@ export interface VerifiedToken {
   kid: string
   /** Since the epoch; the token is invalid from then on. */
   expiresAtMs: number
+  /** Since the epoch. */
+  issuedAtMs: number
+  /** The `sid` claim; undefined for tokens of 0.1. */
+  sessionId: string | undefined
+}
+
+/** The session that a token is issued in. */
+export interface TokenSession {
+  readonly id: string
+  /** Since the epoch: no token is valid past it. `Infinity` without `auth.session_max`. */
+  readonly endsAtMs: number
 }
 
 export interface Tokens {
-  issueAccess(user: { id: number; email: string; plan: Plan }): Promise<string>
+  /** @param session whose id it carries, and which it does not outlive */
+  issueAccess(user: { id: number; email: string; plan: Plan }, session: TokenSession): Promise<string>
   /** `expiresAt` is for the record: now plus the lifetime, to the millisecond. */
-  issueRefresh(userId: number): Promise<{ token: string; expiresAt: Date }>
+  issueRefresh(userId: number, session: TokenSession): Promise<{ token: string; expiresAt: Date }>
   /**
    * For upstreams to verify, with the upstream as audience; its `typ` keeps it from being used as an access or
    * refresh token (CONTRACT §3, §6).
@@ -66,7 +78,7 @@ export function createTokens({
       sub: String(userId),
       ...claims,
       iat: issuedAt,
-      exp: issuedAt + Math.ceil(ttlMs / 1000),
+      exp: issuedAt + Math.ceil(Math.max(ttlMs, 0) / 1000),
       jti: randomBytes(16).toString('base64url'),
     })
       .setProtectedHeader({ alg, typ, kid })
@@ -85,7 +97,13 @@ export function createTokens({
         requiredClaims: ['exp'],
         currentDate: new Date(clock.now()),
       })
-      return { userId, kid: key.kid, expiresAtMs: Number(payload.exp) * 1000 }
+      return {
+        userId,
+        kid: key.kid,
+        expiresAtMs: Number(payload.exp) * 1000,
+        issuedAtMs: Number(payload.iat) * 1000,
+        sessionId: typeof payload.sid === 'string' ? payload.sid : undefined,
+      }
     } catch {
       return 'invalid'
     }
@@ -105,15 +123,19 @@ export function createTokens({
   }
 
   return {
-    issueAccess: ({ id, email, plan }) => issue('at+jwt', id, clock.now(), accessTokenTtlMs, { plan, email }),
+    issueAccess({ id, email, plan }, { id: sid, endsAtMs }) {
+      const now = clock.now()
+      return issue('at+jwt', id, now, Math.min(accessTokenTtlMs, endsAtMs - now), { plan, email, sid })
+    },
 
     issueAssertion: ({ id, plan }, upstream) =>
       issue('JWT', id, clock.now(), assertionTtlMs, { aud: upstream, plan }),
 
-    async issueRefresh(userId) {
+    async issueRefresh(userId, { id: sid, endsAtMs }) {
       const now = clock.now()
-      const token = await issue('rt+jwt', userId, now, refreshTokenTtlMs, {})
-      return { token, expiresAt: new Date(now + refreshTokenTtlMs) }
+      const ttlMs = Math.min(refreshTokenTtlMs, endsAtMs - now)
+      const token = await issue('rt+jwt', userId, now, ttlMs, { sid })
+      return { token, expiresAt: new Date(now + ttlMs) }
     },
 
     verifyAccess: token => verifyWithStore('at+jwt', token),

@@ -9,6 +9,7 @@ import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
 import { describeWithPostgres } from '../../support/services.ts'
+import { signIn, storedToken } from '../../support/sessions.ts'
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
 const now = new Date('2026-02-03T04:05:06.789Z')
@@ -138,7 +139,7 @@ describeOverDatabases('a key that replaces another', open => {
         store.recordUse(keyId, new Date(now.getTime() + i)),
         users.update(id, { plan: 'pro' }),
         sessions.revokeAll(id),
-        sessions.create(id, 0, { tokenHash: hashOf(`${id} session ${i}`), expiresAt: now }),
+        sessions.create(id, 0, storedToken(hashOf(`${id} session ${i}`), now), signIn()),
       ]).flat(),
     )
     expect((await keysOf(database, id)).filter(key => key.revoked === 0).length).toBeLessThanOrEqual(1)
@@ -192,10 +193,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
     await holder.query('begin')
     await holder.query('select id from users where id = $1 and is_active = 1 for no key update', [id])
     try {
-      const opened = createSessionStore(database).create(id, 0, {
-        tokenHash: hashOf('login'),
-        expiresAt: now,
-      })
+      const opened = createSessionStore(database).create(id, 0, storedToken(hashOf('login'), now), signIn())
       expect(await opened).toMatchObject({ plan: 'free' })
     } finally {
       await holder.query('rollback')

@@ -7,6 +7,7 @@ import { createTokens, type Tokens } from '../../../src/identity/tokens/tokens.t
 import type { Database } from '../../../src/storage/database.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
 import { embeddedDatabase } from '../../support/databases.ts'
+import { endless } from '../../support/sessions.ts'
 
 const minute = 60_000
 
@@ -70,7 +71,8 @@ describe('known tokens', () => {
     return { reached, release: () => release() }
   }
 
-  const issue = (id: number) => tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' })
+  const issue = (id: number) =>
+    tokens.issueAccess({ id, email: `user${id}@example.com`, plan: 'free' }, endless)
 
   it('are recalled once they are verified, and no longer than they are good', async () => {
     const token = await issue(7)
@@ -201,7 +203,7 @@ describe('known tokens', () => {
   })
 
   it('that are not good are not remembered, nor are those of another kind', async () => {
-    const refresh = (await tokens.issueRefresh(7)).token
+    const refresh = (await tokens.issueRefresh(7, endless)).token
     for (const bad of [
       '',
       'nonsense',

@@ -16,6 +16,7 @@ import {
 } from '../../../src/identity/tokens/tokens.ts'
 import { StorageError } from '../../../src/storage/database.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+import { endless } from '../../support/sessions.ts'
 
 const user = { id: 42, email: 'a@b.c', plan: 'pro' as const }
 const key = await readPrivateJwk((await generatePrivateJwk('ES256')).text)
@@ -80,7 +81,7 @@ const decoded = (token: string) =>
 
 describe('issued tokens', () => {
   it('an access token says who, until when and for whom, and lives 15 minutes', async () => {
-    const token = await tokens.issueAccess(user)
+    const token = await tokens.issueAccess(user, endless)
     expect(decoded(token)).toEqual([
       ours,
       {
@@ -92,9 +93,16 @@ describe('issued tokens', () => {
         iat: seconds(),
         exp: seconds() + 900,
         jti: expect.stringMatching(/^[\w-]{22}$/),
+        sid: endless.id,
       },
     ])
-    const good = { userId: 42, kid: key.kid, expiresAtMs: (seconds() + 900) * 1000 }
+    const good = {
+      userId: 42,
+      kid: key.kid,
+      expiresAtMs: (seconds() + 900) * 1000,
+      issuedAtMs: seconds() * 1000,
+      sessionId: endless.id,
+    }
     expect(await tokens.verifyAccess(token)).toEqual(good)
     clock.advance(15 * 60_000 - (clock.now() % 1000) - 1)
     expect(await tokens.verifyAccess(token)).toEqual(good)
@@ -103,7 +111,7 @@ describe('issued tokens', () => {
   })
 
   it('a refresh token says who and until when, nothing of the account, and lives 30 days', async () => {
-    const { token, expiresAt } = await tokens.issueRefresh(42)
+    const { token, expiresAt } = await tokens.issueRefresh(42, endless)
     const lifetime = 30 * 24 * 60 * 60
     expect(expiresAt.getTime()).toBe(clock.now() + lifetime * 1000)
     expect(decoded(token)).toEqual([
@@ -115,24 +123,27 @@ describe('issued tokens', () => {
         iat: seconds(),
         exp: seconds() + lifetime,
         jti: expect.any(String),
+        sid: endless.id,
       },
     ])
     expect(await tokens.verifyRefresh(token)).toMatchObject({ userId: 42 })
   })
 
   it('two tokens of one user and moment differ', async () => {
-    expect(await tokens.issueAccess(user)).not.toBe(await tokens.issueAccess(user))
-    expect((await tokens.issueRefresh(42)).token).not.toBe((await tokens.issueRefresh(42)).token)
+    expect(await tokens.issueAccess(user, endless)).not.toBe(await tokens.issueAccess(user, endless))
+    expect((await tokens.issueRefresh(42, endless)).token).not.toBe(
+      (await tokens.issueRefresh(42, endless)).token,
+    )
   })
 
   it('each is good at its own place alone', async () => {
-    expect(await tokens.verifyRefresh(await tokens.issueAccess(user))).toBe('invalid')
-    expect(await tokens.verifyAccess((await tokens.issueRefresh(42)).token)).toBe('invalid')
+    expect(await tokens.verifyRefresh(await tokens.issueAccess(user, endless))).toBe('invalid')
+    expect(await tokens.verifyAccess((await tokens.issueRefresh(42, endless)).token)).toBe('invalid')
   })
 
   it.each(['ES256', 'EdDSA', 'RS256'] as const)('are signed and found good with %s', async alg => {
     const other = await readPrivateJwk((await generatePrivateJwk(alg)).text)
-    const token = await tokensOf(other).issueAccess(user)
+    const token = await tokensOf(other).issueAccess(user, endless)
     expect(decoded(token)[0]).toMatchObject({ alg })
     expect(await tokensOf(key, other).verifyAccess(token)).toMatchObject({ userId: 42, kid: other.kid })
     expect(await tokensOf(key).verifyAccess(token)).toBe('invalid')
@@ -141,7 +152,7 @@ describe('issued tokens', () => {
   it('the longest email that an account may have fits into a token', async () => {
     const email = `${'😀'.repeat(252)}@b`
     const other = await readPrivateJwk((await generatePrivateJwk('RS256')).text)
-    const token = await tokensOf(other).issueAccess({ ...user, email })
+    const token = await tokensOf(other).issueAccess({ ...user, email }, endless)
     expect(await tokensOf(other).verifyAccess(token)).toMatchObject({ userId: 42 })
   })
 
@@ -163,8 +174,8 @@ describe('issued tokens', () => {
       accessTokenTtlMs: 1000,
       refreshTokenTtlMs: 1000,
     })
-    await expect(lost.verifyAccess(await lost.issueAccess(user))).rejects.toBe(away)
-    expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42)).token)).toBe('undecided')
+    await expect(lost.verifyAccess(await lost.issueAccess(user, endless))).rejects.toBe(away)
+    expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42, endless)).token)).toBe('undecided')
     // Malformed text is invalid without any key.
     expect(await lost.verifyAccess('x')).toBe('invalid')
   })
@@ -278,7 +289,7 @@ describe('forged tokens', () => {
   })
 
   it('one changed character anywhere: invalid', async () => {
-    const token = await tokens.issueAccess(user)
+    const token = await tokens.issueAccess(user, endless)
     await fc.assert(
       fc.asyncProperty(fc.nat(token.length - 1), fc.constantFrom(...'AZaz09-_.'), async (at, character) => {
         fc.pre(token[at] !== character)
@@ -361,9 +372,9 @@ describe('sub', () => {
 
 describe('a token of our types', () => {
   it('is known as one, good or not', async () => {
-    const access = await tokens.issueAccess(user)
+    const access = await tokens.issueAccess(user, endless)
     expect(isGatewayToken(access)).toBe(true)
-    expect(isGatewayToken((await tokens.issueRefresh(1)).token)).toBe(true)
+    expect(isGatewayToken((await tokens.issueRefresh(1, endless)).token)).toBe(true)
     expect(isGatewayToken(`${access.split('.')[0]}.x.y`)).toBe(true)
     expect(isGatewayToken(`${part({ typ: 'Application/AT+jwt' })}.x.y`)).toBe(true)
     for (const other of [

@@ -1,0 +1,86 @@
+// The rotation of a refresh token: one statement, of which one of any number of concurrent uses wins (spec §4, refresh).
+import type { Queryable } from '../storage/database.ts'
+import type { Plan } from '../users/user.ts'
+
+/** The user that a token pair is issued to, as the record is now. */
+export interface SessionOwner {
+  email: string
+  plan: Plan
+}
+
+export interface NewRefreshToken {
+  tokenHash: string
+  expiresAt: Date
+  sessionId: string
+}
+
+export type Rotation =
+  | ({ outcome: 'rotated' } & SessionOwner)
+  /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
+  | { outcome: 'user_inactive' }
+  /** No active record (rule 3), or another use of the same token won the race. */
+  | { outcome: 'inactive'; rotatedAt: Date | null }
+
+/** A rotated record is kept this long, to tell a second use of its token (CONTRACT §12). */
+export const rotatedRecordTtlMs = 86_400_000
+
+/** @throws StorageError when the store fails */
+export async function rotate(
+  queryable: Queryable,
+  presented: { userId: number; tokenHash: string },
+  successor: NewRefreshToken,
+  now: Date,
+): Promise<Rotation> {
+  const [row] = await queryable.query<RotationRow>(rotationSql, [
+    presented.tokenHash,
+    presented.userId,
+    now,
+    successor.tokenHash,
+    successor.expiresAt,
+    successor.sessionId,
+    new Date(now.getTime() + rotatedRecordTtlMs),
+  ])
+  if (row === undefined) return { outcome: 'inactive', rotatedAt: null }
+  if (row.rotated) return { outcome: 'rotated', email: row.email, plan: row.plan }
+  if (row.active && row.is_active === 0) return { outcome: 'user_inactive' }
+  return { outcome: 'inactive', rotatedAt: row.rotated_at }
+}
+
+interface RotationRow extends SessionOwner {
+  is_active: 0 | 1
+  rotated_at: Date | null
+  active: boolean
+  rotated: boolean
+}
+
+// One statement, one snapshot. Of N uses of one token, the first locks the record and the others wait for it in
+// `rotated`; once it has committed, each re-reads the record, finds it revoked and updates nothing. The user is
+// locked before the record, in the order that a deletion locks them: otherwise the insert's foreign key would lock
+// the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
+const rotationSql = `
+  with presented as (
+    select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
+           t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = u.session_epoch as active
+      from refresh_tokens t join users u on u.id = t.user_id
+     where t.token_hash = $1 and t.user_id = $2
+       for key share of u
+  ), rotated as (
+    update refresh_tokens t
+       set revoked = 1, rotated_at = $3::timestamptz,
+           expires_at = case when t.session_id is null then t.expires_at
+             else least(t.expires_at, $7::timestamptz) end
+      from presented p
+     where t.id = p.id
+       and t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = p.users_epoch
+       and p.is_active = 1
+    returning t.user_id, t.session_epoch, coalesce(t.session_created_at, t.created_at) as session_created_at,
+              t.user_agent
+  ), successor as (
+    insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, session_created_at,
+      created_at, user_agent)
+    select user_id, session_epoch, $4::text, $5::timestamptz, $6::uuid, session_created_at, $3::timestamptz, user_agent
+      from rotated
+  )
+  select p.email, p.plan, p.is_active, p.rotated_at, p.active,
+         exists (select from rotated) as rotated
+    from presented p`
