@@ -27,12 +27,15 @@ const preferences: readonly ((endpoint: Endpoint, tried: readonly Endpoint[]) =>
     endpoint.pool.hasFree() &&
     !tried.includes(endpoint),
   (endpoint, tried) => endpoint.isAvailable() && !tried.includes(endpoint),
+  endpoint => endpoint.isAvailable(),
   (endpoint, tried) => endpoint.isUnchecked() && !tried.includes(endpoint),
-  endpoint => endpoint.isAvailable() || endpoint.isUnchecked(),
+  endpoint => endpoint.isUnchecked(),
   () => true,
 ]
 
 export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndpoint {
+  const used = targets.filter(({ weight }) => weight > 0)
+  const only = used.length === 1 ? used[0]?.target : undefined
   const weights = targets.map(({ weight }) => weight)
   const turns = createWeightedTurns(weights)
   // Retries take turns of their own, so that the weights stay exact.
@@ -62,9 +65,6 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
     }
     return undefined
   }
-
-  const used = targets.filter(({ weight }) => weight > 0)
-  const only = used.length === 1 ? used[0]?.target : undefined
 
   return (key, tried) => {
     const endpoints = only?.endpoints()

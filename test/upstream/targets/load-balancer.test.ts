@@ -148,6 +148,7 @@ describe('an endpoint is picked', () => {
   it('not a second time for one request while there is another', () => {
     expect(picksWith({}, [b.value])).toEqual(new Set(['a']))
     expect(picksWith({ available: false }, [a.value])).toEqual(new Set(['a']))
+    expect(picksWith({ available: false, unchecked: true }, [a.value])).toEqual(new Set(['a']))
   })
 
   it('never of a target without weight', () => {
