@@ -82,7 +82,12 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   const hasRoom = () => connections.size < settings.connections
 
   function openConnection(): PooledConnection {
-    const connection = new PooledConnection({ origin: dial.origin, connect, onFree: release })
+    const connection = new PooledConnection({
+      origin: dial.origin,
+      // By the settings of the moment, also where an old connection opens its socket again.
+      connect: (options, callback) => connect(options, callback),
+      onFree: release,
+    })
     connections.add(connection)
     if (isClosed) void connection.close()
     return connection

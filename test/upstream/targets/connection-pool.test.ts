@@ -1,6 +1,8 @@
 // An upstream connection returns to its pool however its request ended: one that did not would be lost for good.
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { InFlight } from '../../../src/upstream/targets/connection.ts'
 import { openConnectionPool } from '../../../src/upstream/targets/connection-pool.ts'
@@ -118,6 +120,41 @@ routes:
     holder.close()
     await Promise.all(waiting)
     expect(order).toEqual([1, 2, 3])
+  })
+
+  it('outlives its retirement as a WebSocket, and is free before', async () => {
+    upstream.script = (socket, head) => {
+      socket.write(switching)
+      socket.on('data', bytes => socket.write(bytes))
+      expect(head).toMatch(/^GET \/socket /)
+    }
+    const pool = openConnectionPool(
+      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      { connections: 1, connection_age: 1, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
+    )
+    const webSocket = await new Promise<Duplex>((resolve, reject) => {
+      const handler = {
+        isOver: false,
+        onConnect() {},
+        onHeaders: () => true,
+        onData: () => true,
+        onComplete() {},
+        onUpgrade(_status: number, _headers: Buffer[], socket: Duplex) {
+          handler.isOver = true
+          resolve(socket)
+        },
+        onError: reject,
+      }
+      const dispatched = { method: 'GET' as const, path: '/socket', upgrade: 'websocket' }
+      pool.tryAcquire()?.dispatch(dispatched, handler as unknown as InFlight)
+    })
+    await expect.poll(() => pool.hasFree()).toBe(true)
+    await pool.retire()
+    webSocket.write('still here')
+    const [echoed] = await once(webSocket, 'data')
+    expect(String(echoed)).toBe('still here')
+    webSocket.destroy()
+    await pool.close()
   })
 
   it('is free again after what could not be sent at all', async () => {
