@@ -11,25 +11,25 @@ import type { Endpoint } from './targets/endpoint.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
 export function forward(options: ForwardOptions): void {
-  attempt(options, noneTried, options.upstream.retries)
+  attempt(options, noneTried)
 }
 
 const noneTried: readonly Endpoint[] = []
 
-/** @param retriesLeft how often the request may still be sent again, while no byte of a response has come */
-function attempt(options: ForwardOptions, tried: readonly Endpoint[], retriesLeft: number): void {
+/** @param tried endpoints that have failed it: as many as it was sent before */
+function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
   const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
   if (endpoint === undefined) {
     options.observer.onRefused(new Refusal('upstream_unavailable'))
     return
   }
   const connection = endpoint.pool.tryAcquire()
-  if (connection !== undefined) send(options, endpoint, tried, connection, retriesLeft)
+  if (connection !== undefined) send(options, endpoint, tried, connection)
   else {
     endpoint.pool.acquire(options.response).then(
-      freed => send(options, endpoint, tried, freed, retriesLeft),
+      freed => send(options, endpoint, tried, freed),
       thrown => {
-        if (thrown instanceof EndpointRetired) attempt(options, tried, retriesLeft)
+        if (thrown instanceof EndpointRetired) attempt(options, tried)
         else options.observer.onRefused(thrown)
       },
     )
@@ -41,36 +41,33 @@ function send(
   endpoint: Endpoint,
   tried: readonly Endpoint[],
   connection: Connection,
-  retriesLeft: number,
 ): void {
   // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
   if (options.response.destroyed) {
     connection.release()
     options.observer.onRefused(new ClientDisconnected())
-  } else dispatch(options, endpoint, tried, connection, retriesLeft)
+  } else dispatch(options, endpoint, tried, connection)
 }
 
 /**
  * Sends the request to one endpoint, within the span of this attempt. The relay reports to the observer, or retries.
  * @param tried endpoints that have failed it
  * @param connection to the endpoint
- * @param retriesLeft how often the request may be sent again
  */
 function dispatch(
   options: ForwardOptions,
   endpoint: Endpoint,
   tried: readonly Endpoint[],
   connection: Connection,
-  retriesLeft: number,
 ): void {
   const { request, upstream, fields, hasBody, maxBodyBytes, bodyIdleTimeoutMs } = options
   const body = hasBody
     ? new RequestBody(request, { maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
     : null
   fields[1] = options.host ?? endpoint.host
-  const span = options.trace && beginAttemptSpan(options, endpoint, retriesLeft)
-  const retry = () => attempt(options, [...tried, endpoint], retriesLeft - 1)
-  const handler = new ResponseRelay(options, endpoint, retriesLeft > 0 ? retry : undefined, body, span)
+  const span = options.trace && beginAttemptSpan(options, endpoint, tried.length)
+  const retry = tried.length < upstream.retries ? () => attempt(options, [...tried, endpoint]) : undefined
+  const handler = new ResponseRelay(options, endpoint, retry, body, span)
   const dispatchOptions = {
     origin: endpoint.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
@@ -91,11 +88,10 @@ function dispatch(
 }
 
 function beginAttemptSpan(
-  { trace, request, path, fields, upstream }: ForwardOptions,
+  { trace, request, path, fields }: ForwardOptions,
   { origin }: Endpoint,
-  retriesLeft: number,
+  resendCount: number,
 ): AttemptSpan | undefined {
-  const resendCount = upstream.retries - retriesLeft
   const span = trace?.begin({ method: request.method ?? '', origin, path, resendCount })
   if (span?.traceparent !== undefined) fields[3] = span.traceparent
   return span
