@@ -1,8 +1,8 @@
 // What a reload changes, for the log, and what it cannot: where the gateway listens, its workers, its stores, the
 // secrets of its keys.
 
-import { isDeepStrictEqual } from 'node:util'
 import { mapSteps, type Steps } from '../async/steps.ts'
+import { isSameValue } from './same-value.ts'
 import type { Config } from './schema/schema.ts'
 
 interface ReloadPlan {
@@ -41,7 +41,7 @@ export function keepImmutable(now: Config, next: Config): ReloadPlan {
 }
 
 function changed<T extends object>(section: string, now: T, next: T, keys: readonly (keyof T & string)[]) {
-  return keys.filter(key => !isSame(now[key], next[key])).map(key => `${section}/${key}`)
+  return keys.filter(key => !isSameValue(now[key], next[key])).map(key => `${section}/${key}`)
 }
 
 interface ConfigDiff {
@@ -62,7 +62,7 @@ export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after
   const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
-    name => !isSame(oldRest[name], rest[name]),
+    name => !isSameValue(oldRest[name], rest[name]),
   )
   return {
     ...(sections.length === 0 ? {} : { sections }),
@@ -84,13 +84,8 @@ function* diffCounts(
   const counts = {
     added: Object.keys(after).length - common.length,
     removed: Object.keys(before).length - common.length,
-    changed: (yield* mapSteps(common, name => isSame(before[name], after[name]))).filter(same => !same)
+    changed: (yield* mapSteps(common, name => isSameValue(before[name], after[name]))).filter(same => !same)
       .length,
   }
   return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
-}
-
-/** Regardless of prototypes: parsed objects have none, assembled ones do. */
-function isSame(one: unknown, other: unknown): boolean {
-  return isDeepStrictEqual(one, other) || isDeepStrictEqual(structuredClone(one), structuredClone(other))
 }

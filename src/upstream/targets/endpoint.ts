@@ -1,4 +1,5 @@
 // One address of a target: its connections, and whether requests should go to it.
+import { isSameValue } from '../../config/same-value.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import { type CircuitBreaker, createCircuitBreaker } from './circuit-breaker.ts'
@@ -66,13 +67,13 @@ export function openEndpoint({ target, address, config, initialHealth }: Options
   const ejection = createOutlierEjection(() => health !== undefined)
 
   function configure({ health: checks, circuit_breaker }: UpstreamConfig): void {
-    if (!isSame(checks, applied.checks)) {
+    if (!isSameValue(checks, applied.checks)) {
       const before = health?.state() ?? initialHealth
       health?.stop()
       health =
         checks && createHealthCheck({ dial, ...checks, initialState: before, random: Math.random, ejection })
     }
-    if (!isSame(circuit_breaker, applied.circuit_breaker)) {
+    if (!isSameValue(circuit_breaker, applied.circuit_breaker)) {
       circuit = circuit_breaker && createCircuitBreaker(circuit_breaker)
     }
     applied = { checks, circuit_breaker }
@@ -116,8 +117,4 @@ export function openEndpoint({ target, address, config, initialHealth }: Options
       await pool.close()
     },
   }
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other)
 }
