@@ -5,7 +5,7 @@ import type { Histogram } from '../../observability/metrics/histogram.ts'
 import type { Endpoint } from './endpoint.ts'
 import { createLoadBalancer, type PickEndpoint, type WeightedTarget } from './load-balancer.ts'
 import type { NameLookups } from './name-lookups.ts'
-import { type OpenTarget, openTarget, type TargetEvents } from './target.ts'
+import { type OpenTarget, openTarget, type Target, type TargetEvents } from './target.ts'
 import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
@@ -143,14 +143,16 @@ function createUpstream(
 ): Upstream {
   const used = targets.filter(({ weight }) => weight > 0).map(({ target }) => target)
   const isWatched = config.health !== undefined || config.circuit_breaker !== undefined
+  // Called for every request, and allocate nothing.
   const mayReceive = (endpoint: Endpoint) => !isWatched || endpoint.isAvailable() || endpoint.isUnchecked()
+  const hasEndpoint = (target: Target) => target.endpoints().some(mayReceive)
   return {
     retries: config.retries,
     timeouts: config.timeouts,
     durations,
     splitsByUser: config.split_by === 'user',
     hasAlternatives: () => used.reduce((sum, target) => sum + target.endpoints().length, 0) > 1,
-    isAvailable: () => used.some(target => target.endpoints().some(mayReceive)),
+    isAvailable: () => used.some(hasEndpoint),
     pickEndpoint: createLoadBalancer(targets),
   }
 }
