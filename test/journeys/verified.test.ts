@@ -1,64 +1,51 @@
 // Routes for users whose email is verified (CONTRACT §12, "Email"): who passes, and when a change is heard.
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeOverSetups('a route with `verified`', setup => {
-  let gateway: TestGateway
-  let upstream: Upstream
-  let stores: Awaited<ReturnType<typeof setup.open>>
-
-  beforeAll(async () => {
-    stores = await setup.open()
-    upstream = await startUpstream()
-    gateway = await startGateway(
-      `upstreams: { app: { targets: ['${upstream.url}'] } }
+  const at = journey(
+    setup,
+    {},
+    upstream => `upstreams: { app: { targets: ['${upstream}'] } }
 routes:
   - { path: /all, upstream: app }
   - { path: /verified, upstream: app, verified: true, free_daily: true }
   - { path: /maybe, upstream: app, auth: optional, verified: true }
   - { path: /pro, upstream: app, plans: [pro], verified: true }
 `,
-      stores,
-    )
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-    if (stores !== undefined) await setup.drop(stores)
-  })
+  )
 
   const get = async (path: string, token?: string, headers: Record<string, string> = {}) => {
-    const { status, body } = await call(gateway.url, 'GET', path, { headers, ...(token ? { token } : {}) })
+    const { status, body } = await call(at.gateway.url, 'GET', path, { headers, ...(token ? { token } : {}) })
     return status === 200 ? 200 : [status, body]
   }
   const unverified = [403, { error: 'E-mail non vérifié' }]
   const patch = (id: number, change: object) =>
-    call(gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { token: gateway.adminToken, body: change })
+    call(at.gateway.admin, 'PATCH', `/admin/v1/users/${id}`, { token: at.gateway.adminToken, body: change })
 
   it('refuses who is not verified, whatever the credential, and spends nothing', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     expect(await get('/all', user.access)).toBe(200)
     expect(await get('/verified', user.access)).toEqual(unverified)
-    await giveKey(gateway, user, 'peage_a_key_of_a_user')
+    await giveKey(at.gateway, user, 'peage_a_key_of_a_user')
     expect(await get('/verified', undefined, { 'x-api-key': 'peage_a_key_of_a_user' })).toEqual(unverified)
-    expect(await gateway.sql('select daily_usage from users where id = $1', [user.id])).toEqual([
+    expect(await at.gateway.sql('select daily_usage from users where id = $1', [user.id])).toEqual([
       { daily_usage: 0 },
     ])
   })
 
   it('is asked after the plan, and refuses anonymous clients as the plan guard does', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     expect(await get('/pro', user.access)).toMatchObject([403, { error: 'Plan insuffisant' }])
     expect(await get('/maybe')).toEqual([401, { error: 'Non authentifié' }])
-    const { headers } = await call(gateway.url, 'GET', '/maybe')
+    const { headers } = await call(at.gateway.url, 'GET', '/maybe')
     expect(headers.get('www-authenticate')).toBe('Bearer')
   })
 
   it('lets who has been verified through at once, and refuses who is so no more', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
     const { status, body } = await patch(user.id, { email_verified: true })
     expect([status, typeof body.email_verified_at]).toEqual([200, 'string'])
@@ -71,27 +58,27 @@ routes:
   })
 
   it('ends the event stream of who is verified no more', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     await patch(user.id, { email_verified: true })
-    upstream.answer = (_, response) => {
+    at.upstream.answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write('data: 1\n\n')
     }
     try {
-      const stream = await fetch(`${gateway.url}/maybe`, {
+      const stream = await fetch(`${at.gateway.url}/maybe`, {
         headers: { authorization: `Bearer ${user.access}` },
       })
       await patch(user.id, { email_verified: false })
       expect(await stream.text()).toBe('data: 1\n\n')
     } finally {
-      upstream.answer = undefined
+      at.upstream.answer = undefined
     }
   })
 
   it('hears of a change whoever makes it', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     expect(await get('/verified', user.access)).toEqual(unverified)
-    await gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
+    await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
     await expect.poll(() => get('/maybe', user.access)).toBe(200)
   })
 })

@@ -10,13 +10,20 @@ export interface Journey {
   stores: Stores
 }
 
-/** Filled in before the first test; what the upstream received is forgotten before each. */
-export function journey(setup: Setup, settings: Parameters<typeof startGateway>[2] = {}): Journey {
+/**
+ * Filled in before the first test; what the upstream received is forgotten before each.
+ * @param yamlOf writes gateway.yaml for the upstream's URL
+ */
+export function journey(
+  setup: Setup,
+  settings: Parameters<typeof startGateway>[2] = {},
+  yamlOf: (upstream: string) => string = routes,
+): Journey {
   const journey = {} as Journey
   beforeAll(async () => {
     journey.stores = await setup.open()
     journey.upstream = await startUpstream()
-    journey.gateway = await startGateway(routes(journey.upstream.url), journey.stores, settings)
+    journey.gateway = await startGateway(yamlOf(journey.upstream.url), journey.stores, settings)
   })
   beforeEach(() => {
     journey.upstream.received.length = 0
