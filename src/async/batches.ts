@@ -23,18 +23,18 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
   let waiting: Waiting<Item, Result>[] = []
   /** The batch that the next one waits for. */
   let underWay: object | undefined
-  let patience: NodeJS.Timeout | undefined
+  let overdue: NodeJS.Timeout | undefined
 
   function start(): void {
-    clearTimeout(patience)
-    patience = undefined
+    clearTimeout(overdue)
+    overdue = undefined
     const [first, ...later] = waiting
     if (first === undefined) return
     const unlike = later.findIndex(({ item }) => !areAlike(first.item, item))
     const joining = later.slice(0, Math.min(unlike === -1 ? later.length : unlike, maxItems - 1))
     waiting = later.slice(joining.length)
     void settle(first, joining)
-    if (waiting.length > 0) waitNoLonger()
+    if (waiting.length > 0) startWhenOverdue()
   }
 
   async function settle(
@@ -54,14 +54,14 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     start()
   }
 
-  function waitNoLonger(): void {
-    patience ??= setTimeout(start, maxWaitMs)
+  function startWhenOverdue(): void {
+    overdue ??= setTimeout(start, maxWaitMs)
   }
 
   return (item: Item): Promise<Result> =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
-      if (underWay !== undefined) waitNoLonger()
+      if (underWay !== undefined) startWhenOverdue()
       else if (waiting.length === 1) queueMicrotask(start)
     })
 }

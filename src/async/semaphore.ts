@@ -45,13 +45,13 @@ interface WaitingLine<T> {
     share: Promise<T>
     leave(error: Error): void
   }
-  /** Serves who has waited longest, directly: nobody new can overtake. @returns false if nobody waits */
+  /** Hands a share to the first in line, directly, so that no newcomer overtakes. @returns false if the line is empty */
   serve(share: T): boolean
-  /** All who wait leave with this error. */
+  /** Empties the line: every member leaves with this error. */
   dismiss(error: Error): void
 }
 
-/** @param waitMs the longest that who joins now waits */
+/** @param waitMs how long a member that joins now waits at most */
 export function createWaitingLine<T>(waitMs: () => number, refuse: () => Error): WaitingLine<T> {
   const line = new Map<(share: T) => void, (error: Error) => void>()
   return {

@@ -96,7 +96,7 @@ export function createForwardRequest(
   }
 }
 
-/** A user by id; who is anonymous by address, as rate limits count it. */
+/** Of the user's id, or of an anonymous client's address as rate limits count it. */
 function splitKey({ head }: ReceivedRequest, identity: UsageCounted): number {
   return hashText(identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(head.client))
 }

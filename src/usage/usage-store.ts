@@ -20,7 +20,7 @@ export interface UsageStore {
   read(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** Bounds how long one statement holds rows, and how many uses fail with it; a larger batch costs no less per use. */
+/** Bounds how long one statement holds rows, and how many uses fail with it. A larger batch is no cheaper per use. */
 const maxUsesInBatch = 100
 /** With the statement's own timeouts, the longest wait for storage that is down stays under 2 s (CONTRACT §4). */
 const maxBatchWaitMs = 300
@@ -45,7 +45,7 @@ export function createUsageStore(database: Database): UsageStore {
       },
     })
 
-  /** Of users whose row was locked by another: only their own uses wait for it. */
+  /** Users whose row another statement had locked. Their own uses wait for it, and nobody else's. */
   const waiting = new Map<number, { uses: number; count: Count }>()
   const waitForRow: Count = async use => {
     const user = waiting.get(use.userId) ?? {
@@ -109,7 +109,7 @@ const countStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
   select id, uses, case when last_usage_date = $2::date then daily_usage else 0 end as used
-  from users join unnest($1::bigint[], $4::int[]) as asked (id, uses) using (id)
+  from users join unnest($1::bigint[], $4::int[]) as wanted (id, uses) using (id)
   for no key update of users ${locking}
 ), counted as (
   update users
@@ -123,7 +123,7 @@ with locked as materialized (
 select id, used, coalesce(daily_usage, used) as used_after
 from locked left join counted using (id)`)
 
-/** Waits for no row: two batches cannot deadlock, and a locked row holds up nobody else. */
+/** Leaves out locked rows: two batches cannot deadlock, and no user waits for the row of another. */
 const COUNT_UNLOCKED = countStatement('skip locked')
 /** For one user at a time. */
 const COUNT_WAITING = countStatement('')

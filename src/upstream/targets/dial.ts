@@ -1,10 +1,10 @@
-// Connects to one address of a target, under the target's name, and never from a name to an address that it may not name.
+// Connects to an address of a target under the target's name, unless a name may not lead to that address.
 import { type LookupOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { mayBeDialled } from './dialled-addresses.ts'
 
-/** Where to connect, and who is expected there. */
+/** Where to connect, and which certificate is expected there. */
 export interface Dial {
   /** `scheme://host:port`. */
   readonly origin: string

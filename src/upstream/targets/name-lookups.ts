@@ -28,9 +28,9 @@ export interface LookupEvents {
   onTooMany(count: number): void
 }
 
-/** An answer without addresses is believed after so many intervals, and an hour at most. */
-const intervalsOfPatience = 30
-const maxPatienceMs = 3_600_000
+/** How long addresses stay in use while answers name none: so many intervals, and an hour at most. */
+const keptIntervals = 30
+const maxKeptMs = 3_600_000
 
 type LookUp = (name: string, family: 4 | 6) => Promise<LookupAddress[]>
 
@@ -38,7 +38,7 @@ const systemLookUp: LookUp = (name, family) =>
   promisify(lookup)(name, { all: true, family, order: 'verbatim' })
 
 export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
-  /** The look-up of a name under way: there is one at a time, whoever watches it. */
+  /** By name, the look-up that runs or comes last: several watchers of one name take turns. */
   const underWay = new Map<string, Promise<unknown>>()
 
   async function inTurn<T>(name: string, look: () => Promise<T>): Promise<T> {
@@ -84,8 +84,8 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
         if (addresses.length === 0) {
           report(found.length === 0 ? 'no such name' : 'it names no address that may be dialled')
           withoutSinceMs ??= performance.now()
-          const patienceMs = Math.min(config.every * intervalsOfPatience, maxPatienceMs)
-          if (performance.now() - withoutSinceMs >= patienceMs) use([])
+          const keptMs = Math.min(config.every * keptIntervals, maxKeptMs)
+          if (performance.now() - withoutSinceMs >= keptMs) use([])
           return
         }
         withoutSinceMs = undefined

@@ -9,8 +9,8 @@ export interface WeightedTurns {
 }
 
 /**
- * Smooth weighted round-robin, with a sequence of its own for each set of candidates: while a set stands its sequence
- * is periodic, and one that returns goes on where it was, so nobody catches up on what it missed.
+ * Smooth weighted round-robin, with a sequence of its own for each set of candidates. While a set stands, its sequence
+ * is periodic. A set that returns goes on where it stopped, so that no candidate catches up on turns that it missed.
  * @param weights not negative; 0 is never chosen
  */
 export function createWeightedTurns(weights: readonly number[]): WeightedTurns {
