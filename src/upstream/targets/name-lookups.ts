@@ -29,8 +29,8 @@ export interface LookupEvents {
 }
 
 /** How long addresses stay in use while answers name none: so many intervals, and an hour at most. */
-const keptIntervals = 30
-const maxKeptMs = 3_600_000
+const retainedIntervals = 30
+const maxRetentionMs = 3_600_000
 
 type LookUp = (name: string, family: 4 | 6) => Promise<LookupAddress[]>
 
@@ -84,8 +84,8 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
         if (addresses.length === 0) {
           report(found.length === 0 ? 'no such name' : 'it names no address that may be dialled')
           withoutSinceMs ??= performance.now()
-          const keptMs = Math.min(config.every * keptIntervals, maxKeptMs)
-          if (performance.now() - withoutSinceMs >= keptMs) use([])
+          const retentionMs = Math.min(config.every * retainedIntervals, maxRetentionMs)
+          if (performance.now() - withoutSinceMs >= retentionMs) use([])
           return
         }
         withoutSinceMs = undefined
