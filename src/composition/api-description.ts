@@ -8,7 +8,9 @@ import { userOperations as accountOperations } from '../admin/api/users.openapi.
 import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
+import { emailOperations } from '../endpoints/email.openapi.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { resetOperations } from '../endpoints/reset.openapi.ts'
 import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
@@ -21,6 +23,12 @@ export const operationGroups: readonly OperationGroup[] = [
     description: 'Signing up, in and out, and where one is signed in.',
     listener: 'clients',
     operations: [...Object.values(authOperations), ...Object.values(sessionOperations)],
+  },
+  {
+    name: 'Password and email',
+    description: 'By codes that come by mail.',
+    listener: 'clients',
+    operations: [...Object.values(resetOperations), ...Object.values(emailOperations)],
   },
   {
     name: 'API keys and webhooks',

@@ -7,8 +7,11 @@ import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
+import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
+import { createResetEndpoints } from '../endpoints/reset.ts'
 import { createSessionEndpoints } from '../endpoints/sessions.ts'
+import { createRequireSignedIn, createSignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { gateSteps } from '../gate/gate.ts'
@@ -98,10 +101,14 @@ async function build(
       }),
     eventsOf: (upstream, target) => logLookups(logger, { upstream, target }),
   })
+  const requireSignedIn = createRequireSignedIn({ sessions: services.sessionStore, clock })
+  const signedIn = createSignedInEndpoint(requireSignedIn)
   const endpoints = createEndpointTable(
     [
       ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),
-      ...createSessionEndpoints({ sessions: services.sessionStore, clock }),
+      ...createSessionEndpoints({ sessions: services.sessionStore, signedIn, clock }),
+      ...createResetEndpoints(),
+      ...createEmailEndpoints({ requireSignedIn, signedIn }),
       ...createUserEndpoints({
         apiTokens,
         webhooks: openWebhooks(config.webhooks, services),

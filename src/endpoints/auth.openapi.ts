@@ -23,7 +23,7 @@ const tokenPair = record(
 )
 
 /** Each reads its body first and authenticates no caller; but two credentials are refused on every path. */
-const always: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
+export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
 const limited: Refusals = { 429: ['rate_limited'], 503: ['service_unavailable'] }
 
 export const authOperations = {
@@ -41,7 +41,7 @@ export const authOperations = {
         body: record({ message: text('A French sentence.'), user_id: terms.id('The new user’s id.') }),
       },
     },
-    refusals: mergeRefusals(always, limited, {
+    refusals: mergeRefusals(openRefusals, limited, {
       400: ['email_invalid', 'password_too_short', 'password_too_long'],
       409: ['email_taken'],
       500: ['internal'],
@@ -55,7 +55,10 @@ export const authOperations = {
     caller: 'anybody',
     body: credentials,
     responses: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
-    refusals: mergeRefusals(always, limited, { 400: ['credentials_missing'], 401: ['credentials_invalid'] }),
+    refusals: mergeRefusals(openRefusals, limited, {
+      400: ['credentials_missing'],
+      401: ['credentials_invalid'],
+    }),
   },
   refresh: {
     method: 'POST',
@@ -65,7 +68,7 @@ export const authOperations = {
     caller: 'anybody',
     body: record({ refresh_token: text('The one that was given last.') }, open),
     responses: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
-    refusals: mergeRefusals(always, limited, {
+    refusals: mergeRefusals(openRefusals, limited, {
       400: ['refresh_token_missing'],
       401: ['refresh_token_invalid', 'refresh_token_inactive', 'user_not_found'],
     }),
@@ -81,6 +84,6 @@ export const authOperations = {
     responses: {
       200: { description: 'Always, whether or not there was such a session.', body: terms.message },
     },
-    refusals: always,
+    refusals: openRefusals,
   },
 } as const satisfies Record<string, Operation>

@@ -6,11 +6,15 @@ import type { Plan, User } from '../users/user.ts'
 
 export type Endpoint = OpenEndpoint | GuardedEndpoint
 
-/** Open to all clients; it reads no credential. */
+/** Open to all clients; it reads no credential unless the body makes it ask for one. */
 export interface OpenEndpoint {
   readonly kind: 'open'
   readonly operation: Operation
-  answer(request: EndpointRequest): Promise<EndpointResponse>
+  /** @param authenticate runs the authentication guard, and throws its refusal */
+  answer(
+    request: EndpointRequest,
+    authenticate: () => Promise<AuthenticatedRequest>,
+  ): Promise<EndpointResponse>
 }
 
 /** Runs after the authentication and plan guards. */
@@ -23,7 +27,7 @@ export interface GuardedEndpoint {
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
 }
 
-interface EndpointRequest {
+export interface EndpointRequest {
   readonly body: JsonObject
   /** What stands in the place of `:id` in the path, in lower case; empty if the path has none. */
   readonly parameter: string

@@ -1,9 +1,9 @@
 // Requests and responses of the endpoints of a user's own sessions (CONTRACT §12).
 import { Type } from '../config/schema/type.ts'
-import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
+import type { Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { authPrefix } from './auth.openapi.ts'
-import { guardRefusals } from './endpoint.ts'
+import { signedInRefusals } from './signed-in.ts'
 
 const { record, text } = terms
 
@@ -18,9 +18,6 @@ const session = record(
   },
   { title: 'OwnSession', description: 'Where the user is signed in.' },
 )
-
-/** Of every endpoint that an access token opens, and an API key does not. */
-const signedInRefusals: Refusals = mergeRefusals(guardRefusals, { 403: ['bearer_required'] })
 
 export const sessionOperations = {
   list: {

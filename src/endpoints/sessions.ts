@@ -2,12 +2,13 @@
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import { messages } from '../refusals/catalog.ts'
-import { Refusal } from '../refusals/refusal.ts'
-import type { AuthenticatedRequest, EndpointResponse, GuardedEndpoint } from './endpoint.ts'
+import type { GuardedEndpoint } from './endpoint.ts'
 import { sessionOperations } from './sessions.openapi.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {
-  sessions: Pick<SessionStore, 'list' | 'isLive' | 'end' | 'endOthers'>
+  sessions: Pick<SessionStore, 'list' | 'end' | 'endOthers'>
+  signedIn: SignedInEndpoint
   clock: Clock
 }
 
@@ -15,30 +16,8 @@ interface Dependencies {
 const maxSessions = 100
 
 /** Each throws StorageError when the store fails. */
-export function createSessionEndpoints({ sessions, clock }: Dependencies): GuardedEndpoint[] {
+export function createSessionEndpoints({ sessions, signedIn, clock }: Dependencies): GuardedEndpoint[] {
   const now = () => new Date(clock.now())
-
-  /** Only an access token opens these, and only while its session lives: an API key is not a person. */
-  function signedIn(
-    operation: GuardedEndpoint['operation'],
-    handle: (request: AuthenticatedRequest) => Promise<EndpointResponse>,
-  ): GuardedEndpoint {
-    return {
-      kind: 'guarded',
-      operation,
-      plans: undefined,
-      async handle(request) {
-        const { credential, user, sessionId } = request
-        if (credential === 'api_token') throw new Refusal('bearer_required')
-        if (sessionId !== undefined && !(await sessions.isLive(user.id, sessionId, now()))) {
-          throw new Refusal('token_invalid', {
-            headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-          })
-        }
-        return handle(request)
-      },
-    }
-  }
 
   return [
     signedIn(sessionOperations.list, async ({ user, sessionId }) => {

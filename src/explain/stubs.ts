@@ -5,8 +5,11 @@ import type { Dispatcher } from 'undici'
 import type { Clock } from '../clock.ts'
 import type { UpstreamConfig } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
+import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import { createResetEndpoints } from '../endpoints/reset.ts'
 import { createSessionEndpoints } from '../endpoints/sessions.ts'
+import { createSignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
@@ -108,10 +111,14 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     },
     failedLogins: { attempt: unreachable },
   })
+  const signedIn = createSignedInEndpoint(unreachable)
   const sessions = createSessionEndpoints({
-    sessions: { list: unreachable, isLive: unreachable, end: unreachable, endOthers: unreachable },
+    sessions: { list: unreachable, end: unreachable, endOthers: unreachable },
+    signedIn,
     clock: { now: unreachable },
   })
+  const reset = createResetEndpoints()
+  const email = createEmailEndpoints({ requireSignedIn: unreachable, signedIn })
   const user = createUserEndpoints({
     apiTokens: { replace: unreachable, revoke: unreachable },
     webhooks: { register: unreachable, remove: unreachable },
@@ -120,9 +127,10 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     changesVisible: unreachable,
   })
   const upgrade = createUpgradeEndpoints('')
+  const own = [...auth, ...sessions, ...reset, ...email, ...user]
   return {
-    endpoints: createEndpointTable([...auth, ...sessions, ...user], upgrade),
-    operations: [...auth, ...sessions, ...user, ...upgrade].map(({ operation }) => operation),
+    endpoints: createEndpointTable(own, upgrade),
+    operations: [...own, ...upgrade].map(({ operation }) => operation),
   }
 }
 

@@ -2,9 +2,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { authOperations } from '../endpoints/auth.openapi.ts'
-import type { Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
+import { emailOperations } from '../endpoints/email.openapi.ts'
+import type { AuthenticatedRequest, Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
 import { jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { resetOperations } from '../endpoints/reset.openapi.ts'
 import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
@@ -46,6 +48,8 @@ export function localPathOf(request: IncomingMessage): string {
 const operations: readonly Operation[] = [
   ...Object.values(authOperations),
   ...Object.values(sessionOperations),
+  ...Object.values(resetOperations),
+  ...Object.values(emailOperations),
   ...Object.values(userOperations),
   ...Object.values(upgradeOperations),
 ]
@@ -90,9 +94,15 @@ async function answer(context: RequestContext, endpoint: Endpoint): Promise<Endp
     parameter: parameterOf(context, endpoint.operation),
     userAgent: context.request.headers['user-agent'],
   }
-  if (endpoint.kind === 'open') return endpoint.answer({ ...sent, body: await bodyOf(context) })
-  const { user, credential, sessionId } = await authenticated(context, endpoint.plans)
-  return endpoint.handle({ ...sent, user, credential, sessionId, body: await bodyOf(context) })
+  if (endpoint.kind === 'guarded') {
+    const { user, credential, sessionId } = await authenticated(context, endpoint.plans)
+    return endpoint.handle({ ...sent, user, credential, sessionId, body: await bodyOf(context) })
+  }
+  const request = { ...sent, body: await bodyOf(context) }
+  return endpoint.answer(request, async (): Promise<AuthenticatedRequest> => {
+    const { user, credential, sessionId } = await authenticated(context, undefined)
+    return { ...request, user, credential, sessionId }
+  })
 }
 
 /** The last segment, decoded as for matching: `:id` stands nowhere else. */

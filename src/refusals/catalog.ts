@@ -4,6 +4,7 @@ export const catalog = {
   email_invalid: { status: 400, error: 'Email invalide' },
   password_too_short: { status: 400, error: 'Mot de passe trop court (min 8 caractères)' },
   password_too_long: { status: 400, error: 'Mot de passe trop long (max 1024 caractères)' },
+  code_invalid: { status: 400, error: 'Code invalide ou expiré' },
   email_taken: { status: 409, error: 'Email déjà enregistré' },
   internal: { status: 500, error: 'Erreur interne' },
   credentials_missing: { status: 400, error: 'Email et mot de passe requis' },
@@ -34,6 +35,7 @@ export const catalog = {
   webhook_url_invalid: { status: 400, error: 'URL de webhook invalide (HTTPS requis)' },
   plan_invalid: { status: 400, error: 'Plan invalide' },
   payment_not_configured: { status: 501, error: 'Paiement non configuré' },
+  mail_not_configured: { status: 501, error: "Envoi d'e-mails non configuré" },
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
   admin_disabled: { status: 403, error: 'Administration désactivée' },
 } as const satisfies Record<string, { status: number; error: string }>

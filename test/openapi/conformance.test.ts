@@ -137,6 +137,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     ])
       await auth('refresh', body)
     await auth('logout', {})
+    for (const name of ['password/forgot', 'password/reset', 'email/verify']) await auth(name, {})
   })
 
   it('is kept by API keys, webhooks, the upgrade path and the keys', async () => {
@@ -153,6 +154,9 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       ['GET', '/api/v1/auth/sessions'],
       ['DELETE', '/api/v1/auth/sessions/{id}'],
       ['DELETE', '/api/v1/auth/sessions'],
+      ['POST', '/api/v1/auth/email'],
+      ['POST', '/api/v1/auth/email/verify/request'],
+      ['POST', '/api/v1/auth/email/confirm'],
     ] as const) {
       await as(pro, method, path)
       await drive(gateway, method, path, key)

@@ -1,0 +1,40 @@
+// Requests and responses of the endpoints for a forgotten password (CONTRACT §12, "Password").
+import { Type } from '../config/schema/type.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
+import * as terms from '../openapi/schema-builders.ts'
+import { authPrefix, openRefusals } from './auth.openapi.ts'
+
+const { record, text } = terms
+
+const open = { additionalProperties: true }
+
+export const resetOperations = {
+  forgot: {
+    method: 'POST',
+    path: `${authPrefix}/password/forgot`,
+    id: 'forgotPassword',
+    summary: 'Asks for a mail with a code to reset the password',
+    caller: 'anybody',
+    body: record({ email: text('An email.') }, open),
+    responses: {},
+    refusals: mergeRefusals(openRefusals, { 501: ['mail_not_configured'] }),
+  },
+  reset: {
+    method: 'POST',
+    path: `${authPrefix}/password/reset`,
+    id: 'resetPassword',
+    summary: 'Sets a new password, by a mail’s code or token',
+    caller: 'anybody',
+    body: record(
+      {
+        email: Type.Optional(text('The account’s, with `code`.')),
+        code: Type.Optional(text('The 8 digits of the mail.')),
+        token: Type.Optional(text('The token of the mail’s link, in the place of email and code.')),
+        new_password: text('8 to 1,024 characters.'),
+      },
+      open,
+    ),
+    responses: {},
+    refusals: mergeRefusals(openRefusals, { 400: ['code_invalid'] }),
+  },
+} as const satisfies Record<string, Operation>
