@@ -43,7 +43,13 @@ export const floors = [
     { name: 'usage', duty: 'What is left: the daily use of the free plan.' },
     { name: 'openapi', duty: 'Description: the OpenAPI document and its page.' },
   ],
-  [{ name: 'identity', duty: 'Who calls: tokens, signing keys, API tokens, and what is cached of them.' }],
+  [
+    { name: 'identity', duty: 'Who calls: tokens, signing keys, API tokens, and what is cached of them.' },
+    {
+      name: 'outbox',
+      duty: 'Sending in the background: leases, attempts and retries of what was stored to be sent.',
+    },
+  ],
   [{ name: 'users', duty: 'The user record: its store, status and session epoch.' }],
   [{ name: 'http', duty: 'node:http: servers, TLS, pipelining, upgrades, bodies, refusals on the wire.' }],
   [

@@ -1,15 +1,9 @@
 // The delivery records: attempt outcomes and the delivery log.
+import { type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
 import type { Database } from '../../storage/database.ts'
-import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
+import { createLeaseStore, type LeaseStore } from './lease-store.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
-
-/** The outcome of an attempt; `retryAt` if another is to follow. */
-export interface AttemptOutcome {
-  responseStatus: number | null
-  error: string | null
-  result: 'delivered' | 'failed' | { retryAt: Date }
-}
 
 /** As returned to operators. */
 export interface Delivery {
@@ -35,15 +29,7 @@ interface DeliveryFilter {
   limit: number
 }
 
-export interface DeliveryStore extends LeaseStore {
-  /** Changes nothing if the lease has expired and another replica has it, or if the delivery was dropped. */
-  recordAttempt(
-    leased: Pick<LeasedDelivery, 'id' | 'attempts'>,
-    outcome: AttemptOutcome,
-    now: Date,
-  ): Promise<void>
-  /** Returns an unsent delivery, as if it had never been leased. */
-  release(leased: Pick<LeasedDelivery, 'id' | 'attempts'>, now: Date): Promise<void>
+export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /** Newest first. */
   list(filter: DeliveryFilter): Promise<Delivery[]>
   /**
@@ -57,25 +43,7 @@ export interface DeliveryStore extends LeaseStore {
 export function createDeliveryStore(database: Database): DeliveryStore {
   return {
     ...createLeaseStore(database),
-
-    async recordAttempt({ id, attempts }, { responseStatus, error, result }, now) {
-      const retryAt = typeof result === 'object' ? result.retryAt : null
-      await database.query(
-        `update webhook_deliveries
-            set status = $3, response_status = $4, error = $5, due_at = coalesce($6::timestamptz, due_at),
-                finished_at = case when $6::timestamptz is null then $7::timestamptz end
-          where id = $1 and attempts = $2 and status = 'pending'`,
-        [id, attempts, typeof result === 'object' ? 'pending' : result, responseStatus, error, retryAt, now],
-      )
-    },
-
-    async release({ id, attempts }, now) {
-      await database.query(
-        `update webhook_deliveries set attempts = attempts - 1, due_at = $3::timestamptz
-          where id = $1 and attempts = $2 and status = 'pending'`,
-        [id, attempts, now],
-      )
-    },
+    ...createAttemptStore<'delivered'>(database, 'webhook_deliveries'),
 
     list: ({ userId, status, before, limit }) =>
       database.query<Delivery>(

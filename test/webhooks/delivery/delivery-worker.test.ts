@@ -2,10 +2,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { OutboxWorker } from '../../../src/outbox/outbox-worker.ts'
 import { type Database, StorageError } from '../../../src/storage/database.ts'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createDeliveryStore } from '../../../src/webhooks/delivery/delivery-store.ts'
-import { createDeliveryWorker, type DeliveryWorker } from '../../../src/webhooks/delivery/delivery-worker.ts'
+import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-worker.ts'
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
@@ -39,7 +40,7 @@ describeOverDatabases('delivering', open => {
   const errors: unknown[] = []
   const outcomes = { delivered: 0, retried: 0, failed: 0 }
   const hooks: Hook[] = []
-  const running: DeliveryWorker[] = []
+  const running: OutboxWorker[] = []
   beforeAll(async () => {
     database = await open()
     stored = storedIn(database, () => time)

@@ -1,10 +1,14 @@
 // When a failed delivery is retried.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { retryDelayMs } from '../../../src/webhooks/delivery/retry-schedule.ts'
+import { retryDelayMs as delayOf } from '../../../src/outbox/retry-delay.ts'
+import { retryDelaysMs } from '../../../src/webhooks/delivery/retry-schedule.ts'
 
 const hour = 60 * 60_000
 const steps = [5_000, 5 * 60_000, 30 * 60_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * hour)]
+
+const retryDelayMs = (attempts: number, random: number, retryAfterMs: number) =>
+  delayOf(retryDelaysMs, attempts, random, retryAfterMs)
 
 describe('the delay after a failed attempt', () => {
   it('is that of Standard Webhooks’ schedule, and there is none after the tenth', () => {

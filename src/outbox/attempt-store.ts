@@ -1,0 +1,57 @@
+// Records how the attempts at an outbox's rows ended: done, failed for good, or to be tried again.
+import type { Queryable } from '../storage/database.ts'
+
+/** A row that this process may attempt until its lease expires. */
+export interface Lease {
+  id: number
+  /** The number of this attempt, from 1; with the id it identifies the lease. */
+  attempts: number
+}
+
+/** How an attempt ended; `Done` is the status of a row that was sent, `retryAt` is set where another attempt follows. */
+export interface AttemptOutcome<Done extends string> {
+  /** What the receiver answered, if it did. */
+  responseStatus: number | null
+  /** One line for operators, without secrets. */
+  error: string | null
+  result: Done | 'failed' | { retryAt: Date }
+}
+
+export interface AttemptStore<Done extends string> {
+  /** Changes nothing if the lease has expired and another replica has it, or if the row has ended meanwhile. */
+  recordAttempt(lease: Lease, outcome: AttemptOutcome<Done>, now: Date): Promise<void>
+  /** Returns a row whose attempt sent nothing, as if it had never been leased. */
+  release(lease: Lease, now: Date): Promise<void>
+}
+
+/**
+ * Every method throws StorageError when the store fails.
+ * @param table with the columns `id`, `status` ('pending' until it ends), `attempts` (0 at first, raised by each
+ *   lease), `due_at` (when it is attempted next; while it is leased, when the lease expires), `response_status`,
+ *   `error` and `finished_at`
+ */
+export function createAttemptStore<Done extends string>(
+  database: Queryable,
+  table: 'webhook_deliveries' | 'events' | 'mails',
+): AttemptStore<Done> {
+  return {
+    async recordAttempt({ id, attempts }, { responseStatus, error, result }, now) {
+      const retryAt = typeof result === 'object' ? result.retryAt : null
+      await database.query(
+        `update ${table}
+            set status = $3, response_status = $4, error = $5, due_at = coalesce($6::timestamptz, due_at),
+                finished_at = case when $6::timestamptz is null then $7::timestamptz end
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, typeof result === 'object' ? 'pending' : result, responseStatus, error, retryAt, now],
+      )
+    },
+
+    async release({ id, attempts }, now) {
+      await database.query(
+        `update ${table} set attempts = attempts - 1, due_at = $3::timestamptz
+          where id = $1 and attempts = $2 and status = 'pending'`,
+        [id, attempts, now],
+      )
+    },
+  }
+}
