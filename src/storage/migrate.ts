@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { toStorageError } from './driver-error.ts'
 
@@ -35,43 +36,85 @@ export function migrationFiles(dir = MIGRATIONS): MigrationFile[] {
 }
 
 /**
- * Applies pending migrations in one transaction, under an advisory lock that is waited for, so that any number of
- * replicas may start at once.
- * @returns the names of the applied files, oldest first
- * @throws StorageError when a file fails; then none is applied
+ * Applies pending migrations under an advisory lock that is waited for, so that any number of replicas may start at
+ * once. Each file is a transaction of its own: one that held two tables could deadlock with a statement of a replica
+ * that serves. A file that does not get its table at once (a backup reads it, say) is tried again until it does.
+ * @returns the names of the files that this call applied, oldest first
+ * @throws StorageError when a file fails; those before it stay applied
  */
 export async function runMigrations(
   client: MigrationClient,
   log: MigrationLog = () => {},
   dir = MIGRATIONS,
 ): Promise<string[]> {
+  const applied: string[] = []
+  for (;;) {
+    const attempt = await applyNext(client, dir)
+    if (attempt === 'locked') {
+      log('warn', 'a migration waits for a table that another program has locked')
+      await sleep(LOCK_RETRY_MS)
+      continue
+    }
+    for (const line of attempt.warnings) log('warn', line)
+    if (attempt.name === undefined) return applied
+    applied.push(attempt.name)
+    log('info', `migration ${attempt.name} applied`)
+  }
+}
+
+/**
+ * How long a migration waits for a table. Whoever comes after it waits behind it, and a replica of the release before
+ * gives up after a second.
+ */
+const LOCK_TIMEOUT_MS = 300
+/** Those who waited behind it are served meanwhile. */
+const LOCK_RETRY_MS = 1_000
+/** SQLSTATE lock_not_available. */
+const LOCK_NOT_AVAILABLE = '55P03'
+
+interface Attempt {
+  /** The file that was applied; undefined if none was pending. */
+  readonly name: string | undefined
+  readonly warnings: readonly string[]
+}
+
+async function applyNext(client: MigrationClient, dir: string): Promise<Attempt | 'locked'> {
+  const warnings: string[] = []
+  const note = (line: string) => void warnings.push(line)
   let failure: unknown
   // The runner flattens the driver's error into a text without the SQLSTATE: this keeps the original.
   const remembering: MigrationClient = {
-    query: (sql, values) =>
-      client.query(sql, values).catch(error => {
+    async query(sql, values) {
+      try {
+        const result = await client.query(sql, values)
+        if (sql === 'BEGIN') await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        return result
+      } catch (error) {
         failure ??= error
         throw error
-      }),
+      }
+    },
   }
   try {
-    if (await isUpToDate(remembering, dir)) return []
+    if (await isUpToDate(remembering, dir)) return { name: undefined, warnings }
     // Loaded on demand: it takes a tenth of a start.
     const { runner } = await import('node-pg-migrate')
-    const applied = await runner({
+    const [applied] = await runner({
       // The runner's type asks for pg's whole client; it calls only this method.
       dbClient: remembering as never,
       dir,
       direction: 'up',
+      count: 1,
       migrationsTable: 'peage_migrations',
       advisoryLockMode: 'wait',
       singleTransaction: true,
-      logger: { info: () => {}, warn: line => log('warn', line), error: line => log('warn', line) },
+      logger: { info: () => {}, warn: note, error: note },
     })
-    for (const { name } of applied) log('info', `migration ${name} applied`)
-    return applied.map(({ name }) => name)
+    return { name: applied?.name, warnings }
   } catch (error) {
-    throw toStorageError(failure ?? error)
+    const stored = toStorageError(failure ?? error)
+    if (stored.code === LOCK_NOT_AVAILABLE) return 'locked'
+    throw stored
   }
 }
 

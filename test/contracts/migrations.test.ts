@@ -52,9 +52,9 @@ describeWithPostgres('migrations (Postgres)', () => {
     return database
   }
 
-  it('succeeds for each of 8 replicas that start at once on an empty database; one of them applies', async () => {
+  it('succeeds for each of 8 replicas that start at once on an empty database; each file is applied by one', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => replica().migrate()))
-    expect(applied.flat()).toEqual(files)
+    expect(applied.flat().sort()).toEqual(files.toSorted())
     expect(await replica().query('select name from peage_migrations order by id')).toEqual(
       files.map(name => ({ name })),
     )
@@ -85,7 +85,7 @@ describeWithPostgres('migrations (Postgres)', () => {
     await expect(replica().migrate()).rejects.toThrow('preceding already run migration')
   })
 
-  it('applies nothing of a run in which a file fails', async () => {
+  it('applies nothing of a file that fails, and keeps the files before it', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
     await writeFile(
@@ -94,12 +94,40 @@ describeWithPostgres('migrations (Postgres)', () => {
     )
     const client = new Client({ connectionString: url })
     await client.connect()
-    await expect(runMigrations(client, undefined, dir)).rejects.toMatchObject({
+    const applied: string[] = []
+    await expect(runMigrations(client, (_, line) => applied.push(line), dir)).rejects.toMatchObject({
       name: 'StorageError',
       code: '42P01',
     })
     await client.end()
     await rm(dir, { recursive: true })
-    expect(await replica().query(TABLES)).toEqual([{ table_name: 'peage_migrations' }])
+    expect(applied).toEqual(['migration 1_good applied'])
+    const tables = await replica().query<{ table_name: string }>(TABLES)
+    expect(tables.map(({ table_name }) => table_name).sort()).toEqual(['good', 'peage_migrations'])
+  })
+
+  it('lets others read and write while it waits for a table, and applies the file when that is free', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
+    await writeFile(join(dir, '1_table.sql'), '-- Up Migration\ncreate table busy (id int);')
+    const [client, backup, writer] = [1, 2, 3].map(() => new Client({ connectionString: url })) as [
+      Client,
+      Client,
+      Client,
+    ]
+    for (const one of [client, backup, writer]) await one.connect()
+    await runMigrations(client, undefined, dir)
+    await backup.query('begin')
+    await backup.query('select from busy')
+    await writeFile(join(dir, '2_column.sql'), '-- Up Migration\nalter table busy add column name text;')
+    const log: string[] = []
+    const migrating = runMigrations(client, (_, line) => log.push(line), dir)
+    await expect
+      .poll(() => log, { timeout: 5_000 })
+      .toContainEqual(expect.stringContaining('waits for a table'))
+    await writer.query('insert into busy (id) values (1)')
+    await backup.query('commit')
+    expect(await migrating).toEqual(['2_column'])
+    await Promise.all([client, backup, writer].map(one => one.end()))
+    await rm(dir, { recursive: true })
   })
 })

@@ -9,12 +9,14 @@ describeOverDatabases('refresh tokens in partitions', open => {
   let database: Database
   let room: Room
   let before: string
+  let triggersBefore: object[]
 
   beforeAll(async () => {
     database = await open()
     room = await openRoom(database)
     await room.register('ada@example.com')
     before = (await room.accounts.login({ email: 'ada@example.com', password })).refresh_token
+    triggersBefore = await triggers()
     const page = await readFile(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
     const [, sql = ''] = /```sql[^\n]*\n([\s\S]*?)```/.exec(page) ?? []
     for (const statement of sql.split(/;\n(?! {2})/).filter(each => each.trim() !== '')) {
@@ -22,6 +24,17 @@ describeOverDatabases('refresh tokens in partitions', open => {
     }
   })
   afterAll(() => database?.close())
+
+  const triggers = () =>
+    database.query(
+      `select pg_get_triggerdef(oid) as definition from pg_trigger
+        where tgrelid = 'refresh_tokens'::regclass and not tgisinternal order by tgname`,
+    )
+
+  it('are told of to the replicas as before', async () => {
+    expect(triggersBefore).toHaveLength(3)
+    expect(await triggers()).toEqual(triggersBefore)
+  })
 
   it('are there with those from before, and each is still exchanged once', async () => {
     const { refresh_token: after } = await room.sessions.refresh(before)
