@@ -3,10 +3,11 @@ import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds } from '../costs.mjs'
 import { startLoad } from './load.mjs'
+import { setting } from './settings.mjs'
 import { startStage } from './stage.mjs'
 
 const perSecond = 500
-const seconds = Number(process.env.AGE_SECONDS ?? 60)
+const seconds = setting('AGE_SECONDS', 60, 10)
 const ageSeconds = 5
 /** `connection_age` and its jitter of a tenth. */
 const mostSeconds = ageSeconds * 1.1

@@ -6,12 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { temporaryFolder } from '../processes.mjs'
+import { setting } from './settings.mjs'
 import { startStage } from './stage.mjs'
 
 const perSecond = 1_000
 /** Of one window; and how many pairs of one without and one with a reload there are for each file. */
-const seconds = Number(process.env.LARGE_SECONDS ?? 60)
-const pairs = Number(process.env.LARGE_PAIRS ?? 5)
+const seconds = setting('LARGE_SECONDS', 60, 5)
+const pairs = setting('LARGE_PAIRS', 5, 1)
 /** A name of one below, or its beginning; without it, all. */
 const only = process.env.LARGE_ONLY ?? ''
 /** Milliseconds that the slowest request with a reload may take more than the slowest without, in the median. */

@@ -1,16 +1,13 @@
 // A target's name under load, asked of a real name server (dnsmasq): addresses come, go, are swapped and time out.
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atEnd } from '../cleanup.mjs'
-import { temporaryFolder } from '../processes.mjs'
 import { startLoad } from './load.mjs'
+import { startNameServer } from './name-server.mjs'
+import { setting } from './settings.mjs'
 import { startStage } from './stage.mjs'
 
 const perSecond = 300
-const seconds = Number(process.env.NAMES_SECONDS ?? 60)
+const seconds = setting('NAMES_SECONDS', 60, 10)
 const addresses = ['127.0.12.1', '127.0.12.2', '127.0.12.3']
 
 /** @type {import('./main.mjs').Drill} */
@@ -20,7 +17,6 @@ export async function names({ say, expect }) {
   const [first, second, third] = addresses
   const { port } = servers
   names.set('app.test', [first])
-  for (const name of ['one.test', 'two.test', 'three.test', 'four.test']) names.set(name, [first])
   const stage = await startStage({
     upstreams: 0,
     targets: [`http://app.test:${port}`],
@@ -28,12 +24,6 @@ export async function names({ say, expect }) {
     upstream: ', resolve: { every: 1s }, health: { path: /, interval: 1s }',
     before: names.command,
     settings: '',
-    others: Object.fromEntries(
-      ['one', 'two', 'three', 'four'].map(name => [
-        name,
-        `{ targets: ['http://${name}.test:${port}'], resolve: { every: 1s } }`,
-      ]),
-    ),
   })
   const [gateway = 0] = stage.gateway.ports
   try {
@@ -65,6 +55,8 @@ export async function names({ say, expect }) {
     names.set('app.test', [])
     await sleep(5_000)
     names.set('app.test', [first])
+    await names.fail(5_000)
+    await sleep(2_000)
     const { p99, worst } = await load.stop()
     expect(
       'no request fails meanwhile',
@@ -72,7 +64,9 @@ export async function names({ say, expect }) {
       `${load.failures.length} of ${load.done + load.failures.length}: ${[...new Set(load.failures)]}`,
     )
     say(`p99 ${p99.toFixed(1)} ms, slowest ${worst.toFixed(0)} ms`)
-    await hung({ say, expect, names, gateway })
+    await gone({ expect, names, servers, gateway })
+    await stage.stop()
+    await hung({ say, expect, servers })
   } finally {
     await stage.stop()
     servers.close()
@@ -88,26 +82,75 @@ function many() {
   ).concat(addresses[0])
 }
 
-/** The name server answers nothing any more: look-ups hang, and requests and logins must not notice. */
-async function hung({ say, expect, names, gateway }) {
-  const before = await measure(gateway)
-  names.pause()
-  await sleep(2_000)
-  const during = await measure(gateway)
-  names.resume()
+/** No such name for longer than the addresses are used on: 30 times `every`. */
+async function gone({ expect, names, servers, gateway }) {
+  const get = async () => (await fetch(`http://127.0.0.1:${gateway}/public/small`)).status
+  names.set('app.test', [])
+  const begun = performance.now()
+  let last = 0
+  while (performance.now() - begun < 40_000) {
+    if ((await get()) === 200) last = performance.now() - begun
+    await sleep(50)
+  }
+  servers.forget()
+  const statuses = new Set()
+  for (let count = 0; count < 20; count += 1) statuses.add(await get())
   expect(
-    'no request fails while look-ups hang',
-    during.failures.length === 0,
-    `${during.failures.length} of ${during.done}`,
+    'of a name that is gone, addresses are used for 30 s, then no more',
+    last > 28_000 && last < 35_000 && servers.seen().size === 0 && [...statuses].join() === '503',
+    `last answer after ${(last / 1_000).toFixed(1)} s, then ${[...statuses]}`,
   )
-  expect(
-    'logins take as long while look-ups hang (medians, at most 1.3 times)',
-    during.login <= before.login * 1.3,
-    `${during.login.toFixed(1)} ms, ${before.login.toFixed(1)} before`,
-  )
-  say(
-    `requests while look-ups hang: p50 ${during.p50.toFixed(2)} ms, p99 ${during.p99.toFixed(1)} ms; before ${before.p50.toFixed(2)} and ${before.p99.toFixed(1)} ms`,
-  )
+}
+
+/** Look-ups of three names hang: requests, logins and starts must not wait for them. */
+async function hung({ say, expect, servers }) {
+  const [first, second] = addresses
+  const silent = ['one', 'two', 'three']
+  const names = startNameServer({ silent: silent.map(name => `${name}.test`), resolverOptions: 'timeout:5' })
+  names.set('four.test', [first])
+  const upstream = name => `{ targets: ['http://${name}.test:${servers.port}'], resolve: { every: 1s } }`
+  const calm = await startStage(stageOf({}))
+  const stage = await startStage(stageOf(Object.fromEntries(silent.map(name => [name, upstream(name)]))))
+
+  function stageOf(others) {
+    return {
+      upstreams: 0,
+      targets: [`http://four.test:${servers.port}`],
+      upstream: ', resolve: { every: 1s }',
+      before: names.command,
+      others,
+    }
+  }
+
+  try {
+    const before = await measure(calm.gateway.ports[0])
+    const during = await measure(stage.gateway.ports[0])
+    expect(
+      'no request fails while look-ups hang',
+      during.failures.length === 0,
+      `${during.failures.length} of ${during.done}`,
+    )
+    expect(
+      'logins take as long while look-ups hang (medians, at most 1.3 times)',
+      during.login <= before.login * 1.3,
+      `${during.login.toFixed(1)} ms, ${before.login.toFixed(1)} without`,
+    )
+    say(
+      `requests while look-ups hang: p50 ${during.p50.toFixed(2)} ms, p99 ${during.p99.toFixed(1)} ms; without ${before.p50.toFixed(2)} and ${before.p99.toFixed(1)} ms`,
+    )
+    const begun = performance.now()
+    names.set('four.test', [second])
+    servers.forget()
+    while (!servers.seen().has(second) && performance.now() - begun < 60_000) {
+      await fetch(`http://127.0.0.1:${stage.gateway.ports[0]}/public/small`)
+      await sleep(50)
+    }
+    say(`a fourth name's change is used ${((performance.now() - begun) / 1_000).toFixed(1)} s later`)
+  } finally {
+    await stage.stop()
+    await calm.stop()
+    names.stop()
+  }
 }
 
 let accounts = 0
@@ -121,7 +164,7 @@ async function measure(gateway) {
     fetch(`http://127.0.0.1:${gateway}/api/v1/auth/${path}`, { method: 'POST', body: JSON.stringify(body) })
   await post('register', { email, password: 'a long enough password' })
   const logins = []
-  while (performance.now() - begun < (seconds * 1_000) / 2) {
+  while (performance.now() - begun < seconds * 1_000) {
     const at = performance.now()
     const { status } = await post('login', { email, password: 'a long enough password' })
     if (status !== 200) load.failures.push(`login ${status}`)
@@ -162,44 +205,5 @@ async function startServers() {
       for (const server of servers) server.closeAllConnections()
       for (const server of servers) server.close()
     },
-  }
-}
-
-/** Port 53 and a mount namespace take root. */
-function startNameServer() {
-  const program = ['/usr/sbin/dnsmasq', '/usr/bin/dnsmasq', '/usr/local/sbin/dnsmasq'].find(existsSync)
-  if (program === undefined) throw new Error('no dnsmasq: install dnsmasq-base')
-  if (spawnSync('unshare', ['-m', 'true']).status !== 0)
-    throw new Error('needs root, for port 53 and a mount namespace')
-  const { path: folder, remove } = temporaryFolder()
-  const hosts = join(folder, 'hosts')
-  mkdirSync(hosts)
-  const address = `127.78.${process.pid % 250}.1`
-  const resolvConf = join(folder, 'resolv.conf')
-  writeFileSync(resolvConf, `nameserver ${address}\noptions timeout:1 attempts:1\n`)
-  const words = [
-    '--keep-in-foreground',
-    '--conf-file=/dev/null',
-    '--no-resolv',
-    '--no-hosts',
-    '--no-negcache',
-  ]
-  words.push('--local=/#/', '--local-ttl=0', '--bind-interfaces', '--user=root', '--pid-file=')
-  const child = spawn(program, [...words, `--listen-address=${address}`, `--hostsdir=${hosts}`], {
-    stdio: 'ignore',
-  })
-  const stop = atEnd(() => {
-    child.kill('SIGKILL')
-    remove()
-  })
-  return {
-    command: ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /etc/resolv.conf && exec "$@"', resolvConf],
-    set(name, list) {
-      writeFileSync(join(folder, name), list.map(one => `${one} ${name}\n`).join(''))
-      renameSync(join(folder, name), join(hosts, name))
-    },
-    pause: () => child.kill('SIGSTOP'),
-    resume: () => child.kill('SIGCONT'),
-    stop,
   }
 }

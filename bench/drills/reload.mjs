@@ -7,15 +7,16 @@ import { residentOf } from './memory.mjs'
 import { MiB } from './noise.mjs'
 import { startReloadLoad } from './reload-load.mjs'
 import { openStage } from './replicas.mjs'
+import { setting } from './settings.mjs'
 import { startUpstream } from './stage.mjs'
 import { newPro } from './subjects.mjs'
 
 /** Milliseconds: between two reloads, and for how long they come under load. */
 const interval = 100
-const duration = Number(process.env.RELOAD_SECONDS ?? 60) * 1_000
+const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
 /** Reloads one after the other without load, after which the heap is what it was. */
-const inARow = Number(process.env.RELOAD_TIMES ?? 2_000)
+const inARow = setting('RELOAD_TIMES', 2_000, 100)
 
 const hook = fileURLToPath(new URL('heap-on-signal.mjs', import.meta.url))
 

@@ -1,5 +1,6 @@
 // Clients that sign in, call and refresh at replicas at random, and say when they were refused with a token that was good.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { random } from './settings.mjs'
 import { ask, newPro, post } from './subjects.mjs'
 
 /** Milliseconds that a token must still be good for, to be shown: it must not expire on the way. */
@@ -12,7 +13,7 @@ const margin = 1_000
  */
 export async function startSessions(replicas, { count, database, onNewKey }) {
   const seen = { calls: 0, refreshes: 0, logins: 0, wrong: [], failures: [], kids: new Set() }
-  const somewhere = () => replicas[Math.floor(Math.random() * replicas.length)].port
+  const somewhere = () => replicas[Math.floor(random() * replicas.length)].port
   let isPaused = false
 
   const names = Array.from({ length: count }, (_, i) => `session-${i}`)
@@ -64,10 +65,10 @@ export async function startSessions(replicas, { count, database, onNewKey }) {
     let pair
     while (!isPaused) {
       if (pair === undefined || !isFresh(pair.refresh)) pair = await login(name)
-      else if (!isFresh(pair.access) || Math.random() < 0.05) pair = await refresh(pair)
+      else if (!isFresh(pair.access) || random() < 0.05) pair = await refresh(pair)
       if (pair !== undefined && isFresh(pair.access)) await call(pair)
       // Some stay away for so long that they come back with an old key's token, or must sign in again.
-      await sleep(Math.random() < 0.01 ? Math.random() * 14_000 : Math.random() * 100)
+      await sleep(random() < 0.01 ? random() * 14_000 : random() * 100)
     }
   }
 

@@ -18,6 +18,7 @@ export function startUpstream(port = 0) {
  * @param {object} settings YAML that is added to the sections
  * @param {number} [settings.upstreams] how many services are started
  * @param {string[]} [settings.targets] others, which run already
+ * @param {string[]} [settings.weighted] more of them, as YAML
  * @param {Record<string, string>} [settings.others] upstreams beside `service`, by name
  * @param {string[]} [settings.before] a command that runs the gateway, as `unshare` does
  * @param {string} [settings.server]
@@ -27,6 +28,7 @@ export function startUpstream(port = 0) {
 export async function startStage({
   upstreams: count = 1,
   targets: running = [],
+  weighted = [],
   others = {},
   before = [],
   server = '',
@@ -35,9 +37,8 @@ export async function startStage({
 } = {}) {
   const folder = temporaryFolder()
   const upstreams = await Promise.all(Array.from({ length: count }, () => startUpstream()))
-  const targets = [...upstreams.map(({ port }) => `http://127.0.0.1:${port}`), ...running].map(
-    url => `'${url}'`,
-  )
+  const urls = [...upstreams.map(({ port }) => `http://127.0.0.1:${port}`), ...running]
+  const targets = [...urls.map(url => `'${url}'`), ...weighted]
   const file = join(folder.path, 'gateway.yaml')
   writeFileSync(
     file,

@@ -1,10 +1,11 @@
 // Requests of every kind that a client can think of: a few kinds of each part, and within a kind at random.
 import { Agent, request } from 'node:http'
+import { random } from './settings.mjs'
 
 /** A word that nobody has said before. */
-const word = () => Math.random().toString(36).slice(2)
+const word = () => random().toString(36).slice(2)
 /** @template T @param {readonly T[]} all @returns {T} */
-const any = all => all[Math.floor(Math.random() * all.length)]
+const any = all => all[Math.floor(random() * all.length)]
 
 /** Own endpoints, declared routes, and what is neither; random words fill the rest. The second is the host. */
 const targets = {
@@ -41,7 +42,7 @@ const methods = {
 const statuses = {
   ...Object.fromEntries([200, 204, 404, 502, 503, 504].map(status => [status, () => status])),
   ...Object.fromEntries(
-    [2, 4, 5, 9].map(kind => [`${kind}xx`, () => kind * 100 + 60 + Math.floor(Math.random() * 39)]),
+    [2, 4, 5, 9].map(kind => [`${kind}xx`, () => kind * 100 + 60 + Math.floor(random() * 39)]),
   ),
 }
 
@@ -86,7 +87,7 @@ export function createStrangers(port, known) {
       host,
       'user-agent': word(),
       'x-request-id': word(),
-      'x-forwarded-for': `192.0.2.${Math.floor(Math.random() * 256)}`,
+      'x-forwarded-for': `192.0.2.${Math.floor(random() * 256)}`,
       'content-length': '0',
       ...credential(),
     }
