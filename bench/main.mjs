@@ -7,6 +7,7 @@ import { caddy } from './contenders/caddy.mjs'
 import { expressGateway } from './contenders/express-gateway.mjs'
 import { gateway, startGateway, twoWorkers } from './contenders/gateway.mjs'
 import { haproxy } from './contenders/haproxy.mjs'
+import { manyAddresses } from './contenders/many-addresses.mjs'
 import { nginxCached, nginxUncached } from './contenders/nginx.mjs'
 import { flags } from './flags.mjs'
 import { startProgram } from './processes.mjs'
@@ -32,6 +33,7 @@ async function measure() {
     dispatch,
     // The one whose tokens the others take is the one that is measured.
     gateway(ours, async () => stage.gateway),
+    manyAddresses(ours),
     twoWorkers(ours),
     ...flags.also.map(([name, cli]) => gateway(name, startGateway, cli)),
     nginxUncached,

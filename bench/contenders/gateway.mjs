@@ -29,11 +29,13 @@ export const byTwoUnhurried = 'bearer, two workers, 6,000/s'
  * @param {number} [options.freeDaily] uses of a free user's day
  * @param {number} [options.crowded] how many more free users are made
  * @param {number} [options.workers]
+ * @param {string} [options.host] of the service
+ * @param {string[]} [options.before] a command that runs the gateway, as `unshare` does
  * @returns {Promise<Gateway>}
  */
 export async function startGateway(
   { upstream, services },
-  { cli = builtHere, freeDaily = 1, crowded = 0, workers = 1 } = {},
+  { cli = builtHere, freeDaily = 1, crowded = 0, workers = 1, host = '127.0.0.1', before = [] } = {},
 ) {
   const folder = temporaryFolder()
   const database = (await services?.createDatabase()) ?? ''
@@ -50,7 +52,7 @@ storage:
 # A run takes longer than a token lives by default.
 auth: { access_token_ttl: 1d }
 limits: { free_daily: ${freeDaily} }
-upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+upstreams: { service: { targets: ['http://${host}:${upstream.port}'] } }
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { path: /guarded/*, upstream: service }
@@ -58,7 +60,7 @@ routes:
   - { path: /daily/*, upstream: service, free_daily: true }
 `,
   )
-  const running = await startProgram(cli, ['start', '-c', file])
+  const running = await startProgram(cli, ['start', '-c', file], {}, before)
   const [port = 0, admin = 0] = running.ports
   return { running, database, callers: await createCallers({ port, admin, adminToken }, crowded) }
 }
@@ -175,7 +177,7 @@ function rowsOf(gateway) {
  * @param {Gateway} gateway
  * @returns {import('../contender.mjs').Row}
  */
-function bearerRow({ running, callers: { premium, inactive } }) {
+export function bearerRow({ running, callers: { premium, inactive } }) {
   const guarded = coursePath('guarded')
   return {
     name: 'bearer',

@@ -12,7 +12,8 @@ const server = createServer((request, response) => {
   response.end(body)
 })
 server.keepAliveTimeout = 60_000
-server.listen(0, '127.0.0.1', () => {
+// At all addresses: one contender's target has 32.
+server.listen(0, '0.0.0.0', () => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   process.stdout.write(`http://127.0.0.1:${port}\n`)
 })
