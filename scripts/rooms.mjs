@@ -43,6 +43,7 @@ export const floors = [
     { name: 'usage', duty: 'What is left: the daily use of the free plan.' },
     { name: 'openapi', duty: 'Description: the OpenAPI document and its page.' },
   ],
+  [{ name: 'mail', duty: 'What users are told by mail: codes and tokens that prove who reads it.' }],
   [
     { name: 'identity', duty: 'Who calls: tokens, signing keys, API tokens, and what is cached of them.' },
     {

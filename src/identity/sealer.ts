@@ -1,5 +1,12 @@
 // Encrypts secrets at rest: AES-256-GCM, key derived from `auth.key_secret`; `auth.key_secret_old` only decrypts.
-import { createCipheriv, createDecipheriv, randomBytes, type ScryptOptions, scrypt } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  hkdfSync,
+  randomBytes,
+  type ScryptOptions,
+  scrypt,
+} from 'node:crypto'
 import type { Config } from '../config/schema/schema.ts'
 
 export interface Sealer {
@@ -9,6 +16,8 @@ export interface Sealer {
   open(sealed: string, context: string): string | undefined
   /** Whether it is sealed under the current secret, not the old one. */
   isCurrent(sealed: string, context: string): boolean
+  /** Keys of 32 bytes for one purpose alone: the current secret's, then the old one's if there is one. */
+  keysFor(purpose: string): readonly Buffer[]
 }
 
 /** Seals with `auth.key_secret`, also opens with `auth.key_secret_old`; undefined if the first is not set. */
@@ -39,6 +48,7 @@ export async function createSealer(secret: string, old = ''): Promise<Sealer> {
     },
     open: (sealed, context) => unseal(key, sealed, context) ?? (oldKey && unseal(oldKey, sealed, context)),
     isCurrent: (sealed, context) => unseal(key, sealed, context) !== undefined,
+    keysFor: purpose => [key, ...(oldKey === undefined ? [] : [oldKey])].map(one => separate(one, purpose)),
   }
 }
 
@@ -61,6 +71,11 @@ function unseal(key: Buffer, sealed: string, context: string): string | undefine
 const prefix = 'sealed.v1.'
 const ivBytes = 12
 const tagBytes = 16
+
+/** RFC 5869: whoever has the key of one purpose can derive no other, nor open what is sealed. */
+function separate(key: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', `peage ${purpose} v1`, 32))
+}
 
 // Every replica must derive the same key from the secret alone, so the salt is a fixed purpose string.
 function deriveKey(secret: string): Promise<Buffer> {

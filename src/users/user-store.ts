@@ -141,7 +141,7 @@ export function createUserStore(database: Database): UserStore {
 }
 
 /** The columns of a `User`, for the table alias `u`. */
-const userColumns =
+export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 async function updateUser(

@@ -1,0 +1,72 @@
+// Code and token of a row: derived from it under a secret key, so that the row alone lets nobody use them.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { CodeKeys } from './code-key-store.ts'
+import type { AccountCode } from './code-store.ts'
+
+/** What a mail carries: either proves that it was read. */
+export interface CodeAndToken {
+  /** 8 digits. */
+  readonly code: string
+  /** 64 characters of base64url: the row's id, and 256 bits that only the key tells. */
+  readonly token: string
+}
+
+/** Each throws StorageError while the key in the database is not known. */
+export interface CodeDerivation {
+  codeOf(row: AccountCode): Promise<CodeAndToken>
+  /** @param presented as sent */
+  isCode(row: AccountCode, presented: string): Promise<boolean>
+  /** @param presented as sent */
+  isToken(row: AccountCode, presented: string): Promise<boolean>
+}
+
+export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
+  /** The key before may have been current when the mail was written. */
+  async function matches(presented: string, derive: (key: Buffer) => string): Promise<boolean> {
+    let isRight = false
+    for (const key of await keys()) isRight = isEqual(presented, derive(key)) || isRight
+    return isRight
+  }
+
+  return {
+    async codeOf(row) {
+      const [key] = (await keys()) as [Buffer]
+      return { code: deriveCode(key, row), token: deriveToken(key, row) }
+    },
+    isCode: (row, presented) => matches(presented, key => deriveCode(key, row)),
+    isToken: (row, presented) => matches(presented, key => deriveToken(key, row)),
+  }
+}
+
+/** The id of the row that a token says it is of; undefined if it is no token of ours. */
+export function idOfToken(token: string): string | undefined {
+  if (!/^[A-Za-z0-9_-]{64}$/.test(token)) return undefined
+  const hex = Buffer.from(token, 'base64url').toString('hex', 0, idBytes)
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+const idBytes = 16
+
+/** The remainder of 256 bits: no code is likelier than another by more than one in 10^69. */
+function deriveCode(key: Buffer, row: AccountCode): string {
+  const number = BigInt(`0x${mac(key, 'code', row).toString('hex')}`) % 100_000_000n
+  return number.toString().padStart(8, '0')
+}
+
+function deriveToken(key: Buffer, row: AccountCode): string {
+  const id = Buffer.from(row.id.replaceAll('-', ''), 'hex')
+  return Buffer.concat([id, mac(key, 'token', row)]).toString('base64url')
+}
+
+/** Over all that the row stands for: one that was altered in the database has another code. */
+function mac(key: Buffer, kind: 'code' | 'token', row: AccountCode): Buffer {
+  const { purpose, id, user_id, email, session_epoch, new_email } = row
+  const text = JSON.stringify([kind, purpose, id, user_id, email, session_epoch, new_email])
+  return createHmac('sha256', key).update(text).digest()
+}
+
+/** Takes as long wherever they differ; a length is no secret. */
+function isEqual(presented: string, right: string): boolean {
+  const [a, b] = [Buffer.from(presented), Buffer.from(right)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}

@@ -1,0 +1,197 @@
+// The rows of codes on both databases: which are live, which tries count, and which of many uses at once wins.
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createSealer } from '../../src/identity/sealer.ts'
+import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
+import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import {
+  type AccountCode,
+  type CodeStore,
+  createCodeStore,
+  type NewCode,
+} from '../../src/mail/codes/code-store.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createUserStore, endSessions } from '../../src/users/user-store.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+const minute = 60_000
+let people = 0
+
+describeOverDatabases('account codes', open => {
+  let database: Database
+  let codes: CodeStore
+  let now: Date
+  let user: { id: number; email: string }
+
+  beforeAll(async () => {
+    database = await open()
+    codes = createCodeStore(database)
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    now = new Date()
+    people += 1
+    const email = `code${people}@example.com`
+    const created = await createUserStore(database).create(email, 'no hash')
+    if (created.outcome !== 'created') throw new Error('in use')
+    user = { id: created.id, email }
+  })
+
+  const after = (ms: number) => new Date(now.getTime() + ms)
+  const make = (more: Partial<NewCode> = {}) =>
+    database.transaction(tx =>
+      codes.make(tx, { purpose: 'reset', email: user.email, ttlMs: 30 * minute, ...more }, now),
+    )
+  const made = async (more: Partial<NewCode> = {}) => (await make(more)) as AccountCode
+  const tryCode = () => codes.countTry({ email: user.email }, 'reset', now)
+  const spend = (code: AccountCode, at = now) => database.transaction(tx => codes.spend(tx, code, at))
+
+  it('one stands for user, email and session epoch, of one purpose, for its time', async () => {
+    const code = await made()
+    expect(code).toMatchObject({
+      user_id: user.id,
+      purpose: 'reset',
+      email: user.email,
+      session_epoch: 0,
+      new_email: null,
+      expires_at: after(30 * minute),
+    })
+    expect(await codes.findLive(code.id, now)).toEqual(code)
+    expect(await codes.findLive(code.id, after(30 * minute))).toBeUndefined()
+    expect(await codes.countTry({ email: user.email }, 'verify', now)).toBeUndefined()
+    expect(await codes.countTry({ email: user.email }, 'reset', after(30 * minute))).toBeUndefined()
+  })
+
+  it('none is made for a user who is not as said: unknown, inactive, another, of another epoch', async () => {
+    expect(await make({ email: 'nobody@example.com' })).toBeUndefined()
+    expect(await make({ userId: user.id + 1 })).toBeUndefined()
+    expect(await make({ sessionEpoch: 1 })).toBeUndefined()
+    expect(await make({ userId: user.id, sessionEpoch: 0 })).toBeDefined()
+    await database.query('update users set is_active = 0 where id = $1', [user.id])
+    expect(await make()).toBeUndefined()
+  })
+
+  it('a new one voids the one before, of its purpose alone, with its tries', async () => {
+    const [verify, first] = [await made({ purpose: 'verify' }), await made()]
+    for (let i = 0; i < 5; i += 1) await tryCode()
+    const second = await made()
+    expect(await codes.findLive(first.id, now)).toBeUndefined()
+    expect(await spend(first)).toBeUndefined()
+    expect(await codes.findLive(verify.id, now)).toEqual(verify)
+    expect(await tryCode()).toEqual(second)
+  })
+
+  it.each<[string, (id: number) => Promise<unknown>]>([
+    ['another email', id => database.query("update users set email = email || '.net' where id = $1", [id])],
+    ['all sessions ended', id => database.transaction(tx => endSessions(tx, id))],
+    ['another password', id => createUserStore(database).setPassword(id, 'another hash')],
+    ['the user inactive', id => database.query('update users set is_active = 0 where id = $1', [id])],
+    ['the user deleted', id => createUserStore(database).delete(id)],
+  ])('one is void with %s: it is not found, tried or spent', async (_, change) => {
+    const code = await made()
+    await change(user.id)
+    expect(await codes.findLive(code.id, now)).toBeUndefined()
+    expect(await codes.countTry({ userId: user.id }, 'reset', now)).toBeUndefined()
+    expect(await tryCode()).toBeUndefined()
+    expect(await spend(code)).toBeUndefined()
+  })
+
+  it('one is void when it is made void, and the user’s others are not', async () => {
+    const [reset, verify] = [await made(), await made({ purpose: 'verify' })]
+    await database.transaction(tx => codes.void(tx, user.id, 'reset'))
+    expect(await codes.findLive(reset.id, now)).toBeUndefined()
+    expect(await codes.findLive(verify.id, now)).toEqual(verify)
+  })
+
+  it('of 60 tries at once five may compare, and after them none', async () => {
+    const code = await made()
+    const tried = await Promise.all(Array.from({ length: 60 }, tryCode))
+    expect(tried.filter(one => one !== undefined)).toEqual(Array(5).fill(code))
+    expect(await tryCode()).toBeUndefined()
+    expect(await spend(code)).toMatchObject({ id: user.id })
+  })
+
+  it('a try that was right is taken back once, and never makes more than five wrong ones', async () => {
+    const code = await made()
+    await codes.uncountTry(code.id)
+    await tryCode()
+    await codes.uncountTry(code.id)
+    const tried = await Promise.all(Array.from({ length: 20 }, tryCode))
+    expect(tried.filter(one => one !== undefined)).toHaveLength(5)
+  })
+
+  it('of 60 uses at once one wins, and gets the record as it was', async () => {
+    const code = await made()
+    const spent = await Promise.all(Array.from({ length: 60 }, () => spend(code)))
+    expect(spent.filter(one => one !== undefined)).toMatchObject([{ id: user.id, email: user.email }])
+    expect(await codes.findLive(code.id, now)).toBeUndefined()
+  })
+
+  it('is spent with what it is spent for, or not at all', async () => {
+    const code = await made()
+    const failing = database.transaction(async tx => {
+      await codes.spend(tx, code, now)
+      throw new Error('a crash')
+    })
+    await expect(failing).rejects.toThrow('a crash')
+    expect(await spend(code, after(30 * minute))).toBeUndefined()
+    expect(await spend(code)).toBeDefined()
+  })
+
+  it('none is spent beside what ends sessions: whichever comes first, the other sees it', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const code = await made()
+      const [spent] = await Promise.all([spend(code), database.transaction(tx => endSessions(tx, user.id))])
+      if (spent === undefined) expect(await codes.findLive(code.id, now)).toBeUndefined()
+      expect(await spend(code)).toBeUndefined()
+    }
+  })
+
+  it('making, spending and deleting the user at once end without a deadlock', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const created = await createUserStore(database).create(`dead${people}.${round}@example.com`, 'no hash')
+      if (created.outcome !== 'created') throw new Error('in use')
+      const email = `dead${people}.${round}@example.com`
+      const code = await made({ email })
+      await Promise.all([spend(code), make({ email }), createUserStore(database).delete(created.id)])
+    }
+    expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
+  })
+
+  it('are pruned when their time is over, a batch at a time', async () => {
+    await database.query('delete from account_codes')
+    await made()
+    await made({ purpose: 'verify' })
+    const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })
+    expect(await codes.prune(after(30 * minute), 1)).toBe(1)
+    expect(await codes.prune(after(30 * minute), 10)).toBe(1)
+    expect(await codes.prune(after(30 * minute), 10)).toBe(0)
+    expect(await codes.findLive(kept.id, now)).toEqual(kept)
+  })
+
+  it('without key_secret are derived under one key in the database, whoever asks for it first', async () => {
+    const code = await made()
+    const replicas = Array.from({ length: 5 }, () =>
+      createCodeDerivation(createCodeKeys(database, undefined)),
+    )
+    const [first, ...others] = await Promise.all(replicas.map(replica => replica.codeOf(code)))
+    for (const other of others) expect(other).toEqual(first)
+    expect(await replicas[1]?.isToken(code, String(first?.token))).toBe(true)
+    expect(await database.query('select from account_code_key')).toHaveLength(1)
+  })
+
+  it('with key_secret use no key of the database, whatever stands there, and nothing stored tells them', async () => {
+    const code = await made()
+    const stored = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(code)
+    const sealer = await createSealer('a secret of sixteen')
+    const sealed = createCodeDerivation(createCodeKeys(database, sealer))
+    expect(await sealed.isCode(code, stored.code)).toBe(false)
+    expect(await sealed.isToken(code, stored.token)).toBe(false)
+    const { code: digits, token } = await sealed.codeOf(code)
+    const [row] = await database.query<{ text: string }>(
+      'select c::text as text from account_codes c where id = $1',
+      [code.id],
+    )
+    expect(row?.text).not.toContain(digits)
+    expect(row?.text).not.toContain(token)
+  })
+})
