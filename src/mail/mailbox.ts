@@ -1,0 +1,27 @@
+// Which emails can be written to: one mailbox of RFC 5321, §4.1.2, and nothing that a mail program could take for more.
+import { isIPv4, isIPv6 } from 'node:net'
+
+/**
+ * Whether this is one mailbox in ASCII. Of quoted local parts those with a comma or an angle bracket are left out,
+ * which careless servers take for the end of the address.
+ */
+export function isMailbox(email: string): boolean {
+  const at = email.lastIndexOf('@')
+  const [local, domain] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)]
+  return email.length <= 254 && local.length <= 64 && isLocalPart(local) && isDomain(domain)
+}
+
+function isLocalPart(local: string): boolean {
+  return dotString.test(local) || quotedString.test(local)
+}
+
+function isDomain(domain: string): boolean {
+  if (!domain.startsWith('[') || !domain.endsWith(']')) return hostName.test(domain)
+  const literal = domain.slice(1, -1)
+  return isIPv4(literal) || (/^ipv6:/i.test(literal) && isIPv6(literal.slice(5)) && !literal.includes('%'))
+}
+
+const dotString = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/
+/** Printable ASCII, `"` and `\` behind a backslash, without comma and angle brackets. */
+const quotedString = /^"([ !#-+\--;=?-[\]-~]|\\[ -+\--;=?-~])*"$/
+const hostName = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/i
