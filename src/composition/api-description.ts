@@ -4,6 +4,7 @@ import { emitAlert } from '../admin/api/emit-alert.ts'
 import { listAudit } from '../admin/api/list-audit.ts'
 import { listDeliveries } from '../admin/api/list-deliveries.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
+import { retryDelivery } from '../admin/api/retry-delivery.ts'
 import { userOperations as accountOperations } from '../admin/api/users.openapi.ts'
 import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
@@ -52,7 +53,14 @@ export const operationGroups: readonly OperationGroup[] = [
     name: 'Administration',
     description: 'For operators, on the admin listener. Requests of web pages are refused.',
     listener: 'operators',
-    operations: [listRoutes, ...Object.values(accountOperations), emitAlert, listDeliveries, listAudit],
+    operations: [
+      listRoutes,
+      ...Object.values(accountOperations),
+      emitAlert,
+      listDeliveries,
+      retryDelivery,
+      listAudit,
+    ],
   },
   {
     name: 'Health and metrics',

@@ -34,6 +34,7 @@ export const catalog = {
   upstream_unavailable: { status: 503, error: 'Service amont indisponible' },
   webhook_url_invalid: { status: 400, error: 'URL de webhook invalide (HTTPS requis)' },
   plan_invalid: { status: 400, error: 'Plan invalide' },
+  delivery_over: { status: 409, error: 'Livraison terminée' },
   payment_not_configured: { status: 501, error: 'Paiement non configuré' },
   mail_not_configured: { status: 501, error: "Envoi d'e-mails non configuré" },
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
@@ -59,4 +60,5 @@ export const messages = {
   sessionsEnded: 'Sessions fermées',
   apiTokenRevoked: 'Token révoqué',
   webhookRemoved: 'Webhook supprimé',
+  deliveryDue: 'Livraison relancée',
 } as const

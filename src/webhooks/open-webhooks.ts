@@ -43,7 +43,7 @@ export function openWebhooks(
 
 export interface AlertService {
   readonly alerts: Alerts
-  readonly deliveries: Pick<DeliveryStore, 'list'>
+  readonly deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   /** Deliveries leased from now on use these settings. */
   configure(settings: Settings): void
   /** @param graceMs for running deliveries */
@@ -91,7 +91,14 @@ export function openAlerts(
   })
   return {
     alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: deliveryWorker.wake }),
-    deliveries,
+    deliveries: {
+      list: deliveries.list,
+      async retryNow(...retry) {
+        const outcome = await deliveries.retryNow(...retry)
+        if (outcome === 'due') deliveryWorker.wake()
+        return outcome
+      },
+    },
     configure(changed) {
       retentionMs = changed.retention
       sendSettings = sendSettingsOf(changed)

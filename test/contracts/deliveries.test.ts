@@ -66,6 +66,7 @@ describeOverDatabases('deliveries', open => {
           secret: expect.stringMatching(/^whsec_/),
           secret_before: null,
           registration: expect.any(Number),
+          is_last: false,
         },
       ])
     })

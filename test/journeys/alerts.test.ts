@@ -133,6 +133,48 @@ describeOverSetups('the admin listener', setup => {
     })
   })
 
+  describe('has a delivery tried now', () => {
+    const retry = (id: number | string) => ask('POST', `/admin/v1/deliveries/${id}/retry`)
+
+    it('where it failed or waits, with 202 and an entry in the audit', async () => {
+      const one = await receiving()
+      await emit({ type: 'x', data: {}, user_id: one.id })
+      const [delivery] = await deliveries(`?user_id=${one.id}`)
+      const id = delivery?.id ?? 0
+      expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
+      await expect
+        .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 5_000 })
+        .toMatchObject({ status: 'pending', error: expect.stringContaining('unresolved') })
+      await at.gateway.sql(
+        `update webhook_deliveries set status = 'failed', finished_at = now() where id = $1`,
+        [id],
+      )
+      expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
+      // No address: the one attempt fails, and no other follows.
+      await expect
+        .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 5_000 })
+        .toMatchObject({ status: 'failed', error: expect.stringContaining('unresolved') })
+      const { body } = await ask('GET', `/admin/v1/audit?user_id=${one.id}`)
+      expect((body.entries as object[]).slice(0, 2)).toMatchObject(
+        Array(2).fill({ route: '/admin/v1/deliveries/:id/retry', changes: { delivery: id }, status: 202 }),
+      )
+    })
+
+    it('but not once it is over: 409, and 404 where there is none', async () => {
+      const one = await receiving()
+      await emit({ type: 'x', data: {}, user_id: one.id })
+      const [delivery] = await deliveries(`?user_id=${one.id}`)
+      await call(at.gateway.url, 'DELETE', '/api/v1/user/webhook', { token: one.access })
+      expectRefusal(await retry(delivery?.id ?? 0), 409, 'delivery_over', 'Livraison terminée')
+      for (const id of ['9007199254740991', '0', 'x'])
+        expectRefusal(await retry(id), 404, 'route_unknown', 'Route inconnue')
+      const { body } = await ask('GET', '/admin/v1/audit')
+      expect((body.entries as object[]).slice(0, 4)).toMatchObject(
+        [404, 404, 404, 409].map(status => ({ status, user_id: null, changes: null })),
+      )
+    })
+  })
+
   describe('lists deliveries', () => {
     it('as they stand, the newest first, with what the receiver is told as their id', async () => {
       const [first] = await deliveries(`?user_id=${user.id}`)

@@ -147,7 +147,10 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     await as(pro, 'POST', '/api/v1/user/webhook', { url: 'https://nobody.invalid/hook' })
     await as(pro, 'POST', '/api/v1/user/webhook', { url: 'http://nobody.invalid/hook' })
     await operator('POST', '/alerts', { body: { type: 'x', data: [1], user_id: pro.id } })
-    await operator('GET', '/deliveries')
+    const { deliveries } = JSON.parse((await operator('GET', '/deliveries')).text)
+    const retry = (id: number) => operator('POST', '/deliveries/{id}/retry', {}, `/deliveries/${id}/retry`)
+    await retry(deliveries[0].id)
+    await retry(99_999_999)
     const { text } = await as(pro, 'POST', '/api/v1/user/api-token')
     const key = { headers: { 'x-api-key': String(JSON.parse(text).api_token) } }
     for (const [method, path] of [
@@ -163,6 +166,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     }
     await as(pro, 'DELETE', '/api/v1/user/api-token')
     await as(pro, 'DELETE', '/api/v1/user/webhook')
+    await retry(deliveries[0].id)
     for (const user of [free, pro]) await as(user, 'GET', '/api/v1/subscription/upgrade')
     await as(free, 'POST', '/api/v1/subscription/upgrade', { plan: 'pro' })
     await as(free, 'POST', '/api/v1/subscription/upgrade', { plan: 'free' })

@@ -19,6 +19,7 @@ import { readBody } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
 import { createRouteListing } from './list-routes.ts'
+import { createDeliveryRetry } from './retry-delivery.ts'
 import { createUserAdministration } from './users.ts'
 
 export interface AdminDependencies {
@@ -29,7 +30,7 @@ export interface AdminDependencies {
   users: Pick<UserStore, 'list' | 'findById' | 'update'>
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   alerts: Alerts
-  deliveries: Pick<DeliveryStore, 'list'>
+  deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   audit: AuditStore
   /** Resolves when every database change committed so far is visible in this process. */
   changesVisible(): Promise<void>
@@ -42,6 +43,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
     ...createUserAdministration(dependencies),
     createAlertEndpoint(dependencies.alerts),
     createDeliveryLog(dependencies.deliveries),
+    createDeliveryRetry(dependencies),
     createAuditLog(dependencies.audit),
   ]
 }
@@ -67,7 +69,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           request_id: request.id,
           ...rest,
         })
-        let subjectId = parseSubject(params.id)
+        // The id of a delivery is no user's.
+        let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
           const result = await handle({
             params,
@@ -97,6 +100,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
     endpoints.map(({ operation }) => operation),
   )
 }
+
+const usersPath = '/admin/v1/users/'
 
 /** @param served the operations already registered at each path */
 export function refuseOtherMethods(

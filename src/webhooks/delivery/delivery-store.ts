@@ -1,6 +1,6 @@
 // The delivery records: attempt outcomes and the delivery log.
 import { type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
-import type { Database } from '../../storage/database.ts'
+import type { Database, TransactionStep } from '../../storage/database.ts'
 import { createLeaseStore, type LeaseStore } from './lease-store.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
@@ -29,7 +29,16 @@ interface DeliveryFilter {
   limit: number
 }
 
+export type RetryOutcome = 'due' | 'over' | 'unknown'
+
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
+  /**
+   * Makes a delivery that waits or has failed due now, for the webhook that its user has now; a failed one gets this
+   * one attempt. Changes nothing while an attempt is under way: that one is it.
+   * @param inTransaction stored with the change, where the outcome is `due`
+   * @returns `over` if it was delivered or dropped, or the user has no webhook any more
+   */
+  retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Newest first. */
   list(filter: DeliveryFilter): Promise<Delivery[]>
   /**
@@ -44,6 +53,15 @@ export function createDeliveryStore(database: Database): DeliveryStore {
   return {
     ...createLeaseStore(database),
     ...createAttemptStore<'delivered'>(database, 'webhook_deliveries'),
+
+    retryNow: (id, now, inTransaction) =>
+      database.transaction(async tx => {
+        const [row] = await tx.query<{ user_id: number; is_over: boolean }>(retrySql, [id, now])
+        if (row === undefined) return 'unknown'
+        if (row.is_over) return 'over'
+        await inTransaction(row.user_id)(tx)
+        return 'due'
+      }),
 
     list: ({ userId, status, before, limit }) =>
       database.query<Delivery>(
@@ -74,3 +92,21 @@ export function createDeliveryStore(database: Database): DeliveryStore {
     },
   }
 }
+
+const retrySql = `
+  with found as (
+    select d.id, d.user_id, d.status, w.receiver,
+           d.status in ('delivered', 'dropped') or w.user_id is null as is_over,
+           d.status = 'pending' and d.due_at = d.leased_until and d.due_at > $2::timestamptz as is_under_way
+      from webhook_deliveries d left join webhooks w on w.user_id = d.user_id
+     where d.id = $1
+       for update of d
+  ), retried as (
+    update webhook_deliveries d
+       set status = 'pending', finished_at = null, receiver = f.receiver,
+           due_at = case when f.status = 'failed' then $2::timestamptz else least(d.due_at, $2::timestamptz) end,
+           retried_at = case when f.status = 'failed' then $2::timestamptz else d.retried_at end
+      from found f
+     where d.id = f.id and not f.is_over and not f.is_under_way
+  )
+  select user_id, is_over from found`

@@ -114,7 +114,10 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     return send({ url, headers, body, signal })
   }
 
-  function outcomeOf({ attempts }: LeasedDelivery, outcome: SendOutcome): AttemptOutcome<'delivered'> {
+  function outcomeOf(
+    { attempts, is_last }: LeasedDelivery,
+    outcome: SendOutcome,
+  ): AttemptOutcome<'delivered'> {
     const responseStatus = outcome.kind === 'answered' ? outcome.status : null
     const error = outcome.kind === 'failed' ? `${outcome.reason}: ${outcome.message}` : null
     if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
@@ -124,7 +127,7 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     const retryAfter = outcome.kind === 'answered' ? outcome.retryAfter : undefined
     const retryAfterMs = retryAfter === undefined ? 0 : parseRetryAfterMs(retryAfter, now)
     const delayMs =
-      responseStatus === 410
+      responseStatus === 410 || is_last
         ? undefined
         : retryDelayMs(retryDelaysMs, attempts, dependencies.random(), retryAfterMs)
     const result = delayMs === undefined ? 'failed' : { retryAt: new Date(now + delayMs) }

@@ -16,6 +16,8 @@ export interface LeasedDelivery {
   secret: string
   secret_before: string | null
   registration: number
+  /** An operator asked for this one attempt of a delivery that had failed. */
+  is_last: boolean
 }
 
 export interface LeaseRequest {
@@ -152,11 +154,11 @@ const leaseSql = `
     select * from judged where is_wanted order by due_at, id limit $3::integer
   ), claimed as (
     update webhook_deliveries d
-       set attempts = d.attempts + 1, due_at = $2::timestamptz
+       set attempts = d.attempts + 1, due_at = $2::timestamptz, leased_until = $2::timestamptz
       from chosen c join alerts a on a.id = c.alert_id
      where d.id = c.id
     returning d.id, d.alert_id, d.user_id, d.attempts, a.body, c.url, c.receiver, c.secret, c.secret_before,
-              c.registration
+              c.registration, d.retried_at is not null as is_last
   )
   select walked.*, claimed.*
     from (select count(*)::integer as walked, (array_agg(receiver order by step desc))[1] as walked_to from walk) walked

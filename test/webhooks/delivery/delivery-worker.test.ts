@@ -293,6 +293,28 @@ describeOverDatabases('delivering', open => {
     })
   })
 
+  it('makes one attempt of a delivery that an operator has tried again after it failed, whatever is left', async () => {
+    const target = await hook(410)
+    const id = await stored.receiving(target.url)
+    await stored.alert(id)
+    const made = start()
+    made.wake()
+    await becomes({ status: 'failed', attempts: 1, response_status: 410 })
+    await stored.webhook(id, target.url)
+    target.status = 500
+    const retry = async () => {
+      const [row] = await stored.rows()
+      expect(await stored.deliveries.retryNow(row?.id ?? 0, new Date(time), () => async () => {})).toBe('due')
+      made.wake()
+    }
+    await retry()
+    await becomes({ status: 'failed', attempts: 2, response_status: 500 })
+    target.status = 200
+    await retry()
+    await becomes({ status: 'delivered', attempts: 3, response_status: 200 })
+    expect(new Set(target.seen.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  })
+
   describe('a secret that another took the place of, at the same URL', () => {
     const next = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
     const day = 24 * hours

@@ -1,0 +1,44 @@
+// One more attempt of a delivery, now (CONTRACT §13).
+
+import type { Clock } from '../../clock.ts'
+import { parseSubject } from '../../identity/tokens/tokens.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { messages } from '../../refusals/catalog.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+
+export const retryDelivery = {
+  method: 'POST',
+  path: '/admin/v1/deliveries/:id/retry',
+  id: 'retryDelivery',
+  summary: 'Tries a delivery once more, now',
+  description:
+    'To the webhook that its user has now. One that waits goes on by its schedule afterwards, one that had failed is given this one attempt, and one that is being tried stays as it is. Stands in the audit.',
+  caller: 'operator',
+  params: terms.record({ id: terms.id('The delivery’s id.') }),
+  responses: { 202: { description: 'It is due now.', body: terms.message } },
+  refusals: mergeRefusals(operatorRefusals, { 404: ['route_unknown'], 409: ['delivery_over'] }),
+} as const satisfies Operation
+
+interface Dependencies {
+  deliveries: Pick<DeliveryStore, 'retryNow'>
+  clock: Clock
+}
+
+export function createDeliveryRetry({ deliveries, clock }: Dependencies): AdminEndpoint {
+  return {
+    operation: retryDelivery,
+    async handle({ params, audited }) {
+      const id = parseSubject(params.id)
+      if (id === undefined) throw new Refusal('route_unknown')
+      const outcome = await deliveries.retryNow(id, new Date(clock.now()), userId =>
+        audited({ userId, changes: { delivery: id } }),
+      )
+      if (outcome === 'unknown') throw new Refusal('route_unknown')
+      if (outcome === 'over') throw new Refusal('delivery_over')
+      return { message: messages.deliveryDue }
+    },
+  }
+}

@@ -1,0 +1,134 @@
+// An operator has a delivery tried once more: which can be, and what becomes of it (CONTRACT §13).
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Database } from '../../../src/storage/database.ts'
+import type { LeasedDelivery } from '../../../src/webhooks/delivery/lease-store.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+import { type Stored, storedIn } from './stored.ts'
+
+const start = Date.parse('2026-02-03T04:05:06.789Z')
+const leaseMs = 25_000
+
+describeOverDatabases('a delivery that is to be tried now', open => {
+  let database: Database
+  let stored: Stored
+  let time: number
+  let user: number
+  let audited: number[]
+  beforeAll(async () => {
+    database = await open()
+    stored = storedIn(database, () => time)
+  })
+  beforeEach(async () => {
+    time = start
+    audited = []
+    await stored.empty()
+    user = await stored.receiving('https://one.test/')
+    await stored.alert(user)
+  })
+  afterAll(() => database.close())
+
+  const row = async () => (await stored.rows(user))[0]
+  const lease = (): Promise<LeasedDelivery[]> =>
+    stored.deliveries.lease({
+      limit: 32,
+      perReceiver: 4,
+      busyReceivers: new Map(),
+      slowReceivers: [],
+      slotClass: 'normal',
+      now: new Date(time),
+      leaseUntil: new Date(time + leaseMs),
+    })
+  const retry = async () =>
+    stored.deliveries.retryNow((await row())?.id ?? 0, new Date(time), userId => async () => {
+      audited.push(userId)
+    })
+  async function end(result: 'delivered' | 'failed' | { retryAt: Date }) {
+    const [leased] = await lease()
+    const outcome = { responseStatus: result === 'delivered' ? 204 : 500, error: null, result }
+    await stored.deliveries.recordAttempt(leased as LeasedDelivery, outcome, new Date(time))
+  }
+
+  it('is due at once where it waits for its next attempt, and goes on by its schedule', async () => {
+    await end({ retryAt: new Date(start + 3_600_000) })
+    time += 1_000
+    expect(await lease()).toEqual([])
+    expect(await retry()).toBe('due')
+    expect(audited).toEqual([user])
+    expect(await lease()).toMatchObject([{ attempts: 2, is_last: false }])
+  })
+
+  it('is due at once where it had failed, at the webhook of now, for this one attempt', async () => {
+    await end('failed')
+    await stored.webhook(user, 'https://other.test:8443/')
+    time += 1_000
+    expect(await retry()).toBe('due')
+    expect(await row()).toMatchObject({ status: 'pending', finished_at: null, attempts: 1 })
+    expect(await lease()).toMatchObject([
+      { attempts: 2, is_last: true, url: 'https://other.test:8443/', receiver: 'other.test:8443' },
+    ])
+  })
+
+  it('is that which is under way already: nothing is leased twice', async () => {
+    await lease()
+    time += leaseMs - 1
+    expect(await retry()).toBe('due')
+    expect(await row()).toMatchObject({ attempts: 1, due_at: new Date(start + leaseMs) })
+    time += 1
+    expect(await lease()).toHaveLength(1)
+  })
+
+  it('is not taken for under way when its attempt was returned unsent', async () => {
+    const [leased] = await lease()
+    await stored.deliveries.release(leased as LeasedDelivery, new Date(time))
+    expect(await retry()).toBe('due')
+    expect(await lease()).toMatchObject([{ attempts: 1 }])
+  })
+
+  describe('is over, and unchanged,', () => {
+    const isOver = async () => {
+      const before = await row()
+      expect(await retry()).toBe('over')
+      expect(await row()).toEqual(before)
+      expect(audited).toEqual([])
+    }
+
+    it('where it was delivered', async () => {
+      await end('delivered')
+      await isOver()
+    })
+
+    it('where it was dropped, also when there is a webhook again', async () => {
+      await stored.webhooks.remove(user, new Date(time))
+      await isOver()
+      await stored.webhook(user, 'https://one.test/')
+      await isOver()
+    })
+
+    it('where it had failed and its user has no webhook any more', async () => {
+      await end('failed')
+      await stored.webhooks.remove(user, new Date(time))
+      await isOver()
+    })
+  })
+
+  it('is unknown where there is none', async () => {
+    const step = () => async () => {
+      audited.push(0)
+    }
+    expect(await stored.deliveries.retryNow(9007199254740991, new Date(time), step)).toBe('unknown')
+    expect(audited).toEqual([])
+  })
+
+  it('is leased once, however many ask at once, and stays as it was where it cannot be audited', async () => {
+    await end('failed')
+    const id = (await row())?.id ?? 0
+    const failing = () => async () => {
+      throw new Error('not audited')
+    }
+    await expect(stored.deliveries.retryNow(id, new Date(time), failing)).rejects.toThrow('not audited')
+    expect(await row()).toMatchObject({ status: 'failed' })
+    const answers = await Promise.all([retry(), retry(), lease(), retry(), retry(), lease()])
+    expect(answers.filter(answer => typeof answer === 'string')).toEqual(Array(4).fill('due'))
+    expect([...answers.flat(), ...(await lease())].filter(each => typeof each === 'object')).toHaveLength(1)
+  })
+})
