@@ -4,6 +4,7 @@ import { appendToPointer, locateDiagnostics, type Position, type Problems } from
 import { readLimited } from './read-file.ts'
 import { checkRules } from './rules/check-rules.ts'
 import { checkKeyFiles } from './rules/key-rules.ts'
+import { checkMail, checkMailTemplates } from './rules/mail-rules.ts'
 import { checkAuthorities, checkCertificate, checkDatabaseFiles } from './rules/tls.ts'
 import { checkWarnings } from './rules/warnings.ts'
 import { type Config, type DecodedConfig, schema } from './schema/schema.ts'
@@ -37,7 +38,12 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   if ('problems' in read) return read
   const { yaml, text } = read
   const validation = validate(schema, yaml)
-  const diagnostics = [...yaml.diagnostics, ...validation.diagnostics, ...checkRules(yaml, validation)]
+  const diagnostics = [
+    ...yaml.diagnostics,
+    ...validation.diagnostics,
+    ...checkRules(yaml, validation),
+    ...checkMail(yaml, validation, source.env),
+  ]
   if (source.toServe) {
     diagnostics.push(...filesToServeWith.flatMap(check => check(yaml, validation, readFile)))
   }
@@ -53,7 +59,13 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
 }
 
 /** Checks the files that a gateway reads before it listens. */
-const filesToServeWith = [checkCertificate, checkAuthorities, checkKeyFiles, checkDatabaseFiles]
+const filesToServeWith = [
+  checkCertificate,
+  checkAuthorities,
+  checkKeyFiles,
+  checkDatabaseFiles,
+  checkMailTemplates,
+]
 
 /** For messages about what a reload cannot change. Routes, upstreams and cases are many, and all can be reloaded. */
 function linesOf(
@@ -71,7 +83,10 @@ function linesOf(
 const LIBUV_THREADS = 4
 
 /** Defaults that the schema cannot express. */
-function applyComputedDefaults({ server, auth, routes, ...rest }: DecodedConfig, cores: number): Config {
+function applyComputedDefaults(
+  { server, auth, routes, mail, ...rest }: DecodedConfig,
+  cores: number,
+): Config {
   const workers = server.workers === 'auto' ? cores : server.workers
   return {
     ...rest,
@@ -81,7 +96,16 @@ function applyComputedDefaults({ server, auth, routes, ...rest }: DecodedConfig,
       hashing: { ...auth.hashing, concurrency: auth.hashing.concurrency ?? hashConcurrency(cores / workers) },
     },
     routes: nameRoutes(routes),
+    ...usableMail(mail),
   }
+}
+
+/** Without a server the section is as if it were omitted; with one, the rules have seen to the sender. */
+function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
+  const { smtp, from } = mail ?? {}
+  return mail === undefined || smtp === undefined || from === undefined
+    ? {}
+    : { mail: { ...mail, smtp, from } }
 }
 
 /**

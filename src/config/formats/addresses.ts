@@ -100,10 +100,10 @@ export function parseRedisNode(text: string): string {
 }
 
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)
-const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
+export const isIPv6 = (text: string) => !text.includes('%') && ipaddr.IPv6.isValid(text)
 
 /** ASCII only: an internationalized name arrives as punycode. Digits and dots alone are an IPv4 address or wrong. */
-function isHostName(text: string): boolean {
+export function isHostName(text: string): boolean {
   if (/^[0-9.]+$/.test(text)) return isIPv4(text)
   return (
     text.length <= 253 &&

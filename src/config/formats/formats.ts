@@ -3,6 +3,7 @@ import { METHODS } from 'node:http'
 import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
 import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
+import { parseCodeTtl, parseMailLink, parseSender, parseSmtp } from './mail.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
 import {
   FormatError,
@@ -95,6 +96,22 @@ export const formats = {
     pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+([/?#]|$)',
     parse: parseUpgradeUrl,
   },
+  smtp: {
+    noun: 'an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
+    pattern: '^$|^log$|^smtps?://',
+    parse: parseSmtp,
+  },
+  sender: {
+    noun: 'a sender such as Péage <no-reply@example.com>',
+    pattern: '^$|@',
+    parse: parseSender,
+  },
+  mail_link: {
+    noun: 'an https:// address with {token}, such as https://app.example.com/reset#token={token}',
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+.*\\{token\\}',
+    parse: parseMailLink,
+  },
+  code_ttl: { noun: 'a duration of 1s to 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseCodeTtl },
   token: { noun: 'a token of at least 16 characters', pattern: '^$|^[\\x21-\\x7e]{16,}$', parse: parseToken },
   secret: {
     noun: 'a secret of at least 16 characters, or empty for none',

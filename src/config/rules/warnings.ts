@@ -5,6 +5,7 @@ import { isLookedUp } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } from './declarations.ts'
+import { warnOfMail } from './mail-rules.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -16,6 +17,7 @@ export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnos
       ...nothingToResolve(yaml, validation, upstream),
     ]),
     ...unusedUpstreams(yaml, validation, upstreams),
+    ...warnOfMail(yaml, validation),
   ]
 }
 

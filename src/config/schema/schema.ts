@@ -3,6 +3,7 @@
 
 import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
+import { mail } from './mail.ts'
 import { type route, routes } from './routes.ts'
 import { admin, server } from './server.ts'
 import { limits, storage } from './storage.ts'
@@ -52,6 +53,7 @@ export const schema = section(
     limits,
     subscription,
     webhooks,
+    mail: Type.Optional(mail),
     upstreams,
     routes,
     tests,
@@ -67,8 +69,17 @@ export type RouteInput = Written<typeof route>
 export type RouteConfig = Decoded<typeof route> & { name: string }
 export type UpstreamConfig = Decoded<typeof upstream>
 
+type MailSection = NonNullable<DecodedConfig['mail']>
+
+/** How mails are sent; there is none where `mail.smtp` is empty. */
+export type MailConfig = Omit<MailSection, 'smtp' | 'from'> & {
+  smtp: NonNullable<MailSection['smtp']>
+  from: NonNullable<MailSection['from']>
+}
+
 /** The whole configuration, with every default applied. */
-export type Config = Omit<DecodedConfig, 'routes'> & {
+export type Config = Omit<DecodedConfig, 'routes' | 'mail'> & {
+  mail?: MailConfig
   server: { workers: number }
   auth: { hashing: { concurrency: number } }
   routes: RouteConfig[]

@@ -1,0 +1,127 @@
+// How mails are sent, as operators write it: the SMTP server's URL, the sender, links to the application (CONTRACT §12).
+import { isHostName, isIPv6 } from './addresses.ts'
+import { isMailbox } from './mailbox.ts'
+import { FormatError, parseLifetime } from './units.ts'
+
+/** How a connection is protected; `unchecked` takes TLS where it is offered, whoever signed the certificate. */
+export type SmtpTls = 'implicit' | 'starttls' | 'unchecked' | 'off'
+
+export interface SmtpServer {
+  /** Without the brackets of IPv6. */
+  readonly host: string
+  readonly port: number
+  readonly tls: SmtpTls
+  readonly credentials?: { readonly user: string; readonly password: string }
+  /** What the gateway calls itself in EHLO; absent: the name of its machine. */
+  readonly name?: string
+}
+
+export interface Sender {
+  /** Empty for none. */
+  readonly name: string
+  readonly address: string
+}
+
+/** `smtps://user:password@host:465?name=…` → its parts; `log` prints mails; empty sends none. */
+export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
+  if (text === '') return undefined
+  if (text === 'log') return 'log'
+  // Not the URL class: it neither checks nor lower-cases the host of a scheme that it does not know.
+  const [, scheme, userInfo, bracketed, named = '', port, query = ''] =
+    /^(smtps?):\/\/(?:([^/?#]*)@)?(?:\[([^\]@/?#]*)\]|([^:@/?#[\]]*))(?::([0-9]{1,5}))?\/?(?:\?([^#]*))?$/.exec(
+      text,
+    ) ?? []
+  if (scheme === undefined || !(bracketed === undefined ? isHostName(named) : isIPv6(bracketed))) {
+    throw new FormatError(
+      'must be an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
+    )
+  }
+  if (Number(port) > 65_535 || Number(port) === 0) throw new FormatError('must have a port of 1 to 65535')
+  const host = (bracketed ?? named).toLowerCase()
+  const { name, isOff } = readQuery(query)
+  if (isOff && scheme === 'smtps') throw new FormatError('has ?tls=off beside smtps://: write smtp://')
+  const tls = scheme === 'smtps' ? 'implicit' : isOff ? 'off' : isLoopback(host) ? 'unchecked' : 'starttls'
+  const defaultPort = { implicit: 465, starttls: 587, unchecked: 25, off: 25 }[tls]
+  const credentials = userInfo === undefined ? undefined : readUserInfo(userInfo)
+  return {
+    host,
+    port: port === undefined ? defaultPort : Number(port),
+    tls,
+    ...(credentials === undefined ? {} : { credentials }),
+    ...(name === undefined ? {} : { name }),
+  }
+}
+
+/** No other option reaches the library: some of its own switch off what is checked. */
+function readQuery(query: string): { name: string | undefined; isOff: boolean } {
+  const options = new URLSearchParams(query)
+  for (const key of options.keys()) {
+    if ((key !== 'name' && key !== 'tls') || options.getAll(key).length > 1) {
+      throw new FormatError('must have no other options than ?name=… and ?tls=off, each once')
+    }
+  }
+  const [name, tls] = [options.get('name') ?? undefined, options.get('tls')]
+  if (tls !== null && tls !== 'off') throw new FormatError('must have no other value of ?tls= than off')
+  if (name !== undefined && !isHostName(name) && !/^\[[0-9A-Fa-f:.]+\]$/.test(name)) {
+    throw new FormatError('must have a host name after ?name=')
+  }
+  return { name, isOff: tls === 'off' }
+}
+
+function readUserInfo(text: string): { user: string; password: string } {
+  const colon = text.indexOf(':')
+  try {
+    const user = decodeURIComponent(colon === -1 ? text : text.slice(0, colon))
+    const password = colon === -1 ? '' : decodeURIComponent(text.slice(colon + 1))
+    if (user === '' || password === '') throw new FormatError('must have both user and password before the @')
+    if (/\p{Cc}/u.test(user + password))
+      throw new FormatError('must have no control characters in user and password')
+    return { user, password }
+  } catch (error) {
+    if (error instanceof FormatError) throw error
+    throw new FormatError('must have user and password percent-encoded (% is %25, / is %2F)')
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/** `Péage <no-reply@example.com>` or the address alone; empty only where no mail is sent. */
+export function parseSender(text: string): Sender | undefined {
+  if (text === '') return undefined
+  const [, name = '', bracketed, bare] = /^(?:([^<>]*)<([^<>]*)>|([^<>]*))$/.exec(text.trim()) ?? []
+  const address = (bracketed ?? bare ?? '').trim()
+  if (!isMailbox(address)) throw new FormatError('must have an address, such as Péage <no-reply@example.com>')
+  if (/\p{Cc}/u.test(name)) throw new FormatError('must have no control characters')
+  return { name: name.trim().replace(/^"(.*)"$/, '$1'), address }
+}
+
+/** A page of the application, with `{token}` in its path, query or fragment; as written. */
+export function parseMailLink(text: string): string {
+  const [, scheme = '', authority, rest = ''] = /^(https?):\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []
+  if (authority === undefined || !URL.canParse(text.replaceAll('{token}', '0')))
+    throw new FormatError(expectedLink)
+  const { hostname } = new URL(text.replaceAll('{token}', '0'))
+  if (scheme.toLowerCase() !== 'https' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
+    throw new FormatError('must be https (http for loopback alone): whoever reads the token can use it')
+  }
+  if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
+  if (!rest.includes('{token}') || /[{}]/.test(authority + rest.replaceAll('{token}', ''))) {
+    throw new FormatError('must have {token} after the host, and no other braces')
+  }
+  if (!/^[\x21-\x7e]+$/.test(text) || /["<>\\^`|]/.test(text)) {
+    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+  }
+  return text
+}
+
+const expectedLink =
+  'must be an https:// address with {token}, such as https://app.example.com/reset#token={token}'
+
+/** As `parseLifetime`, 1 s to 30 days. */
+export function parseCodeTtl(text: string): number {
+  const ttlMs = parseLifetime(text)
+  if (ttlMs > 30 * 86_400_000) throw new FormatError('must be at most 30d')
+  return ttlMs
+}

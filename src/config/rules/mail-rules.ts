@@ -1,0 +1,74 @@
+// What the `mail` section demands of itself, of its folder of templates, and of where it is used (CONTRACT §12).
+import { statSync } from 'node:fs'
+import type { Diagnostic } from '../diagnostics.ts'
+import { parseSmtp } from '../formats/mail.ts'
+import { readErrorReason } from '../read-file.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
+
+interface WrittenMail {
+  smtp?: unknown
+  from?: unknown
+  templates?: unknown
+}
+
+function writtenMail(yaml: YamlSource): WrittenMail {
+  return (yaml.value as { mail?: WrittenMail | null }).mail ?? {}
+}
+
+/** @param env of the process: what is printed to a log in production is read by more people than its user */
+export function checkMail(
+  yaml: YamlSource,
+  validation: Validation,
+  env: Readonly<Record<string, string | undefined>>,
+): Diagnostic[] {
+  const { smtp, from } = writtenMail(yaml)
+  if (typeof smtp !== 'string' || smtp === '' || !validation.isValid('/mail/smtp')) return []
+  const diagnostics: Diagnostic[] = []
+  if (smtp === 'log' && env.NODE_ENV === 'production') {
+    const message = 'cannot be log where NODE_ENV is production: the log would hold the codes of every user'
+    diagnostics.push(diagnosticAt(yaml, '/mail/smtp', message))
+  }
+  if (from === '' && validation.isValid('/mail/from')) {
+    const pointer = yaml.locations.has('/mail/from') ? '/mail/from' : '/mail'
+    const message = 'needs a sender with an address: from: Péage <no-reply@example.com>'
+    diagnostics.push(diagnosticAt(yaml, pointer, message))
+  }
+  return diagnostics
+}
+
+/** The folder itself; each of its files may be missing. */
+export function checkMailTemplates(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { templates } = writtenMail(yaml)
+  if (typeof templates !== 'string' || !validation.isValid('/mail/templates')) return []
+  const problem = folderProblem(templates)
+  return problem === undefined
+    ? []
+    : [
+        diagnosticAt(
+          yaml,
+          '/mail/templates',
+          `names the folder ${JSON.stringify(templates)}, which ${problem}`,
+        ),
+      ]
+}
+
+function folderProblem(folder: string): string | undefined {
+  try {
+    return statSync(folder).isDirectory() ? undefined : 'is no folder'
+  } catch (error) {
+    return `cannot be read (${readErrorReason(error).replace('no such file', 'no such folder')})`
+  }
+}
+
+/** Settings that send mails, but not as they should be in production. */
+export function warnOfMail(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { smtp } = writtenMail(yaml)
+  if (typeof smtp !== 'string' || !validation.isValid('/mail/smtp')) return []
+  const server = parseSmtp(smtp)
+  if (server === 'log') {
+    return [diagnosticAt(yaml, '/mail/smtp', 'prints mails with their codes to the log, and sends none')]
+  }
+  if (server?.tls !== 'off') return []
+  return [diagnosticAt(yaml, '/mail/smtp', 'has ?tls=off: mails, codes and the password go unencrypted')]
+}
