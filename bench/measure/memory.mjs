@@ -10,6 +10,7 @@ const kinds = {
   'user, longest email': 'users',
   key: 'users',
   'spent day': 'users',
+  session: 'tokens',
   'token of 500 bytes': 'tokens',
   'token of 4 KiB': 'tokens',
 }

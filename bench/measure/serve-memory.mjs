@@ -1,7 +1,9 @@
 // Fills what the gateway remembers with so many of one kind, through its own code, and says what that takes: one kind a
 // process, so that nothing else is in the heap. `node --expose-gc serve-memory.mjs KIND COUNT`.
+import { randomUUID } from 'node:crypto'
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createSessionCache } from '../../dist/identity/cache/session-cache.js'
 import { createTokenCache } from '../../dist/identity/cache/token-cache.js'
 import { createUserCache } from '../../dist/identity/cache/user-cache.js'
 import { createExhaustedCache } from '../../dist/usage/exhausted-users.js'
@@ -19,7 +21,7 @@ const longEmail = id => `${id}@`.padEnd(longestEmail, 'λ')
 const usersWith = (email, most) =>
   createUserCache({
     users: {
-      findById: async id => ({
+      findWithEpoch: async id => ({
         id,
         email: copied(email(id)),
         plan: copied('free'),
@@ -27,6 +29,8 @@ const usersWith = (email, most) =>
         daily_usage: 1,
         last_usage_date: copied('2026-01-01'),
         created_at: new Date(),
+        email_verified_at: null,
+        session_epoch: 0,
       }),
     },
     apiTokens: { findActive: async hash => ({ apiTokenId: Number.parseInt(hash, 16), userId: 1 }) },
@@ -63,6 +67,17 @@ const kinds = {
   'spent day'(most) {
     const known = createExhaustedCache({ feed, maxUsers: most }).withLimit()
     return { known, use: id => known.beginRead()(id, copied('2026-01-01')) }
+  },
+  session(most) {
+    const known = createSessionCache({
+      read: async () => ({ epoch: 0, expiresAt: new Date() }),
+      isEnding: () => false,
+      feed,
+      clock: { now: () => 0 },
+      maxSessions: most,
+      results: { hit: 0, miss: 0, bypass: 0 },
+    })
+    return { known, use: id => known.isLive({ id, session_epoch: 0 }, copied(randomUUID())) }
   },
   'token of 500 bytes': token(500),
   'token of 4 KiB': token(4096),

@@ -155,4 +155,4 @@ async function redisCosts() {
 }
 
 const lua = "return tonumber(string.match(redis.call('info', 'memory'), 'used_memory:(%d+)'))"
-const memory = defineScript(lua)
+const memory = defineScript('used_memory', lua)

@@ -7,7 +7,9 @@ export interface PendingRevocations {
    * Queues a token's hash until its revocation is stored. A token whose signature could not be checked is queued only
    * while there is room: a flood of made-up tokens must not exhaust memory.
    */
-  add(tokenHash: string, isVerified: boolean): void
+  add(tokenHash: string, isVerified: boolean, sessionId?: string): void
+  /** Whether a session has a verified token whose revocation is not known to every reader of the store yet. */
+  isEnding(sessionId: string): boolean
   /**
    * Resolves when nothing is pending. A refresh waits for it, so that no token survives its logout on this replica.
    * @throws StorageError when they cannot be stored now; they stay queued
@@ -19,12 +21,21 @@ export interface PendingRevocations {
 
 interface Dependencies {
   store: { revoke(tokenHashes: readonly string[]): Promise<unknown> }
+  /** Resolves when what is stored by now is visible in this process. */
+  changesVisible(): Promise<void>
   /** Called for every failed attempt. */
   onError: (error: unknown) => void
 }
 
-export function createPendingRevocations({ store, onError }: Dependencies): PendingRevocations {
-  const hashes = new Set<string>()
+export function createPendingRevocations({
+  store,
+  changesVisible,
+  onError,
+}: Dependencies): PendingRevocations {
+  /** Each with the session of its token, if that was verified. */
+  const hashes = new Map<string, string | undefined>()
+  /** The sessions of these, and of those stored just now. */
+  const ending = new Set<string>()
   let runningAttempt: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let retryDelayMs = minRetryDelayMs
@@ -39,13 +50,16 @@ export function createPendingRevocations({ store, onError }: Dependencies): Pend
   }
 
   async function storeBatch(): Promise<void> {
-    const batch: string[] = []
-    for (const hash of hashes) {
-      if (batch.push(hash) === batchSize) break
-    }
-    await store.revoke(batch)
-    for (const hash of batch) hashes.delete(hash)
+    const batch = [...hashes].slice(0, batchSize)
+    await store.revoke(batch.map(([hash]) => hash))
+    for (const [hash] of batch) hashes.delete(hash)
+    // Not waited for: the store decides who refreshes, and what is cached here is told a moment later.
+    if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
+  }
+
+  function forgetSessions(batch: readonly [hash: string, sessionId: string | undefined][]): void {
+    for (const [, sessionId] of batch) if (sessionId !== undefined) ending.delete(sessionId)
   }
 
   // A running attempt may have started before the latest logout: repeat until none is left.
@@ -71,9 +85,11 @@ export function createPendingRevocations({ store, onError }: Dependencies): Pend
     get count() {
       return hashes.size
     },
-    add(tokenHash, isVerified) {
+    isEnding: sessionId => ending.has(sessionId),
+    add(tokenHash, isVerified, sessionId) {
       if (!isVerified && hashes.size >= maxUnverified) return
-      hashes.add(tokenHash)
+      hashes.set(tokenHash, sessionId)
+      if (sessionId !== undefined) ending.add(sessionId)
       scheduleRetry()
     },
     flush,

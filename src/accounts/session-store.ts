@@ -1,4 +1,5 @@
 // The records of refresh tokens. These statements decide which are active and which of two concurrent uses wins.
+import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
 import { type NewRefreshToken, type Rotation, rotate, type SessionOwner } from './rotation-store.ts'
@@ -21,6 +22,12 @@ export interface Session {
   user_agent: string | null
 }
 
+/** A session as an access token names it. */
+export interface SessionOfUser {
+  readonly userId: number
+  readonly sessionId: string
+}
+
 /** What operators see of a session: what device it was is the user's own business. */
 export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
@@ -40,6 +47,8 @@ export interface SessionStore {
     userId: number
     tokenHash: string
   }): Promise<Pick<Session, 'id' | 'created_at'> | undefined>
+  /** The sessions that live, each with its active record, by their ids; one statement, however many are asked for. */
+  findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   /** Whether the session has an active record. */
   isLive(userId: number, sessionId: string, now: Date): Promise<boolean>
   /** Ends a session, one under rotation too; nothing if the user has none of that id. */
@@ -66,7 +75,22 @@ export interface SessionStore {
 
 /** Every method throws StorageError when the store fails. */
 export function createSessionStore(database: Database): SessionStore {
+  async function findActive(sessions: readonly SessionOfUser[], now: Date) {
+    const rows = await database.query<{ id: string; epoch: number; expires_at: Date }>(
+      `select asked.session_id as id, t.session_epoch as epoch, t.expires_at
+         from unnest($1::bigint[], $3::uuid[]) as asked (user_id, session_id)
+         join users u on u.id = asked.user_id
+         join refresh_tokens t on t.user_id = u.id and ${sessionIdOf} = asked.session_id
+        where ${isActive}
+        order by t.expires_at`,
+      [sessions.map(one => one.userId), now, sessions.map(one => one.sessionId)],
+    )
+    return new Map(rows.map(row => [row.id, { epoch: row.epoch, expiresAt: row.expires_at }]))
+  }
+
   return {
+    findActive,
+
     async create(userId, epoch, { tokenHash, expiresAt, sessionId }, { createdAt, userAgent }) {
       const [owner] = await database.query<SessionOwner>(
         `with owner as (
@@ -92,14 +116,7 @@ export function createSessionStore(database: Database): SessionStore {
       return session
     },
 
-    async isLive(userId, sessionId, now) {
-      const rows = await database.query(
-        `select from refresh_tokens t join users u on u.id = t.user_id
-          where t.user_id = $1 and ${sessionIdOf} = $3::uuid and ${isActive}`,
-        [userId, now, sessionId],
-      )
-      return rows.length > 0
-    },
+    isLive: async (userId, sessionId, now) => (await findActive([{ userId, sessionId }], now)).has(sessionId),
 
     end: (userId, sessionId) =>
       database.transaction(async tx => {

@@ -49,12 +49,14 @@ interface Dependencies {
   clock: Clock
   /** `auth.refresh_reuse`. */
   reuse: 'reject' | 'revoke_all'
+  /** Resolves when access tokens of sessions that ended are refused, as far as `auth.logout_ends_access` asks for it. */
+  accessEnded(): Promise<void>
   /** `auth.session_max`, counted from the login; 0 for no limit. */
   sessionMaxMs: number
 }
 
 export function createSessions(dependencies: Dependencies): Sessions {
-  const { store, tokens, pendingRevocations, clock, reuse, sessionMaxMs } = dependencies
+  const { store, tokens, pendingRevocations, clock, reuse, accessEnded, sessionMaxMs } = dependencies
 
   const sessionOf = (id: string, createdAtMs: number): TokenSession => ({
     id,
@@ -104,8 +106,18 @@ export function createSessions(dependencies: Dependencies): Sessions {
     return record && sessionOf(sessionId ?? record.id, record.created_at.getTime())
   }
 
+  /** The store is down, so only the keys in memory decide. Undecided tokens are queued while there is room. */
+  async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
+    const verified = await tokens.verifyRefreshOffline(raw)
+    if (verified === 'undecided') pendingRevocations.add(tokenHash, false)
+    else if (verified !== 'invalid') pendingRevocations.add(tokenHash, true, verified.sessionId)
+    return []
+  }
+
   async function revokeAllIfReused(verified: VerifiedToken, rotatedAt: Date | null): Promise<void> {
-    if (reuse === 'revoke_all' && (await isReuse(verified, rotatedAt))) await store.revokeAll(verified.userId)
+    if (reuse === 'reject' || !(await isReuse(verified, rotatedAt))) return
+    await store.revokeAll(verified.userId)
+    await accessEnded()
   }
 
   // Two browser tabs, or a client that lost the response, reuse a token within moments; a thief reuses it later. The
@@ -156,15 +168,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
       const raw = rawToken.trim()
       if (raw === '') return undefined
       const tokenHash = sha256Hex(raw)
-      try {
-        const [owner] = await store.revoke([tokenHash])
-        return owner
-      } catch {
-        // The store is down, so only the keys in memory decide. Undecided tokens are queued while there is room.
-        const verified = await tokens.verifyRefreshOffline(raw)
-        if (verified !== 'invalid') pendingRevocations.add(tokenHash, verified !== 'undecided')
-        return undefined
-      }
+      const [owner] = await store.revoke([tokenHash]).catch(() => queueRevocation(raw, tokenHash))
+      return owner
     },
   }
 }

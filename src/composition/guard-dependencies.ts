@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/schema/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
+import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'
 import { createTokenCache } from '../identity/cache/token-cache.ts'
 import { createUserCache } from '../identity/cache/user-cache.ts'
 import { createKeyStore } from '../identity/keys/key-store.ts'
@@ -69,6 +70,7 @@ export async function createGuardDependencies(
       const value = createUserCache({ users, apiTokens, feed, maxUsers: remember.users, results })
       return { value, close: value.close }
     }),
+    sessions: auth.logout_ends_access ? openSessionCache(remember.tokens, services, resources) : undefined,
     lastUsed: services.lastUsed,
     badKeys: limiters.bad_keys,
     onApiTokenError: (error: unknown) => services.failureLog('API token check failed', error),
@@ -103,6 +105,28 @@ export async function createGuardDependencies(
     tokens,
     limiters,
   }
+}
+
+/** @param maxSessions a session has at least one token, so that there need be no more of them than of tokens */
+function openSessionCache(
+  maxSessions: number,
+  { sessionStore, pendingRevocations: { isEnding }, feed, clock, metrics }: ProcessServices,
+  { kinds, getOrCreate }: ResourceScope,
+): SessionCache {
+  return getOrCreate(kinds.sessionCaches, `${maxSessions}`, () => {
+    const value = createSessionCache({
+      async read(userId, sessionId) {
+        const active = await sessionStore.findActive([{ userId, sessionId }], new Date(clock.now()))
+        return active.get(sessionId)
+      },
+      isEnding,
+      feed,
+      clock,
+      maxSessions,
+      results: metrics.counters.identityCache,
+    })
+    return { value, close: value.close }
+  })
 }
 
 /**

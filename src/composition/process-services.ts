@@ -46,13 +46,16 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
   })
   const pendingRevocations: PendingRevocations = createPendingRevocations({
     store: sessionStore,
+    changesVisible: feed.catchUp,
     onError: error =>
       failureLog('revocations of logged-out tokens are not stored yet', error, () => ({
         pending: pendingRevocations.count,
       })),
   })
   const openStreams = createOpenStreams({
-    store: createUserStatusStore(database),
+    users: createUserStatusStore(database),
+    sessions: sessionStore,
+    feed,
     clock,
     onError: error => failureLog('open-stream re-authorization failed', error),
   })

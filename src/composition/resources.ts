@@ -1,6 +1,7 @@
 // Reference-counted resources that snapshots share: each is closed when the last snapshot holding it releases it.
 import type { Passwords } from '../accounts/password.ts'
 import type { TlsCertificate } from '../http/tls-certificate.ts'
+import type { SessionCache } from '../identity/cache/session-cache.ts'
 import type { TokenCache } from '../identity/cache/token-cache.ts'
 import type { UserCache } from '../identity/cache/user-cache.ts'
 import type { SigningKeys } from '../identity/keys/signing-keys.ts'
@@ -28,6 +29,7 @@ function createKinds() {
     rateLimiters: new Reusable<RateLimiter>(),
     tokenCaches: new Reusable<TokenCache>(),
     userCaches: new Reusable<UserCache>(),
+    sessionCaches: new Reusable<SessionCache>(),
     dailyCounters: new Reusable<DailyCounter>(),
     exhaustedCaches: new Reusable<ExhaustedCache>(),
     exhaustedUsers: new Reusable<ExhaustedUsers>(),

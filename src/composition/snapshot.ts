@@ -79,7 +79,9 @@ async function build(
     services,
     resources,
   )
+  const accessEnded = auth.logout_ends_access ? changesVisible : async () => {}
   const sessions = createSessions({
+    accessEnded,
     store: services.sessionStore,
     tokens,
     pendingRevocations,
@@ -143,8 +145,12 @@ async function build(
   return {
     config,
     gate,
-    forward: createForwardRequest(server.timeouts.body_idle, assertions, openStreams),
+    forward: createForwardRequest(assertions, openStreams, {
+      bodyIdleTimeoutMs: server.timeouts.body_idle,
+      logoutEndsStreams: auth.logout_ends_access,
+    }),
     endpoints,
+    accessEnded,
     bodyIdleMs: server.timeouts.body_idle,
     logRequest: createAccessLog(logger, server.log),
     tlsCertificate,

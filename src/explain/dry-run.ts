@@ -68,6 +68,7 @@ export function dryRun(options: Options): Promise<DryRun> {
         if (refusal.code === 'internal') reject(refusal.cause)
         result = { refusal }
       },
+      accessEnded: async () => {},
       bodyIdleMs: 0,
       logRequest: undefined,
       jwks: () => ({}),

@@ -89,9 +89,11 @@ export function createExplain(config: Config, clock: Clock): Explain {
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
   const upstreams = createStubUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
-  const forward = createForwardRequest(config.server.timeouts.body_idle, stubAssertions, {
-    add: () => () => {},
-  })
+  const forward = createForwardRequest(
+    stubAssertions,
+    { add: () => () => {} },
+    { bodyIdleTimeoutMs: config.server.timeouts.body_idle, logoutEndsStreams: false },
+  )
   const gate = createGate({
     config,
     findLocalEndpoint: endpoints.find,

@@ -23,7 +23,8 @@ import { hashText } from '../upstream/targets/rendezvous.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
-import { type Plan, plans, type User } from '../users/user.ts'
+import { type Plan, plans } from '../users/user.ts'
+import type { UserWithEpoch } from '../users/user-store.ts'
 
 /** Access token of the plan's stub user. It has a real token's form, so the gateway must keep it from upstreams. */
 export function stubToken(plan: Plan): string {
@@ -39,7 +40,7 @@ interface Caller {
 
 export function stubDependencies(dailyLimit: number, caller: Caller, clock: Clock): GuardDependencies {
   const users = plans.map(
-    (plan, index): User => ({
+    (plan, index): UserWithEpoch => ({
       id: index + 1,
       email: `${plan}@example.com`,
       plan,
@@ -48,6 +49,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
       last_usage_date: null,
       created_at: new Date(0),
       email_verified_at: null,
+      session_epoch: 0,
     }),
   )
   const byToken = new Map(users.map(({ id, plan }) => [stubToken(plan), id]))
@@ -69,6 +71,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
         },
       },
       users: { find: userId => withVerification(users[userId - 1], caller), findOwner: () => undefined },
+      sessions: undefined,
       lastUsed: { record: () => {} },
       badKeys: createRateLimiter('bad_keys', null, { clock }),
       onApiTokenError: () => {},
@@ -91,7 +94,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
   }
 }
 
-function withVerification(user: User | undefined, { verified }: Caller): User | undefined {
+function withVerification(user: UserWithEpoch | undefined, { verified }: Caller): UserWithEpoch | undefined {
   return user && { ...user, email_verified_at: verified ? new Date(0) : null }
 }
 

@@ -27,11 +27,17 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
 /** Forwards a request. The type of `identity` proves that all guards ran, the daily count last. */
 export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: UsageCounted) => void
 
-/** @param bodyIdleTimeoutMs between two chunks of a client's body (`server.timeouts.body_idle`) */
+interface Settings {
+  /** Between two chunks of a client's body (`server.timeouts.body_idle`). */
+  bodyIdleTimeoutMs: number
+  /** `auth.logout_ends_access`. */
+  logoutEndsStreams: boolean
+}
+
 export function createForwardRequest(
-  bodyIdleTimeoutMs: number,
   assertions: Assertions,
   openStreams: Pick<OpenStreams, 'add'>,
+  { bodyIdleTimeoutMs, logoutEndsStreams: endsWithSession }: Settings,
 ): ForwardRequest {
   function webSocketOf(
     { request }: ForwardedRequest,
@@ -47,6 +53,7 @@ export function createForwardRequest(
         openStreams.add({
           kind: 'web_socket',
           identity,
+          endsWithSession,
           route,
           end: reason => tunnel.close(reason === 'stopping' ? 1001 : 1008),
         }),
@@ -76,7 +83,7 @@ export function createForwardRequest(
       bodyIdleTimeoutMs,
       requestId: context.requestId,
       responseHeaderRules: responseRulesFor(route, context.headers, routing.cors !== undefined),
-      onEventStream: end => openStreams.add({ kind: 'event_stream', identity, route, end }),
+      onEventStream: end => openStreams.add({ kind: 'event_stream', identity, endsWithSession, route, end }),
       webSocket: routing.isWebSocket ? webSocketOf(context, route, identity) : undefined,
       expectsContinue: head.expectsContinue,
       trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),

@@ -1,7 +1,9 @@
 // Open WebSockets and event streams: ended on drain, and when their user is no longer admitted (CONTRACT §4).
+import type { SessionOfUser, SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { Route } from '../gate/routing/route.ts'
 import type { AuthenticatedUser, Identity } from '../identity/identity.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { UserStatus, UserStatusStore } from '../users/user-status-store.ts'
 
 /** Why a stream ends: the gateway stops, or its user is no longer admitted. */
@@ -15,6 +17,8 @@ interface OpenStream {
   readonly kind: StreamKind
   /** Only users' streams are re-authorized, not anonymous ones. */
   readonly identity: Identity
+  /** Whether it ends with the session of its access token (`auth.logout_ends_access`). */
+  readonly endsWithSession: boolean
   /** What its route asks of users. */
   readonly route: AdmittedBy
   end(reason: EndReason): void
@@ -32,7 +36,10 @@ export interface OpenStreams {
 }
 
 interface Dependencies {
-  store: UserStatusStore
+  users: UserStatusStore
+  sessions: Pick<SessionStore, 'findActive'>
+  /** Tells of the end of a session before the next check would. */
+  feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
   onError(error: unknown): void
 }
@@ -43,12 +50,16 @@ const checkIntervalMs = 400
 /** Without a successful check for this long, no user counts as admitted any more (CONTRACT §4). */
 const maxUncheckedMs = 30_000
 
-export function createOpenStreams({ store, clock, onError }: Dependencies): OpenStreams {
+export function createOpenStreams({ users, sessions, feed, clock, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
   /** Users' streams, each with the identity that opened it. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
+  /** The streams that end with a session, by the changes that may have ended it, as the trigger words them. */
+  const byChange = new Map<string, Set<OpenStream>>()
+  const notified = new Set<OpenStream>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
+  let isCheckingNotified = false
   let isEnding = false
   let isStopped = false
   let lastCheckedAt = 0
@@ -61,6 +72,27 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
   function forget(stream: OpenStream): void {
     open.delete(stream)
     watched.delete(stream)
+    for (const change of changesOf(stream)) {
+      const streams = byChange.get(change)
+      streams?.delete(stream)
+      if (streams?.size === 0) byChange.delete(change)
+    }
+  }
+
+  /** Ends those of the given streams whose user is no longer admitted. @throws StorageError */
+  async function reauthorize(checked: readonly [OpenStream, AuthenticatedUser][]): Promise<void> {
+    const named = checked.flatMap(([stream]) => sessionOf(stream) ?? [])
+    const [statuses, active] = await Promise.all([
+      users.read([...new Set(checked.map(([, { user }]) => user.id))]),
+      named.length === 0 ? undefined : sessions.findActive(named, new Date(clock.now())),
+    ])
+    for (const [stream, identity] of checked) {
+      const sessionId = sessionOf(stream)?.sessionId
+      const isIn =
+        isAdmitted(identity, stream.route, statuses.get(identity.user.id)) &&
+        (sessionId === undefined || active?.has(sessionId) === true)
+      if (!isIn && open.has(stream)) end(stream, 'not_admitted')
+    }
   }
 
   async function check(): Promise<void> {
@@ -71,12 +103,8 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
     // Only streams that this query covers: one that opens meanwhile is missing from the result, not unauthorized.
     const checked = [...watched]
     try {
-      const statuses = await store.read([...new Set(checked.map(([, { user }]) => user.id))])
+      await reauthorize(checked)
       lastCheckedAt = clock.now()
-      for (const [stream, identity] of checked) {
-        const isIn = isAdmitted(identity, stream.route, statuses.get(identity.user.id))
-        if (!isIn && open.has(stream)) end(stream, 'not_admitted')
-      }
     } catch (error) {
       onError(error)
       if (clock.now() - lastCheckedAt >= maxUncheckedMs) {
@@ -86,6 +114,31 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
     isChecking = false
     scheduleCheck(Math.max(0, checkIntervalMs - (performance.now() - started)))
   }
+
+  /** Those that are notified meanwhile come next. If it fails, the next check looks at them too. */
+  async function checkNotified(): Promise<void> {
+    if (isCheckingNotified || isStopped) return
+    isCheckingNotified = true
+    while (notified.size > 0) {
+      const checked = [...notified].flatMap((stream): [OpenStream, AuthenticatedUser][] => {
+        const identity = watched.get(stream)
+        return identity === undefined ? [] : [[stream, identity]]
+      })
+      notified.clear()
+      await reauthorize(checked).catch(onError)
+    }
+    isCheckingNotified = false
+  }
+
+  function notify(streams: Iterable<OpenStream>): void {
+    for (const stream of streams) notified.add(stream)
+    void checkNotified()
+  }
+
+  const unsubscribe = feed.subscribe(
+    change => notify(byChange.get(change) ?? []),
+    () => {},
+  )
 
   function scheduleCheck(time: number): void {
     if (watched.size === 0 || isStopped || isChecking || timer !== undefined) return
@@ -102,6 +155,11 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
         if (watched.size === 0) lastCheckedAt = clock.now()
         watched.set(stream, identity)
         scheduleCheck(checkIntervalMs)
+        for (const change of changesOf(stream)) {
+          byChange.set(change, (byChange.get(change) ?? new Set()).add(stream))
+        }
+        // Its session may have ended since the guards passed.
+        if (sessionOf(stream) !== undefined) notify([stream])
       }
       return () => forget(stream)
     },
@@ -117,8 +175,22 @@ export function createOpenStreams({ store, clock, onError }: Dependencies): Open
     stop() {
       isStopped = true
       clearTimeout(timer)
+      unsubscribe()
     },
   }
+}
+
+/** The session that a stream ends with. */
+function sessionOf({ identity, endsWithSession }: OpenStream): SessionOfUser | undefined {
+  if (!endsWithSession || identity.kind !== 'user' || identity.sessionId === undefined) return undefined
+  return { userId: identity.user.id, sessionId: identity.sessionId }
+}
+
+function changesOf(stream: OpenStream): string[] {
+  const session = sessionOf(stream)
+  return session === undefined
+    ? []
+    : [`session ${session.userId} ${session.sessionId}`, `user ${session.userId}`]
 }
 
 /** What the guards would decide now, except for token expiry: the token was valid when the stream opened. */

@@ -19,6 +19,8 @@ export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
   readonly endpoints: LocalEndpoints
+  /** Resolves when access tokens of sessions that ended are refused, as far as `auth.logout_ends_access` asks for it. */
+  accessEnded(): Promise<void>
   /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
   /** Undefined if requests are not logged. */

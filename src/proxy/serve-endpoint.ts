@@ -54,6 +54,12 @@ const operations: readonly Operation[] = [
   ...Object.values(upgradeOperations),
 ]
 
+/** All that change something, but for those that many clients use and that end nothing where they succeed. */
+function mayEndSessions(operation: Operation): boolean {
+  const { register, login, refresh } = authOperations
+  return operation.method !== 'GET' && ![register, login, refresh].some(one => one === operation)
+}
+
 export function registerEndpoints(app: FastifyInstance): void {
   // Declared as bodiless, because Fastify would refuse unknown media types: the endpoints read bodies themselves.
   for (const method of ['POST', 'DELETE'])
@@ -69,10 +75,9 @@ export function registerEndpoints(app: FastifyInstance): void {
       schema: { response: responseSchemas(operation) },
       async handler({ raw }, reply) {
         const context = contextOf(raw)
-        const { status, headers, body, userId } = await answer(
-          context,
-          context.snapshot.endpoints.get(operation),
-        )
+        const { endpoints, accessEnded } = context.snapshot
+        const { status, headers, body, userId } = await answer(context, endpoints.get(operation))
+        if (mayEndSessions(operation)) await accessEnded()
         context.userId = userId
         return answered(context, reply, 'no-store')
           .code(status)

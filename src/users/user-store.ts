@@ -18,6 +18,11 @@ export interface UserPatch {
   email_verified?: boolean
 }
 
+/** A user, and the epoch that active records of the user's sessions have. */
+export interface UserWithEpoch extends User {
+  readonly session_epoch: number
+}
+
 interface UserPage {
   users: User[]
   /** The `cursor` of the next page. */
@@ -42,6 +47,8 @@ export interface UserStore {
   }): Promise<UserPage>
   /** Active or inactive. */
   findById(id: number): Promise<User | undefined>
+  /** As `findById`, for the cache of identities. */
+  findWithEpoch(id: number): Promise<UserWithEpoch | undefined>
   /** For operators; active or inactive. The email must be normalised. */
   findByEmail(email: string): Promise<User | undefined>
   /**
@@ -77,7 +84,9 @@ export function createUserStore(database: Database): UserStore {
       return row === undefined ? { outcome: 'email_in_use' } : { outcome: 'created', id: row.id }
     },
 
-    findById: async id => (await database.query<User>(FIND_BY_ID, [id]))[0],
+    findById: async id =>
+      (await database.query<User>(`select ${userColumns} from users u where u.id = $1`, [id]))[0],
+    findWithEpoch: async id => (await database.query<UserWithEpoch>(FIND_WITH_EPOCH, [id]))[0],
     findByEmail: async email =>
       (await database.query<User>(`select ${userColumns} from users u where u.email = $1`, [email]))[0],
 
@@ -170,7 +179,7 @@ async function updateUser(
   return user
 }
 
-const FIND_BY_ID = prepared(`select ${userColumns} from users u where u.id = $1`)
+const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 
 /**
  * Ends every session of a user, within the caller's transaction. The raised epoch invalidates them; `revoked` only

@@ -136,7 +136,7 @@ describe('logouts while the store is away', () => {
 
   it('that are not certain are kept up to 100,000; certain ones always', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
-    const pending = createPendingRevocations({ store, onError: () => {} })
+    const pending = createPendingRevocations({ store, changesVisible: async () => {}, onError: () => {} })
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
     expect(pending.count).toBe(100_000)
     pending.add('certain', true)
@@ -145,7 +145,11 @@ describe('logouts while the store is away', () => {
   })
 
   it('by the thousand are all stored by one flush, also those that come during it', async () => {
-    const pending = createPendingRevocations({ store: createSessionStore(database), onError: () => {} })
+    const pending = createPendingRevocations({
+      store: createSessionStore(database),
+      changesVisible: async () => {},
+      onError: () => {},
+    })
     const token = await newToken()
     for (let i = 0; i < 2500; i += 1) pending.add(sha256Hex(String(i)), true)
     const flushed = [pending.flush(), pending.flush()]
@@ -156,8 +160,33 @@ describe('logouts while the store is away', () => {
     pending.close()
   })
 
+  it('name the sessions that end, until what was stored is visible', async () => {
+    let show = () => {}
+    const visible = new Promise<void>(resolve => {
+      show = resolve
+    })
+    const pending = createPendingRevocations({
+      store: createSessionStore(database),
+      changesVisible: () => visible,
+      onError: () => {},
+    })
+    pending.add(sha256Hex('certain'), true, 'a session')
+    expect([pending.isEnding('a session'), pending.isEnding('another')]).toEqual([true, false])
+    await pending.flush()
+    expect([pending.count, pending.isEnding('a session')]).toEqual([0, true])
+    show()
+    await visible
+    await Promise.resolve()
+    expect(pending.isEnding('a session')).toBe(false)
+    pending.close()
+  })
+
   it('are no longer tried after close', async () => {
-    const pending = createPendingRevocations({ store: createSessionStore(database), onError: () => {} })
+    const pending = createPendingRevocations({
+      store: createSessionStore(database),
+      changesVisible: async () => {},
+      onError: () => {},
+    })
     state.cut = true
     pending.add(sha256Hex('x'), true)
     pending.close()

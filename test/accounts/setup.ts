@@ -63,13 +63,14 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
   })
   const users = createUserStore(database)
   const store = createSessionStore(database)
-  const pendingRevocations = createPendingRevocations({ store, onError })
+  const pendingRevocations = createPendingRevocations({ store, changesVisible: async () => {}, onError })
   const sessions = createSessions({
     store,
     tokens,
     pendingRevocations,
     clock,
     reuse: options.reuse ?? 'reject',
+    accessEnded: async () => {},
     sessionMaxMs: options.sessionMaxMs ?? 0,
   })
   const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })

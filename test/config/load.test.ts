@@ -26,6 +26,7 @@ const DEFAULTS = {
     access_token_ttl: 15 * MINUTE,
     refresh_token_ttl: 30 * DAY,
     session_max: 0,
+    logout_ends_access: false,
     refresh_reuse: 'reject',
     keys: [],
     key_secret: '',

@@ -65,6 +65,7 @@ export function createUserAdministration({
       async handle({ params: { id: text }, audited }) {
         const id = parseUserId(text)
         if (!(await sessions.revokeAll(id, audited({ userId: id, changes: {} })))) throw notFound()
+        await changesVisible()
         return { message: messages.sessionsRevoked }
       },
     },

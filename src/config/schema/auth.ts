@@ -31,7 +31,8 @@ const remember = section(
       default: 100_000,
     }),
     tokens: Type.Integer({
-      description: 'Access tokens found good: at most so many per process, some 700 bytes each.',
+      description:
+        'Access tokens found good: at most so many per process, some 700 bytes each; with logout_ends_access as many sessions, some 290 bytes each.',
       minimum: 1,
       maximum: maxRemembered,
       default: 50_000,
@@ -67,6 +68,11 @@ export const auth = section(
       description:
         'How long after its login a session may go on, its tokens too. 0s: as long as its tokens are exchanged.',
       default: '0s',
+    }),
+    logout_ends_access: Type.Boolean({
+      description:
+        'Whether what ends a session (logout, a changed password, operators) ends its access tokens and open streams too. false: they go on until they expire.',
+      default: false,
     }),
     refresh_reuse: Type.Enum(['reject', 'revoke_all'], {
       description:

@@ -3,6 +3,7 @@
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'
 import type { LastUsed } from '../../identity/api-tokens/last-used.ts'
+import type { SessionCache } from '../../identity/cache/session-cache.ts'
 import type { TokenCache } from '../../identity/cache/token-cache.ts'
 import type { ApiTokenOwner, UserCache } from '../../identity/cache/user-cache.ts'
 import { anonymous, type Identity } from '../../identity/identity.ts'
@@ -21,6 +22,8 @@ import type { Guard } from './guard.ts'
 export interface AuthenticationDependencies {
   tokens: TokenCache
   users: Omit<UserCache, 'close'>
+  /** Undefined where an access token outlives its session: `auth.logout_ends_access` is off. */
+  sessions: Pick<SessionCache, 'isLive'> | undefined
   lastUsed: Pick<LastUsed, 'record'>
   badKeys: RateLimiter
   /** Receives the error that made an API key's check fail; the client only learns that the key is invalid. */
@@ -35,19 +38,17 @@ export type Authenticate = (auth: Route['auth']) => Guard<void, Identity>
  * The user is the stored record, never the token's claims. Synchronous if token and user are cached.
  */
 export function createAuthenticate(dependencies: AuthenticationDependencies): Authenticate {
-  function identify(
-    { authorization, apiKey, client }: RequestHead,
-    isOptional: boolean,
-  ): MaybePromise<Identity> {
+  function identify(head: RequestHead, isOptional: boolean): MaybePromise<Identity> {
+    const { authorization, apiKey, client } = head
     const remembered = findCached(dependencies, authorization)
-    if (remembered !== undefined) return identifyByToken(dependencies, remembered)
+    if (remembered !== undefined) return identifyByToken(dependencies, remembered, head)
     const credentials = readCredentials(authorization, apiKey)
     if (isOptional && !credentials.isPresented) return anonymous
     if (credentials.bearer === undefined) return identifyByApiKey(dependencies, credentials, client)
     return chain(dependencies.tokens.verify(credentials.bearer), claims =>
       claims === 'invalid'
         ? identifyByApiKey(dependencies, credentials, client)
-        : identifyByToken(dependencies, claims),
+        : identifyByToken(dependencies, claims, head),
     )
   }
 
@@ -71,12 +72,20 @@ function findCached(
 }
 
 function identifyByToken(
-  { users }: AuthenticationDependencies,
+  dependencies: AuthenticationDependencies,
   { userId, sessionId }: VerifiedToken,
+  { authorization, apiKey, client }: RequestHead,
 ): MaybePromise<Identity> {
+  const { users, sessions } = dependencies
   return chain(users.find(userId), user => {
     if (user === undefined) throw challenge('user_not_found', { isTokenPresented: true })
-    return { kind: 'user', user, credential: 'access_token', sessionId }
+    const identity: Identity = { kind: 'user', user, credential: 'access_token', sessionId }
+    if (sessions === undefined || sessionId === undefined) return identity
+    return chain(sessions.isLive(user, sessionId), isLive => {
+      if (isLive) return identity
+      // An invalid token, but looked at after the user (CONTRACT §12).
+      return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client)
+    })
   })
 }
 

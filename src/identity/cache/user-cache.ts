@@ -4,7 +4,7 @@ import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
 import type { User } from '../../users/user.ts'
-import type { UserStore } from '../../users/user-store.ts'
+import type { UserStore, UserWithEpoch } from '../../users/user-store.ts'
 import type { ActiveApiToken, ApiTokenStore } from '../api-tokens/api-token-store.ts'
 import { createRecordCache } from './record-cache.ts'
 
@@ -16,7 +16,7 @@ export interface ApiTokenOwner {
 /** Both return cached records synchronously. @throws StorageError, synchronously or in the promise */
 export interface UserCache {
   /** The active user with this id. */
-  find(userId: number): MaybePromise<User | undefined>
+  find(userId: number): MaybePromise<UserWithEpoch | undefined>
   /** The active user of an active API token, by the token's hash (spec §5). */
   findOwner(tokenHash: string): MaybePromise<ApiTokenOwner | undefined>
   /** Unsubscribes from the change feed: the cache must not be used afterwards. */
@@ -24,7 +24,7 @@ export interface UserCache {
 }
 
 interface Dependencies {
-  users: Pick<UserStore, 'findById'>
+  users: Pick<UserStore, 'findWithEpoch'>
   apiTokens: Pick<ApiTokenStore, 'findActive'>
   feed: ChangeFeed
   /** The limit for users, and the same for API tokens; the least recently used is evicted first. */
@@ -38,12 +38,12 @@ const maxUnknownTokens = 1_000
 export function createUserCache({ users, apiTokens, feed, maxUsers, results }: Dependencies): UserCache {
   // Caches inactive users too, since their reactivation is notified. Does not cache unknown ids: a user's insertion
   // is not notified, and a restored database may reuse an id.
-  const byId = createRecordCache<number, User>({
+  const byId = createRecordCache<number, UserWithEpoch>({
     feed,
     maxRecords: maxUsers,
     maxAbsent: 0,
     results,
-    read: users.findById,
+    read: users.findWithEpoch,
   })
   const find = (userId: number) => chain(byId.get(userId), user => (user?.is_active === 1 ? user : undefined))
   const byHash = createRecordCache<string, ActiveApiToken>({

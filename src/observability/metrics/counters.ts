@@ -16,7 +16,7 @@ export type GuardDecisions = Readonly<
   >
 >
 
-/** Lookups of users and keys; `bypass` counts those that skip the cache while the change feed is lost. */
+/** Lookups of users, keys and sessions; `bypass` counts those that skip the cache while the change feed is lost. */
 export interface CacheResults {
   hit: number
   miss: number
@@ -83,7 +83,7 @@ export function createCounters(): Counters {
       counter('peage_auth_total', 'Requests to the endpoints under /api/v1/auth, by what came of them.', () =>
         nested('endpoint', [...auth], 'outcome'),
       ),
-      counter('peage_identity_cache_total', 'Look-ups of users and API keys in memory.', () =>
+      counter('peage_identity_cache_total', 'Look-ups of users, API keys and sessions in memory.', () =>
         byLabel('result', { ...counters.identityCache }),
       ),
       counter('peage_daily_usage_fallback_total', 'Daily uses counted in Postgres alone: Redis failed.', () =>

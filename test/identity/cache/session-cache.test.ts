@@ -1,0 +1,159 @@
+// Cached sessions over real stores: what is read, which changes are heard, and that nothing is believed without the feed.
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createSessionStore, type SessionStore } from '../../../src/accounts/session-store.ts'
+import { createSessionCache, type SessionCache } from '../../../src/identity/cache/session-cache.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
+import { signIn, storedToken } from '../../support/sessions.ts'
+
+const hour = 3_600_000
+
+describeOverDatabases('cached sessions', open => {
+  let database: Database
+  let store: SessionStore
+  let feed: HandFeed
+  let cache: SessionCache
+  let reads: number
+  let now: number
+  const ending = new Set<string>()
+  let user: { id: number; session_epoch: number }
+  let token: ReturnType<typeof storedToken>
+
+  beforeAll(async () => {
+    database = await open()
+    store = createSessionStore(database)
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    feed = handFeed()
+    reads = 0
+    now = Date.now()
+    ending.clear()
+    cache = create()
+    const [row] = await database.query<{ id: number; session_epoch: number }>(
+      `insert into users (email, password_hash) values ($1, 'none') returning id, session_epoch`,
+      [`${randomUUID()}@example.com`],
+    )
+    user = row ?? expect.unreachable()
+    token = await login()
+  })
+
+  function create(maxSessions = 100): SessionCache {
+    return createSessionCache({
+      async read(userId, sessionId) {
+        reads += 1
+        return (await store.findActive([{ userId, sessionId }], new Date(now))).get(sessionId)
+      },
+      isEnding: sessionId => ending.has(sessionId),
+      feed,
+      clock: { now: () => now },
+      maxSessions,
+      results: { hit: 0, miss: 0, bypass: 0 },
+    })
+  }
+
+  async function login(expiresInMs = hour) {
+    const stored = storedToken(randomUUID(), new Date(now + expiresInMs))
+    await store.create(user.id, user.session_epoch, stored, signIn())
+    return stored
+  }
+  const isLive = (sessionId = token.sessionId) => cache.isLive(user, sessionId)
+  const tell = (sessionId = token.sessionId) => feed.tell(`session ${user.id} ${sessionId}`)
+
+  it('are read once for 100 requests at once, and then not at all', async () => {
+    expect(new Set(await Promise.all(Array.from({ length: 100 }, () => isLive())))).toEqual(new Set([true]))
+    expect(isLive()).toBe(true)
+    expect(reads).toBe(1)
+  })
+
+  it('live until their end is told, and are not asked for again after it', async () => {
+    await isLive()
+    await store.revoke([token.tokenHash])
+    expect(isLive()).toBe(true)
+    tell()
+    expect(await isLive()).toBe(false)
+    expect(isLive()).toBe(false)
+    expect(reads).toBe(2)
+  })
+
+  it('that end while they are read are not taken for living ones', async () => {
+    const reading = isLive()
+    await store.revoke([token.tokenHash])
+    tell()
+    await reading
+    expect(await isLive()).toBe(false)
+  })
+
+  it('of an epoch before the user’s have ended, one whose login was being stored too', async () => {
+    await isLive()
+    await store.revokeAll(user.id)
+    const late = await login()
+    user = { ...user, session_epoch: user.session_epoch + 1 }
+    expect(isLive()).toBe(false)
+    expect(await isLive(late.sessionId)).toBe(false)
+  })
+
+  it('of an epoch that is newer than what is cached of the user live', async () => {
+    await store.revokeAll(user.id)
+    const before = user
+    user = { ...user, session_epoch: user.session_epoch + 1 }
+    const fresh = await login()
+    expect(await cache.isLive(before, fresh.sessionId)).toBe(true)
+  })
+
+  it('are those of their user alone, and unknown ones are none', async () => {
+    expect(await cache.isLive({ ...user, id: user.id + 1_000_000 }, token.sessionId)).toBe(false)
+    expect(await isLive(randomUUID())).toBe(false)
+  })
+
+  it('go on past the expiry of a record that was exchanged, and end with the last one', async () => {
+    await isLive()
+    const successor = {
+      ...storedToken(randomUUID(), new Date(now + 2 * hour)),
+      sessionId: token.sessionId,
+    }
+    await store.rotate({ userId: user.id, tokenHash: token.tokenHash }, successor, new Date(now))
+    now += hour + 1_000
+    expect(await isLive()).toBe(true)
+    expect(reads).toBe(2)
+    now += hour
+    expect(await isLive()).toBe(false)
+  })
+
+  it('are read for every request while the feed is not trusted, and forgotten when it returns', async () => {
+    await isLive()
+    await store.revoke([token.tokenHash])
+    feed.trust(false)
+    expect(await isLive()).toBe(false)
+    expect(await isLive()).toBe(false)
+    expect(reads).toBe(3)
+    await database.query('update refresh_tokens set revoked = 0 where token_hash = $1', [token.tokenHash])
+    feed.trust(true)
+    expect(await isLive()).toBe(true)
+  })
+
+  it('whose logout is not stored yet have ended here', async () => {
+    await isLive()
+    ending.add(token.sessionId)
+    expect(isLive()).toBe(false)
+  })
+
+  it('are as many as was said', async () => {
+    cache = create(1)
+    const other = await login()
+    await isLive()
+    await isLive(other.sessionId)
+    reads = 0
+    expect(await isLive()).toBe(true)
+    expect(reads).toBe(1)
+  })
+
+  it('do not mind what another program says on the channel', async () => {
+    await isLive()
+    for (const change of ['', 'session', 'session ', `session ${user.id}`, `user ${user.id}`])
+      feed.tell(change)
+    expect(isLive()).toBe(true)
+  })
+})

@@ -1,0 +1,247 @@
+// CONTRACT §12, `auth.logout_ends_access`: what ends a session ends its access tokens and open streams too.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { importJWK, SignJWT } from 'jose'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { StorageError } from '../../src/storage/database.ts'
+import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
+import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
+
+const routes = (upstream: string) => `upstreams: { app: { targets: ['${upstream}'] } }
+routes:
+  - { path: /any, upstream: app, websocket: true }
+  - { path: /maybe, upstream: app, auth: optional }
+`
+const ends = { auth: ', logout_ends_access: true' }
+
+const answer: NonNullable<WebSocketUpstream['answer']> = ({ url }, response) => {
+  const isStream = url?.includes('stream') === true
+  response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'text/plain' })
+  if (isStream) response.write('data: 1\n\n')
+  else response.end()
+}
+
+const ask = (gateway: TestGateway, token: string, more: { path?: string; key?: string } = {}) =>
+  call(gateway.url, 'GET', more.path ?? '/any', {
+    token,
+    headers: more.key === undefined ? {} : { 'x-api-key': more.key },
+  })
+const auth = (gateway: TestGateway, method: string, path: string, body?: unknown, token?: string) =>
+  call(gateway.url, method, `/api/v1/auth${path}`, { body, ...(token === undefined ? {} : { token }) })
+const logout = (gateway: TestGateway, user: { refresh: string }) =>
+  auth(gateway, 'POST', '/logout', { refresh_token: user.refresh })
+const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+const sidOf = (token: string): string => claimsOf(token).sid
+
+describeOverSetups('logout_ends_access', setup => {
+  let stores: Stores
+  let upstream: WebSocketUpstream
+  let gateway: TestGateway
+  beforeAll(async () => {
+    stores = await setup.open()
+    upstream = await startWebSocketUpstream()
+    upstream.answer = answer
+    gateway = await startGateway(routes(upstream.url), stores, {
+      auth: ', logout_ends_access: true, refresh_reuse: revoke_all, session_max: 1h, access_token_ttl: 2h',
+    })
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+    if (stores !== undefined) await setup.drop(stores)
+  })
+
+  const refreshed = async (user: { refresh: string }) => {
+    const { body } = await auth(gateway, 'POST', '/refresh', { refresh_token: user.refresh })
+    return { access: String(body.access_token), refresh: String(body.refresh_token) }
+  }
+
+  it.each<[string, (user: TestUser) => Promise<unknown>]>([
+    ['logout', user => logout(gateway, user)],
+    [
+      'logout of a token that was exchanged',
+      async user => {
+        await refreshed(user)
+        await logout(gateway, user)
+      },
+    ],
+    [
+      'its own deletion',
+      user => auth(gateway, 'DELETE', `/sessions/${sidOf(user.access)}`, undefined, user.access),
+    ],
+    ['the deletion of all', user => auth(gateway, 'DELETE', '/sessions', { all: true }, user.access)],
+    [
+      'an operator',
+      user =>
+        call(gateway.admin, 'DELETE', `/admin/v1/users/${user.id}/sessions`, { token: gateway.adminToken }),
+    ],
+    [
+      'the reuse of a token that was exchanged',
+      async user => {
+        await refreshed(user)
+        gateway.clock.at += 60_000
+        await auth(gateway, 'POST', '/refresh', { refresh_token: user.refresh })
+      },
+    ],
+    [
+      'its greatest age',
+      async () => {
+        gateway.clock.at += 3_600_000
+      },
+    ],
+  ])('refuses the access token of a session that was ended by %s, right after it', async (_, end) => {
+    const user = await newUser(gateway)
+    expect((await ask(gateway, user.access)).status).toBe(200)
+    await end(user)
+    const { status, body, headers } = await ask(gateway, user.access)
+    expect([status, body]).toEqual([401, { error: 'Token invalide ou expiré' }])
+    expect(headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+    expect((await ask(gateway, user.access, { path: '/maybe' })).status).toBe(401)
+  })
+
+  it('leaves the other sessions of its user, and those that begin later', async () => {
+    const user = await newUser(gateway)
+    const other = await login(gateway.url, user.email, user.password)
+    await ask(gateway, other.access)
+    await logout(gateway, user)
+    expect((await ask(gateway, other.access)).status).toBe(200)
+    const next = await login(gateway.url, user.email, user.password)
+    expect((await ask(gateway, next.access)).status).toBe(200)
+  })
+
+  it('keeps every access token of a session that goes on through exchanges', async () => {
+    const user = await newUser(gateway)
+    const next = await refreshed(user)
+    expect([(await ask(gateway, user.access)).status, (await ask(gateway, next.access)).status]).toEqual([
+      200, 200,
+    ])
+  })
+
+  it('looks at X-API-Key next, and at the user before', async () => {
+    const user = await newUser(gateway, 'pro')
+    await giveKey(gateway, user, `peage_ends${user.id}`)
+    await logout(gateway, user)
+    expect((await ask(gateway, user.access, { key: `peage_ends${user.id}` })).status).toBe(200)
+    expect((await ask(gateway, user.access, { key: 'peage_unknown' })).status).toBe(401)
+    await gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    const answered = () => ask(gateway, user.access, { key: 'peage_unknown' })
+    await expect.poll(async () => (await answered()).headers.get('x-peage-error')).toBe('user_not_found')
+  })
+
+  it('asks the store nothing for a session that is known, nor for one that is known to have ended', async () => {
+    const user = await newUser(gateway)
+    const cost = async () => {
+      const before = gateway.statements.length
+      await ask(gateway, user.access)
+      return gateway.statements.length - before
+    }
+    await expect.poll(cost).toBe(0)
+    await logout(gateway, user)
+    await expect.poll(cost).toBe(0)
+  })
+
+  it('lets tokens of 0.1 through, which name no session', async () => {
+    const user = await newUser(gateway)
+    const { sid: _, ...claims } = claimsOf(user.access)
+    const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
+      'select kid, private_jwk from signing_keys order by signs_from desc nulls last limit 1',
+    )
+    const token = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid: key?.kid ?? '' })
+      .sign(await importJWK(JSON.parse(key?.private_jwk ?? ''), 'ES256'))
+    await logout(gateway, user)
+    expect((await ask(gateway, token)).status).toBe(200)
+    expect((await ask(gateway, user.access)).status).toBe(401)
+  })
+
+  it('is in force at once where the store cannot be told of the logout yet', async () => {
+    const user = await newUser(gateway)
+    expect((await ask(gateway, user.access)).status).toBe(200)
+    const { database } = gateway.backing
+    const { transaction } = database
+    database.transaction = () => Promise.reject(new StorageError('away', undefined, undefined))
+    expect((await logout(gateway, user)).status).toBe(200)
+    expect((await ask(gateway, user.access)).status).toBe(401)
+    database.transaction = transaction
+    const stored = () =>
+      gateway.sql('select from refresh_tokens where user_id = $1 and revoked = 1', [user.id])
+    await expect.poll(async () => (await stored()).length, { timeout: 3_000 }).toBe(1)
+    expect((await ask(gateway, user.access)).status).toBe(401)
+  })
+
+  it('ends the open streams of the session at once, with 1008, and no others', async () => {
+    const user = await newUser(gateway)
+    const other = await login(gateway.url, user.email, user.password)
+    const kept = await openWebSocket(`${gateway.url}/any`, { token: other.access })
+    const ended = await openWebSocket(`${gateway.url}/any`, { token: user.access })
+    const events = await fetch(`${gateway.url}/any?stream`, {
+      headers: { authorization: `Bearer ${user.access}` },
+    })
+    const started = performance.now()
+    await logout(gateway, user)
+    const { code, at } = await ended.closed
+    expect([code, at - started < 300]).toEqual([1008, true])
+    expect(await events.text()).toBe('data: 1\n\n')
+    kept.socket.send('there?')
+    expect(await kept.next()).toBe('there?')
+    kept.socket.terminate()
+  })
+})
+
+describeWithServices('logout_ends_access on two replicas', () => {
+  let stores: Stores
+  let upstream: WebSocketUpstream
+  let replicas: [TestGateway, TestGateway]
+  beforeAll(async () => {
+    stores = await services.open()
+    upstream = await startWebSocketUpstream()
+    upstream.answer = answer
+    replicas = await Promise.all([
+      startGateway(routes(upstream.url), stores, ends),
+      startGateway(routes(upstream.url), stores, ends),
+    ])
+  })
+  afterAll(async () => {
+    await Promise.all((replicas ?? []).map(replica => replica.stop()))
+    await upstream?.close()
+    if (stores !== undefined) await services.drop(stores)
+  })
+
+  it('is in force on the other one within 50 ms of the answer, for tokens and streams', async () => {
+    const [first, second] = replicas
+    for (let turn = 0; turn < 20; turn += 1) {
+      const user = await newUser(first)
+      expect((await ask(second, user.access)).status).toBe(200)
+      const stream = await openWebSocket(`${second.url}/any`, { token: user.access })
+      await logout(first, user)
+      const answered = performance.now()
+      await sleep(50)
+      expect((await ask(second, user.access)).status).toBe(401)
+      expect((await stream.closed).at - answered).toBeLessThan(250)
+    }
+  })
+
+  it('is in force on both where another program ends the session', async () => {
+    for (const sql of [
+      'update refresh_tokens set revoked = 1 where user_id = $1',
+      'update users set session_epoch = session_epoch + 1 where id = $1',
+      'delete from refresh_tokens where user_id = $1',
+    ]) {
+      const user = await newUser(replicas[0])
+      for (const replica of replicas) expect((await ask(replica, user.access)).status).toBe(200)
+      await replicas[0].sql(sql, [user.id])
+      await sleep(50)
+      for (const replica of replicas) expect((await ask(replica, user.access)).status).toBe(401)
+    }
+  })
+
+  it('is known to a replica that starts after the end', async () => {
+    const user = await newUser(replicas[0])
+    await logout(replicas[0], user)
+    const late = await startGateway(routes(upstream.url), stores, ends)
+    expect((await ask(late, user.access)).status).toBe(401)
+    await late.stop()
+  })
+})
