@@ -6,6 +6,7 @@ import { crowd } from './crowd.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
+import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
 import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
@@ -14,6 +15,7 @@ import * as settings from './settings.mjs'
 import { shares } from './shares.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { transfer } from './transfer.mjs'
+import { upstreamFaults } from './upstream-faults.mjs'
 import { webhooks } from './webhooks.mjs'
 
 /**
@@ -33,6 +35,8 @@ const drills = {
   'connection-age': { run: connectionAge },
   names: { run: names },
   shares: { run: shares },
+  'upstream-faults': { run: upstreamFaults },
+  migrations: { run: migrations },
   webhooks: { run: webhooks },
   revocation: { run: revocation },
   rotation: { run: rotation },
