@@ -14,6 +14,7 @@ import { isListening } from './ports.mjs'
  * @property {number[]} ports with the other addresses that it listens on
  * @property {number[]} pids every process whose CPU counts
  * @property {() => Promise<void>} stop
+ * @property {Promise<number | null>} [ended] the exit status, where it was started here; null after a signal
  */
 
 /** A new folder for one contender's files; `remove` deletes it. */
@@ -43,8 +44,9 @@ export async function startProgram(program, words = [], env = {}, before = []) {
   })
   closeSync(output)
   const stop = stopping(child, folder.remove)
+  const ended = new Promise(resolve => child.once('exit', resolve))
   const ports = await portsIn(log, child)
-  return { port: ports[0] ?? 0, ports, pids: processTree(/** @type {number} */ (child.pid)), stop }
+  return { port: ports[0] ?? 0, ports, pids: processTree(/** @type {number} */ (child.pid)), stop, ended }
 }
 
 /**

@@ -3,6 +3,7 @@ import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
 import { connectionAge } from './connection-age.mjs'
 import { crowd } from './crowd.mjs'
+import { drain } from './drain.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
@@ -37,6 +38,7 @@ const drills = {
   shares: { run: shares },
   'upstream-faults': { run: upstreamFaults },
   migrations: { run: migrations },
+  drain: { run: drain },
   webhooks: { run: webhooks },
   revocation: { run: revocation },
   rotation: { run: rotation },

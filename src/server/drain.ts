@@ -48,7 +48,12 @@ export function createDrain(app: FastifyInstance): Drain {
 
   return {
     async run(time) {
-      for (const socket of [...unusedSockets, ...handshaking.values()]) socket.destroy()
+      const cutUnused = setTimeout(
+        () => {
+          for (const socket of [...unusedSockets, ...handshaking.values()]) socket.destroy()
+        },
+        Math.min(unusedGraceMs, time),
+      )
       // Connections become idle one by one as their responses finish.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
       const cut = setTimeout(() => {
@@ -59,11 +64,15 @@ export function createDrain(app: FastifyInstance): Drain {
         await app.close()
       } finally {
         clearInterval(idle)
+        clearTimeout(cutUnused)
         clearTimeout(cut)
       }
     },
   }
 }
+
+/** A connection that was opened just before may have its request on the way: a balancer hears late of the drain. */
+const unusedGraceMs = 250
 
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`

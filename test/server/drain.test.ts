@@ -109,7 +109,7 @@ describe.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {
-  it('sends away at once whom nobody waits for, hears out the others in any order, and is over with the last', async () => {
+  it('sends away within a moment whom nobody waits for, hears out the others in any order, and is over with the last', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.infiniteStream(fc.nat()), async (crowd, order) => {
         const { drain, url, open } = await listen(tls)
@@ -137,6 +137,17 @@ describe.each([
       }),
       { seed, numRuns: 10 },
     )
+  })
+
+  it('answers a request that was on its way on a connection opened just before', async () => {
+    const { drain, open } = await listen(tls)
+    const [connection] = await open('silent')
+    const over = drain.run(60_000)
+    connection.write(requestBytes('GET', '/quick'))
+    expect((await connection.answer())?.body.toString()).toBe('quick')
+    expect(await connection.endsWithin(5_000)).toBe(true)
+    connection.close()
+    await over
   })
 
   it('waits no longer than it is given, and not less while somebody is unfinished', async () => {
