@@ -54,7 +54,7 @@ async function statementCosts({ database, cpu }) {
     'API token': id => keys.replace(id, sha256Hex(`key ${id}`), now),
     'last use of a key': id => keys.recordUse(id, new Date()),
     'look-up of a user': id => accounts.findById(id),
-    'counted use': id => usage.count(id, '2026-01-01', 1),
+    'counted use': id => usage.count([id], '2026-01-01', 1),
     'change of a plan': id => accounts.update(id, { plan: 'premium' }),
     heartbeat: id => database.query('select pg_notify($1, $2)', ['peage_heartbeat', String(id)]),
   }
@@ -110,7 +110,7 @@ async function pageCosts({ database }) {
   const apart = ids.filter(id => id % farApart === 0)
   const cost = async day => {
     const from = await position(database)
-    for (const id of apart) await usage.count(id, day, 1)
+    for (const id of apart) await usage.count([id], day, 1)
     return round(((await position(database)) - from) / apart.length)
   }
   await database.query('checkpoint')
@@ -144,7 +144,7 @@ async function redisCosts() {
   const before = await inUse()
   const cpuBefore = redis.cpu()
   const crowd = Array.from({ length: many }, (_, at) => at + 5_000_000)
-  await forEach(crowd, 50, id => counts.reserve(id, '2030-01-01', 1))
+  await forEach(crowd, 50, id => counts.reserve([id], '2030-01-01', 1))
   const used = redis.cpu() - cpuBefore
   const bytes = (await inUse()) - before
   await keyValue.close()

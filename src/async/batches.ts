@@ -17,7 +17,10 @@ interface Waiting<Item, Result> {
   reject(reason: unknown): void
 }
 
-/** A call that finds no batch under way starts one at the end of the current turn, with those made in the same turn. */
+/**
+ * A call that finds no batch under way starts one when the event loop has read every socket that is ready, with those that
+ * this brings; so does the end of a batch.
+ */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
   let waiting: Waiting<Item, Result>[] = []
@@ -50,8 +53,10 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
       for (const { reject } of batch) reject(error)
     }
     if (underWay !== first) return
-    underWay = undefined
-    start()
+    clearTimeout(overdue)
+    overdue = undefined
+    if (waiting.length === 0) underWay = undefined
+    else setImmediate(start)
   }
 
   function startWhenOverdue(): void {
@@ -62,6 +67,6 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
       if (underWay !== undefined) startWhenOverdue()
-      else if (waiting.length === 1) queueMicrotask(start)
+      else if (waiting.length === 1) setImmediate(start)
     })
 }

@@ -83,7 +83,8 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
     },
     counter: createDailyCounter({
       store: {
-        count: async (_userId, _day, limit) => (caller.usedToday < limit ? caller.usedToday + 1 : undefined),
+        count: async (userIds, _day, limit) =>
+          userIds.map(() => (caller.usedToday < limit ? caller.usedToday + 1 : undefined)),
         read: async () => ({ daily_usage: caller.usedToday, last_usage_date: utcDay(clock.now()) }),
       },
       clock,

@@ -155,5 +155,7 @@ function tracedScriptRunner(scriptRunner: ScriptRunner, spans: StoreSpans): Scri
   return {
     ...scriptRunner,
     run: (script, key, args) => spans.script(script.name, () => scriptRunner.run(script, key, args)),
+    runForAll: (script, keys, args) =>
+      spans.script(script.name, () => scriptRunner.runForAll(script, keys, args)),
   }
 }

@@ -1,7 +1,8 @@
 // Decides whether a user has a free use left today: Redis hints, the record in Postgres decides (CONTRACT §4).
+import { createBatches } from '../async/batches.ts'
 import type { Clock } from '../clock.ts'
 import type { UsageHint } from './usage-hint.ts'
-import type { UsageRecord, UsageStore } from './usage-store.ts'
+import { batchBounds, type Counting, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
 /** `used`: today's uses, including this one. `no_user`: there is no such row, so nothing was counted. */
@@ -31,7 +32,16 @@ interface Dependencies {
   onFallback(reason: unknown): void
 }
 
+interface Use {
+  readonly userId: number
+  readonly day: string
+}
+
+type Hint = 'room' | 'full' | 'unknown'
+
 /**
+ * Uses that arrive while others are being counted go together next: one script in Redis, one statement in Postgres.
+ *
  * Allowing needs the conditional update, and refusing needs the record: so no state of Redis (down, wiped, an older
  * copy, one that ran ahead in a crash) allows a use too many or refuses one that is left.
  */
@@ -44,13 +54,18 @@ export function createDailyCounter({
 }: Dependencies): DailyCounter {
   const reads = createSingleFlight(store)
 
-  async function reserveHint(userId: number, day: string): Promise<'room' | 'full' | 'unknown'> {
-    if (usageHint === undefined) return 'unknown'
+  async function reserveHints(userIds: UserIds, day: string): Promise<readonly Hint[]> {
+    if (usageHint === undefined) return userIds.map(() => 'unknown')
     try {
-      return await usageHint.reserve(userId, day, dailyLimit)
+      const hints = await usageHint.reserve(userIds, day, dailyLimit)
+      return hints.map(hint => {
+        if (!(hint instanceof Error)) return hint
+        onFallback(hint)
+        return 'unknown'
+      })
     } catch (error) {
-      onFallback(error)
-      return 'unknown'
+      for (const _ of userIds) onFallback(error)
+      return userIds.map(() => 'unknown')
     }
   }
 
@@ -62,31 +77,70 @@ export function createDailyCounter({
     }
   }
 
+  /** All of one day. A use that needs the record's own word is given a promise: the next batch does not wait for it. */
+  async function decideTogether(uses: readonly [Use, ...Use[]]) {
+    const [{ day }] = uses
+    const userIds = idsOf(uses)
+    const hints = await reserveHints(userIds, day)
+    const [first, ...others] = userIds.filter((_, index) => hints[index] !== 'full')
+    const counts = first === undefined ? [] : await store.count([first, ...others], day, dailyLimit)
+    let next = 0
+    return uses.map((use, index) => {
+      const hint = hints[index] ?? 'unknown'
+      if (hint === 'full') return decideFull(use)
+      const count = counts[next]
+      next += 1
+      return typeof count === 'number'
+        ? { counted: true as const, used: count }
+        : decideUncounted(use, hint, count)
+    })
+  }
+
+  /** Where the record has room, it wins over Redis. */
+  async function decideFull(use: Use): Promise<UseResult> {
+    const { userId, day } = use
+    const record = await reads.read(userId)
+    if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
+    const usedToday = usedOn(record, day)
+    if (usedToday >= dailyLimit) return { counted: false, used: usedToday, reason: 'spent', day }
+    return decideUncounted(use, 'full', countFull(use))
+  }
+
+  /** @param counting not there where the record has no room; a promise where another holds the user's row */
+  async function decideUncounted(use: Use, hint: Hint, counting: Counting | undefined): Promise<UseResult> {
+    const { userId, day } = use
+    const used = await counting
+    if (used !== undefined) {
+      if (hint === 'full') await correctHint(userId, day, used)
+      return { counted: true, used }
+    }
+    const record = await reads.read(userId)
+    if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
+    // The update saw the newest record: if it refused, nothing is left today (or the record is dated tomorrow),
+    // whatever a shared read returned.
+    const usedToday = Math.max(usedOn(record, day), dailyLimit)
+    if (hint !== 'unknown') await correctHint(userId, day, usedToday)
+    return { counted: false, used: usedToday, reason: 'spent', day }
+  }
+
+  const batches = {
+    ...batchBounds,
+    // Two days at midnight.
+    areAlike: (first: Use, later: Use) => first.day === later.day,
+  }
+  const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })
+  const countFull = createBatches<Use, number | undefined>({
+    ...batches,
+    run: uses => store.count(idsOf(uses), uses[0].day, dailyLimit),
+  })
   return {
     onChange: reads.forgetAll,
-    async use(userId) {
-      const day = utcDay(clock.now())
-      const hinted = await reserveHint(userId, day)
-      if (hinted === 'full') {
-        const record = await reads.read(userId)
-        if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
-        const usedToday = usedOn(record, day)
-        if (usedToday >= dailyLimit) return { counted: false, used: usedToday, reason: 'spent', day }
-      }
-      const used = await store.count(userId, day, dailyLimit)
-      if (used !== undefined) {
-        if (hinted === 'full') await correctHint(userId, day, used)
-        return { counted: true, used }
-      }
-      const record = await reads.read(userId)
-      if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
-      // The update saw the newest record: if it refused, nothing is left today (or the record is dated tomorrow),
-      // whatever a shared read returned.
-      const usedToday = Math.max(usedOn(record, day), dailyLimit)
-      if (hinted !== 'unknown') await correctHint(userId, day, usedToday)
-      return { counted: false, used: usedToday, reason: 'spent', day }
-    },
+    use: userId => decide({ userId, day: utcDay(clock.now()) }),
   }
+}
+
+function idsOf([first, ...others]: readonly [Use, ...Use[]]): UserIds {
+  return [first.userId, ...others.map(({ userId }) => userId)]
 }
 
 function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): number {

@@ -8,65 +8,43 @@ export interface UsageRecord {
   last_usage_date: string | null
 }
 
+/** A user whose uses are counted several times is there as often. */
+export type UserIds = readonly [number, ...number[]]
+
+/** Uses of the day, including this one; undefined if it was not counted or the user does not exist. */
+export type Counting = number | undefined | Promise<number | undefined>
+
 export interface UsageStore {
   /**
-   * Counts one use on `day`, unless `limit` are already counted or the record is dated tomorrow (written by a replica
-   * whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
-   * @returns uses of the day, including this one; `undefined` if it was not counted or the user does not exist
+   * Counts one use of each on `day` by one statement, unless `limit` are already counted or the record is dated tomorrow
+   * (written by a replica whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
+   * @returns in their order; a promise where another holds the user's row
    * @throws StorageError
    */
-  count(userId: number, day: string, limit: number): Promise<number | undefined>
+  count(userIds: UserIds, day: string, limit: number): Promise<readonly Counting[]>
   /** @throws StorageError */
   read(userId: number): Promise<UsageRecord | undefined>
 }
 
-/** Bounds how long one statement holds rows, and how many uses fail with it. A larger batch is no cheaper per use. */
-const maxUsesInBatch = 100
-/** With the statement's own timeouts, the longest wait for storage that is down stays under 2 s (CONTRACT §4). */
-const maxBatchWaitMs = 300
+/**
+ * At most 100 uses bound how long one statement holds rows and how many uses fail with it; a larger batch is no cheaper per
+ * use. 300 ms with the timeouts of Redis and of a statement: storage that is down is known in under 2 s (CONTRACT §4).
+ */
+export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
-/** Uses that arrive while a statement is under way are counted together by the next. */
 export function createUsageStore(database: Database): UsageStore {
-  const batchesOf = (statement: Prepared, onMissing: Count): Count =>
-    createBatches({
-      maxItems: maxUsesInBatch,
-      maxWaitMs: maxBatchWaitMs,
-      // Two days at midnight, or two limits after a reload.
-      areAlike: (first: Use, later: Use) => first.day === later.day && first.limit === later.limit,
-      async run(uses) {
-        const users = await countTogether(database, statement, uses)
-        return uses.map(use => {
-          const user = users.get(use.userId)
-          if (user === undefined) return onMissing(use)
-          if (user.used === user.used_after) return undefined
-          user.used += 1
-          return user.used
-        })
-      },
-    })
-
-  /** Users whose row another statement had locked. Their own uses wait for it, and nobody else's. */
-  const waiting = new Map<number, { uses: number; count: Count }>()
-  const waitForRow: Count = async use => {
-    const user = waiting.get(use.userId) ?? {
-      uses: 0,
-      count: batchesOf(COUNT_WAITING, async () => undefined),
-    }
-    waiting.set(use.userId, user)
-    user.uses += 1
-    try {
-      return await user.count(use)
-    } finally {
-      user.uses -= 1
-      if (user.uses === 0) waiting.delete(use.userId)
-    }
-  }
-  const count = batchesOf(COUNT_UNLOCKED, waitForRow)
-
+  const lockedRows = createLockedRows(database)
   return {
-    count(userId, day, limit) {
-      const use = { userId, day, limit }
-      return waiting.has(userId) ? waitForRow(use) : count(use)
+    async count(userIds, day, limit) {
+      const [first, ...others] = userIds.filter(userId => !lockedRows.has(userId))
+      const users =
+        first === undefined
+          ? undefined
+          : await countTogether(database, COUNT_UNLOCKED, [first, ...others], day, limit)
+      return userIds.map(userId => {
+        const user = users?.get(userId)
+        return user === undefined ? lockedRows.count({ userId, day, limit }) : nextUse(user)
+      })
     },
     async read(userId) {
       const [row] = await database.query<UsageRecord>(
@@ -84,21 +62,62 @@ interface Use {
   readonly limit: number
 }
 
+/** Users whose row another statement had locked. Their own uses wait for it, and nobody else's; first come, first served. */
+function createLockedRows(database: Database) {
+  const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<number | undefined> }>()
+
+  const createCount = () =>
+    createBatches({
+      ...batchBounds,
+      areAlike: (first: Use, later: Use) => first.day === later.day && first.limit === later.limit,
+      async run(uses) {
+        const [{ userId, day, limit }] = uses
+        const userIds = uses.map(use => use.userId)
+        const user = (await countTogether(database, COUNT_WAITING, userIds, day, limit)).get(userId)
+        return uses.map(() => user && nextUse(user))
+      },
+    })
+
+  return {
+    has: (userId: number) => waiting.has(userId),
+    async count(use: Use): Promise<number | undefined> {
+      const user = waiting.get(use.userId) ?? { uses: 0, count: createCount() }
+      waiting.set(use.userId, user)
+      user.uses += 1
+      try {
+        return await user.count(use)
+      } finally {
+        user.uses -= 1
+        if (user.uses === 0) waiting.delete(use.userId)
+      }
+    },
+  }
+}
+
 interface CountedUser {
   readonly id: number
-  /** Uses of the day before this batch, then those that have been given out. */
+  /** Uses of the day before this statement, then those that have been given out. */
   used: number
   readonly used_after: number
 }
 
-/** @returns the user's uses of the day, including this one; undefined if it was not counted */
-type Count = (use: Use) => Promise<number | undefined>
+/** @returns the next of the user's uses that the statement counted; undefined once all are given out */
+function nextUse(user: CountedUser): number | undefined {
+  if (user.used === user.used_after) return undefined
+  user.used += 1
+  return user.used
+}
 
-/** @param uses all of one day and limit @returns those found, by id */
-async function countTogether(database: Database, statement: Prepared, uses: readonly [Use, ...Use[]]) {
+/** @returns the users found, by id */
+async function countTogether(
+  database: Database,
+  statement: Prepared,
+  userIds: readonly number[],
+  day: string,
+  limit: number,
+) {
   const usesByUser = new Map<number, number>()
-  for (const { userId } of uses) usesByUser.set(userId, (usesByUser.get(userId) ?? 0) + 1)
-  const [{ day, limit }] = uses
+  for (const userId of userIds) usesByUser.set(userId, (usesByUser.get(userId) ?? 0) + 1)
   const values = [[...usesByUser.keys()], day, limit, [...usesByUser.values()]]
   const rows = await database.query<CountedUser>(statement, values)
   return new Map(rows.map(row => [row.id, row]))

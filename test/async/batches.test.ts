@@ -24,13 +24,19 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
-const turn = () => new Promise(resolve => setImmediate(resolve))
+/** Until a batch that begins at the end of a turn, or of the next, has begun. */
+const turn = async () => {
+  for (let turns = 0; turns < 2; turns += 1) await new Promise(resolve => setImmediate(resolve))
+}
 
 describe('batches', () => {
-  it('a call that finds none under way starts one in the same turn, with those of that turn', async () => {
+  it('a call that finds none under way starts one when its turn has read all sockets, with those of that turn', async () => {
     const { add, batches } = recorded()
-    const answers = [add(1), add(2)]
+    const answers = [add(1)]
     await Promise.resolve()
+    answers.push(add(2))
+    expect(batches).toHaveLength(0)
+    await turn()
     expect(batches.map(({ items }) => items)).toEqual([[1, 2]])
     batches[0]?.end()
     expect(await Promise.all(answers)).toEqual([10, 20])

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
+import { createDailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
@@ -18,6 +19,17 @@ async function addUser(database: Database, { daily_usage, last_usage_date }: Usa
     [`batch${users}@example.com`, daily_usage, last_usage_date],
   )
   return row?.id ?? expect.unreachable()
+}
+
+/** @returns the user's uses of the day, including this one; undefined if it was not counted */
+function counterOf(database: Database, dailyLimit: number, day = TODAY) {
+  const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
+  const store = createUsageStore(database)
+  const counter = createDailyCounter({ store, clock, dailyLimit, onFallback: () => {} })
+  return async (userId: number) => {
+    const use = await counter.use(userId)
+    return use.counted ? use.used : undefined
+  }
 }
 
 const unused: UsageRecord = { daily_usage: 0, last_usage_date: null }
@@ -43,13 +55,13 @@ describeOverDatabases('uses counted together', open => {
         async (records, turns, limit) => {
           const answers = async (isTogether: boolean) => {
             const ids = await Promise.all(records.map(record => addUser(database, record)))
-            const { count, read } = createUsageStore(database)
+            const use = counterOf(database, limit)
             // The fifth does not exist.
-            const calls = turns.map(turn => () => count(ids[turn] ?? 999_999_999, TODAY, limit))
+            const calls = turns.map(turn => () => use(ids[turn] ?? 999_999_999))
             const counted: (number | undefined)[] = []
             if (isTogether) counted.push(...(await Promise.all(calls.map(call => call()))))
             else for (const call of calls) counted.push(await call())
-            return { counted, records: await Promise.all(ids.map(read)) }
+            return { counted, records: await Promise.all(ids.map(createUsageStore(database).read)) }
           }
           expect(await answers(true)).toEqual(await answers(false))
         },
@@ -58,18 +70,18 @@ describeOverDatabases('uses counted together', open => {
     )
   })
 
-  it('of two days or limits are each counted by their own', async () => {
-    const { count } = createUsageStore(database)
+  it('of two days are each counted by their own', async () => {
+    const clock = { time: Date.parse(`${TODAY}T23:59:59.999Z`), now: () => clock.time }
+    const store = createUsageStore(database)
+    const { use } = createDailyCounter({ store, clock, dailyLimit: 1, onFallback: () => {} })
     const [one, other] = [await addUser(database), await addUser(database)]
-    expect(
-      await Promise.all([
-        count(one, TODAY, 1),
-        count(other, TODAY, 1),
-        count(other, TODAY, 2),
-        count(one, '2096-02-29', 1),
-        count(one, '2096-02-29', 1),
-      ]),
-    ).toEqual([1, 1, 2, 1, undefined])
+    const before = [use(one), use(other), use(other)]
+    clock.time += 1
+    const after = [use(one), use(one)]
+    const counted = async (uses: typeof before) => (await Promise.all(uses)).map(use => use.counted)
+    expect(await counted(before)).toEqual([true, true, false])
+    expect(await counted(after)).toEqual([true, false])
+    expect(await store.read(one)).toEqual({ daily_usage: 1, last_usage_date: '2096-02-29' })
   })
 })
 
@@ -88,10 +100,10 @@ describeWithPostgres('uses counted together on Postgres', () => {
 
   it('48 at a time take at most a quarter of as many statements', async () => {
     const query = vi.fn(database.query)
-    const { count } = createUsageStore({ ...database, query: query as Database['query'] })
+    const use = counterOf({ ...database, query: query as Database['query'] }, 1_000)
     const ids = await Promise.all(Array.from({ length: 24 }, () => addUser(database)))
     const client = async (id: number) => {
-      for (let turn = 0; turn < 50; turn += 1) await count(id, TODAY, 1_000)
+      for (let turn = 0; turn < 50; turn += 1) await use(id)
     }
     await Promise.all([...ids, ...ids].map(client))
     expect(query.mock.calls.length).toBeLessThan((48 * 50) / 4)
@@ -105,13 +117,13 @@ describeWithPostgres('uses counted together on Postgres', () => {
       openPostgres({ url: database.url, maxConnections: 5, onError: () => {} }),
     )
     try {
-      const stores = replicas.map(createUsageStore)
+      const counters = replicas.map(replica => counterOf(replica, limit))
       const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
       const numbers = new Map(ids.map(id => [id, [] as number[]]))
       const client = async (start: number) => {
         for (let turn = 0; turn < 100; turn += 1) {
           const id = ids[(start * 7 + turn) % ids.length] ?? 0
-          const used = await stores[(start + turn) % 3]?.count(id, TODAY, limit)
+          const used = await counters[(start + turn) % 3]?.(id)
           if (used !== undefined) numbers.get(id)?.push(used)
         }
       }
@@ -124,30 +136,30 @@ describeWithPostgres('uses counted together on Postgres', () => {
   })
 
   it('a locked row delays the uses of its own user alone', async () => {
-    const { count } = createUsageStore(database)
+    const use = counterOf(database, 1)
     const [locked, free] = [await addUser(database), await addUser(database)]
     await other.query('begin')
     await other.query('select from users where id = $1 for update', [locked])
-    const waiting = [count(locked, TODAY, 1), count(locked, TODAY, 1)]
+    const waiting = [use(locked), use(locked)]
     let hasCounted = false
     void waiting[0]?.then(() => {
       hasCounted = true
     })
-    expect(await Promise.all([count(free, TODAY, 1), count(free, TODAY, 1)])).toEqual([1, undefined])
+    expect(await Promise.all([use(free), use(free)])).toEqual([1, undefined])
     expect(hasCounted).toBe(false)
     await other.query('commit')
-    expect((await Promise.all(waiting)).toSorted()).toEqual([1, undefined])
+    expect(await Promise.all(waiting)).toEqual([1, undefined])
   })
 
   it('a batch that fails fails for its own uses, and not for the next', async () => {
-    const { count, read } = createUsageStore(database)
+    const use = counterOf(database, 5)
     const [first, second] = [await addUser(database), await addUser(database)]
     await other.query('begin')
     await other.query('lock table users')
-    const failing = [count(first, TODAY, 5), count(second, TODAY, 5)]
-    for (const use of failing) await expect(use).rejects.toMatchObject({ name: 'StorageError' })
+    const failing = [use(first), use(second)]
+    for (const failed of failing) await expect(failed).rejects.toMatchObject({ name: 'StorageError' })
     await other.query('commit')
-    expect(await Promise.all([count(first, TODAY, 5), count(second, TODAY, 5)])).toEqual([1, 1])
-    expect(await read(first)).toMatchObject({ daily_usage: 1 })
+    expect(await Promise.all([use(first), use(second)])).toEqual([1, 1])
+    expect(await createUsageStore(database).read(first)).toMatchObject({ daily_usage: 1 })
   })
 })

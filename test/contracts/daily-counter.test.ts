@@ -343,7 +343,7 @@ describe('daily counter without its record', () => {
   it('throws, so that nothing passes, and grants the use when the record is back', async () => {
     const away = openPostgres({ url: 'postgres://127.0.0.1:1/none', maxConnections: 1, onError: () => {} })
     const clock = { now: () => NOON }
-    const full = { reserve: async () => 'full' as const, set: async () => {} }
+    const full = { reserve: async () => ['full' as const], set: async () => {} }
     const store = createUsageStore(away)
     for (const usageHint of [undefined, full]) {
       const counter = createDailyCounter({ store, usageHint, clock, dailyLimit: 1, onFallback: () => {} })
@@ -360,9 +360,9 @@ describe('daily counter whose record changes while it is read', () => {
     const counter = createDailyCounter({
       store: {
         read: () => new Promise(resolve => reads.push(resolve)),
-        count: async () => 1,
+        count: async userIds => userIds.map(() => 1),
       },
-      usageHint: { reserve: async () => 'full', set: async () => {} },
+      usageHint: { reserve: async userIds => userIds.map(() => 'full'), set: async () => {} },
       clock: { now: () => NOON },
       dailyLimit: 1,
       onFallback: () => {},

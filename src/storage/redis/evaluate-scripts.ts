@@ -22,6 +22,25 @@ export async function evaluateAll(
   return results
 }
 
+/** One call for all keys; on a Cluster one for each, since each may be on another node. */
+export async function evaluateForAll(
+  client: Redis | Cluster,
+  script: Script,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+): Promise<unknown[]> {
+  if (!(client instanceof Redis) && keys.length > 1) {
+    const lists = await Promise.all(keys.map(key => evaluateForAll(client, script, [key], args)))
+    return lists.flat()
+  }
+  try {
+    return (await client.evalsha(script.sha, keys.length, ...keys, ...args)) as unknown[]
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error
+    return (await client.eval(script.lua, keys.length, ...keys, ...args)) as unknown[]
+  }
+}
+
 async function evaluatePipelined(client: Redis, calls: readonly ScriptCall[]): Promise<Promise<unknown>[]> {
   const pipeline = client.pipeline()
   for (const { script, key, args } of calls) pipeline.evalsha(script.sha, 1, key, ...args)
@@ -37,9 +56,13 @@ async function orEval(client: Redis | Cluster, { script, key, args }: ScriptCall
   try {
     return await reply
   } catch (error) {
-    if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+    if (!isUnknownScript(error)) throw error
     return client.eval(script.lua, 1, key, ...args)
   }
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return messageOf(error).startsWith('NOSCRIPT')
 }
 
 export function messageOf(error: unknown): string {

@@ -1,7 +1,7 @@
-// Redis as the rest of the program sees it: scripts on one key each, which complete fast or fail.
+// Redis as the rest of the program sees it: scripts, which complete fast or fail.
 import { hash } from 'node:crypto'
 
-/** A Lua script on one key (`KEYS[1]`), so that it runs on a Redis Cluster too. */
+/** A Lua script on one key (`KEYS[1]`), or on many that it treats alike: so it runs on a Redis Cluster too. */
 export interface Script {
   /** Names the script in traces. */
   readonly name: string
@@ -18,6 +18,16 @@ export interface ScriptRunner {
    * @throws ScriptError within 150 ms
    */
   run(script: Script, key: string, args: readonly (string | number)[]): Promise<unknown>
+  /**
+   * Runs a script that returns a list with one reply per key, which costs a fraction of one call each.
+   * @returns the replies in the order of the keys; an Error for a key that failed alone
+   * @throws ScriptError within 150 ms; some of the keys may have been treated
+   */
+  runForAll(
+    script: Script,
+    keys: readonly [string, ...string[]],
+    args: readonly (string | number)[],
+  ): Promise<readonly unknown[]>
   /** Pings the server now; false without a response within 150 ms. */
   ping(): Promise<boolean>
   /** Resolves when Redis is connected, or after `timeoutMs` whatever its state. */

@@ -1,7 +1,7 @@
 // Redis behind the ScriptRunner interface: knows whether it answers, and lets no request wait for one that does not.
 import { createBatches } from '../../async/batches.ts'
 import { connectRedis, type RedisAddress } from './connect-redis.ts'
-import { evaluateAll, messageOf, type ScriptCall } from './evaluate-scripts.ts'
+import { evaluateAll, evaluateForAll, messageOf, type ScriptCall } from './evaluate-scripts.ts'
 import { ScriptError, type ScriptRunner } from './redis-scripts.ts'
 
 export interface RedisHooks {
@@ -92,7 +92,15 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       try {
         return await pipelines({ script, key, args })
       } catch (error) {
-        throw error instanceof ScriptError ? error : new ScriptError(`redis: ${messageOf(error)}`)
+        throw toScriptError(error)
+      }
+    },
+    async runForAll(script, keys, args) {
+      if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
+      try {
+        return await withTimeout(evaluateForAll(client, script, keys, args))
+      } catch (error) {
+        throw toScriptError(error)
       }
     },
     ping,
@@ -112,4 +120,8 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       client.disconnect()
     },
   }
+}
+
+function toScriptError(error: unknown): ScriptError {
+  return error instanceof ScriptError ? error : new ScriptError(`redis: ${messageOf(error)}`)
 }

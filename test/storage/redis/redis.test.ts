@@ -10,6 +10,13 @@ import { type Server, startRedis } from '../../support/servers.ts'
 import { describeWithRedisBinary } from '../../support/services.ts'
 
 const COUNT = defineScript('count', "return redis.call('incrby', KEYS[1], ARGV[1])")
+const COUNT_ALL = defineScript(
+  'count_all',
+  `
+local replies = {}
+for i, key in ipairs(KEYS) do replies[i] = redis.pcall('incrby', key, ARGV[1]) end
+return replies`,
+)
 const opened: ScriptRunner[] = []
 
 function open(address: RedisAddress, hooks?: RedisHooks): ScriptRunner {
@@ -39,6 +46,18 @@ describeWithRedisBinary('Redis', () => {
     await raw.script('FLUSH')
     expect(await keyValue.run(COUNT, 'peage:test:forgotten', [3])).toBe(5)
     expect(await keyValue.ping()).toBe(true)
+    raw.disconnect()
+  })
+
+  it('runs a script for many keys at once, also for one key twice and on a server that has forgotten it', async () => {
+    const keyValue = open(server.url)
+    await isUp(keyValue)
+    const raw = new Redis(server.url)
+    await raw.script('FLUSH')
+    const keys = ['peage:test:all:1', 'peage:test:all:2', 'peage:test:all:1'] as const
+    expect(await keyValue.runForAll(COUNT_ALL, keys, [2])).toEqual([2, 2, 4])
+    await raw.set(keys[1], 'no number')
+    expect(await keyValue.runForAll(COUNT_ALL, keys, [2])).toEqual([6, expect.any(Error), 8])
     raw.disconnect()
   })
 
@@ -138,6 +157,8 @@ describeWithRedisBinary('Redis', () => {
     const keyValue = open({ cluster: [node.url] })
     await isUp(keyValue)
     expect(await keyValue.run(COUNT, 'peage:test:cluster', [5])).toBe(5)
+    const keys = ['peage:test:one', 'peage:test:two', 'peage:test:one'] as const
+    expect(await keyValue.runForAll(COUNT_ALL, keys, [5])).toEqual([5, 5, 10])
     node.pause()
     const started = performance.now()
     await expect(keyValue.run(COUNT, 'peage:test:cluster', [5])).rejects.toBeInstanceOf(ScriptError)
