@@ -1,6 +1,8 @@
 // The records of users and of their subscriptions.
 import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
 import type { Plan, User } from './user.ts'
+import { changesBetween, type RecordUserChanges } from './user-change.ts'
+import { insertUser, lockUser, type UserPatch, updateUser, userColumns } from './user-record-store.ts'
 
 /** The fields that a login needs; no other code reads them. */
 interface PasswordRecord {
@@ -9,13 +11,6 @@ interface PasswordRecord {
   password_hash: string
   /** Read in the same statement as the hash: a password change also ends sessions opened with the old password. */
   session_epoch: number
-}
-
-export interface UserPatch {
-  plan?: Plan
-  is_active?: 0 | 1
-  /** Verified from now on, if it was not; or not any more. */
-  email_verified?: boolean
 }
 
 /** A user, and the epoch that active records of the user's sessions have. */
@@ -65,24 +60,30 @@ export interface UserStore {
   delete(id: number): Promise<boolean>
 }
 
-/** Every method throws StorageError when the store fails. */
-export function createUserStore(database: Database): UserStore {
+/**
+ * Every method throws StorageError when the store fails.
+ * @param recordChanges called in the transaction of a change, with the user locked: the records of one user are in the
+ * order of its commits. Where it is absent, a change is one statement.
+ */
+export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
+  /** Runs a change in a transaction if something is to be stored with it. */
+  function change<T>(
+    work: (queryable: Queryable) => Promise<T>,
+    inTransaction?: TransactionStep,
+  ): Promise<T> {
+    return recordChanges === undefined && inTransaction === undefined
+      ? work(database)
+      : database.transaction(work)
+  }
+
   return {
-    // `do nothing` waits for a concurrent registration of the same email, as a unique violation would.
-    async create(email, passwordHash) {
-      const [row] = await database.query<{ id: number }>(
-        `with created as (
-           insert into users (email, password_hash) values ($1, $2)
-           on conflict (email) do nothing
-           returning id, plan
-         ), subscribed as (
-           insert into subscriptions (user_id, plan) select id, plan from created
-         )
-         select id from created`,
-        [email, passwordHash],
-      )
-      return row === undefined ? { outcome: 'email_in_use' } : { outcome: 'created', id: row.id }
-    },
+    create: (email, passwordHash) =>
+      change(async tx => {
+        const user = await insertUser(tx, email, passwordHash)
+        if (user === undefined) return { outcome: 'email_in_use' }
+        await recordChanges?.(tx, [{ type: 'user.created', user }])
+        return { outcome: 'created', id: user.id }
+      }),
 
     findById: async id =>
       (await database.query<User>(`select ${userColumns} from users u where u.id = $1`, [id]))[0],
@@ -119,19 +120,27 @@ export function createUserStore(database: Database): UserStore {
       return { users: page, nextCursor: users.length > limit ? (page.at(-1)?.id ?? null) : null }
     },
 
-    update(id, patch, inTransaction) {
-      if (inTransaction === undefined) return updateUser(database, id, patch)
-      return database.transaction(async tx => {
+    update: (id, patch, inTransaction) =>
+      change(async tx => {
+        const before = recordChanges && (await lockUser(tx, id))
         const user = await updateUser(tx, id, patch)
-        if (user !== undefined) await inTransaction(tx)
+        if (user === undefined) return undefined
+        const changes = before === undefined ? [] : changesBetween(before, user)
+        if (changes.length > 0) await recordChanges?.(tx, changes)
+        await inTransaction?.(tx)
         return user
-      })
-    },
+      }, inTransaction),
 
     setPassword: (id, passwordHash) =>
       database.transaction(async tx => {
-        await tx.query('update users set password_hash = $2 where id = $1', [id, passwordHash])
-        return endSessions(tx, id)
+        const [user] = await tx.query<User>(
+          `update users u set password_hash = $2 where u.id = $1 returning ${userColumns}`,
+          [id, passwordHash],
+        )
+        if (user === undefined) return false
+        await endSessions(tx, id)
+        await recordChanges?.(tx, [{ type: 'user.password_changed', user }])
+        return true
       }),
 
     async resetUsage(id) {
@@ -142,41 +151,16 @@ export function createUserStore(database: Database): UserStore {
       return rows.length > 0
     },
 
-    async delete(id) {
-      const rows = await database.query('delete from users where id = $1 returning id', [id])
-      return rows.length > 0
-    },
+    delete: id =>
+      change(async tx => {
+        const [user] = await tx.query<User>(`delete from users u where u.id = $1 returning ${userColumns}`, [
+          id,
+        ])
+        if (user === undefined) return false
+        await recordChanges?.(tx, [{ type: 'user.deleted', user }])
+        return true
+      }),
   }
-}
-
-/** The columns of a `User`, for the table alias `u`. */
-export const userColumns =
-  'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
-
-async function updateUser(
-  queryable: Queryable,
-  id: number,
-  { plan, is_active, email_verified }: UserPatch,
-): Promise<User | undefined> {
-  const [user] = await queryable.query<User>(
-    `with changed as (
-       update users u
-          set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active),
-              email_verified_at = case $4::boolean
-                when true then coalesce(u.email_verified_at, now())
-                when false then null
-                else u.email_verified_at end
-        where u.id = $1
-       returning ${userColumns}
-     ), subscribed as (
-       insert into subscriptions (user_id, plan)
-       select id, plan from changed where $2::text is not null
-       on conflict (user_id) do update set plan = excluded.plan, updated_at = now()
-     )
-     select ${userColumns} from changed u`,
-    [id, plan ?? null, is_active ?? null, email_verified ?? null],
-  )
-  return user
 }
 
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)

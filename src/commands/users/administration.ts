@@ -3,7 +3,8 @@ import { createSessionStore, type ListedSession } from '../../accounts/session-s
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
-import { createUserStore, type UserPatch } from '../../users/user-store.ts'
+import type { UserPatch } from '../../users/user-record-store.ts'
+import { createUserStore } from '../../users/user-store.ts'
 
 /** How an operator names a user; the email is normalized. */
 export type UserRef = { readonly id: number } | { readonly email: string }

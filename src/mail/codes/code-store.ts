@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database, Queryable } from '../../storage/database.ts'
 import type { User } from '../../users/user.ts'
-import { userColumns } from '../../users/user-store.ts'
+import { userColumns } from '../../users/user-record-store.ts'
 
 export type CodePurpose = 'reset' | 'verify' | 'email'
 
