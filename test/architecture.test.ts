@@ -56,6 +56,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/targets/dialled-addresses.ts',
     'webhooks/address/public-address.ts',
   ],
+  nodemailer: ['mail/sending/'],
   pino: ['observability/logger.ts'],
   'prom-client': ['observability/metrics/'],
   '@opentelemetry': ['observability/tracing/'],
@@ -148,10 +149,13 @@ describe('the house', () => {
     expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
-  it('French stands in one file', () => {
+  it('French stands in the refusals’ catalog, and in the texts of mails', () => {
     const sentence = /['"`][^'"`\n]*[éèàêç][^'"`\n]*['"`]/
     const spoken = (file: string) => withoutComments(read(file)).replaceAll('Péage', '')
-    expect(files.filter(file => sentence.test(spoken(file)))).toEqual(['refusals/catalog.ts'])
+    expect(files.filter(file => sentence.test(spoken(file))).sort()).toEqual([
+      'mail/composing/texts.ts',
+      'refusals/catalog.ts',
+    ])
   })
 
   it('OpenTelemetry is loaded where traces are on, and nowhere else', () => {

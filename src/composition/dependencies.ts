@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { openSealer, type Sealer } from '../identity/sealer.ts'
+import { createMailQueue, type MailQueue } from '../mail/mail-queue.ts'
 import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'
 import type { Tracing } from '../observability/tracing/tracing.ts'
 import { createFailureLog, type FailureLog } from '../storage/failure-log.ts'
@@ -15,6 +16,8 @@ export interface Dependencies {
   readonly storage: Storage
   /** Undefined if `auth.key_secret` is not set. */
   readonly sealer: Sealer | undefined
+  /** Stores mails to be sent. */
+  readonly mailQueue: MailQueue
   readonly clock: Clock
   readonly logger: Logger
   /** Logs store failures of this process, throttled per message. */
@@ -46,5 +49,15 @@ export async function createDependencies({
   const sealer = await openSealer(config.auth)
   const storage = await open(config, { logger, failureLog, clock, spans: tracing?.stores })
   const metrics = createMetrics({ version: packageFacts().version, stores: storage.gauges })
-  return { config, storage, sealer, clock, logger, failureLog, metrics, tracing }
+  return {
+    config,
+    storage,
+    sealer,
+    mailQueue: createMailQueue(clock),
+    clock,
+    logger,
+    failureLog,
+    metrics,
+    tracing,
+  }
 }

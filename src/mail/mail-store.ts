@@ -1,8 +1,11 @@
-// The records of mails: stored with what they tell.
-import type { Queryable } from '../storage/database.ts'
+// The records of mails: stored with what they tell, leased to be sent, and the log of how each ended.
+import { type AttemptStore, createAttemptStore, type Lease } from '../outbox/attempt-store.ts'
+import type { Database, Queryable } from '../storage/database.ts'
 import type { MailKind } from './mail-kind.ts'
 
-interface MailRow {
+export type MailStatus = 'pending' | 'sent' | 'failed'
+
+interface NewRow {
   readonly userId: number
   readonly kind: MailKind
   readonly address: string
@@ -14,11 +17,113 @@ interface MailRow {
 /** Stores a mail that is due at once. @throws StorageError */
 export async function insertMail(
   tx: Queryable,
-  { userId, kind, address, codeId, expiresAt, now }: MailRow,
+  { userId, kind, address, codeId, expiresAt, now }: NewRow,
 ): Promise<void> {
   await tx.query(
     `insert into mails (user_id, kind, address, code_id, due_at, expires_at, created_at)
      values ($1, $2, $3, $4, $5, $6, $5)`,
     [userId, kind, address, codeId, now, expiresAt],
   )
+}
+
+/** A mail that this process may send until its lease expires. */
+export interface LeasedMail extends Lease {
+  user_id: number
+  kind: MailKind
+  address: string
+  code_id: string | null
+  /** When it is given up. */
+  expires_at: Date
+  created_at: Date
+}
+
+/** As returned to operators. */
+export interface Mail {
+  id: number
+  user_id: number
+  kind: MailKind
+  address: string
+  status: MailStatus
+  attempts: number
+  created_at: Date
+  /** Set while it is pending. */
+  due_at: Date | null
+  sent_at: Date | null
+}
+
+export interface MailFilter {
+  userId?: number | undefined
+  status?: MailStatus | undefined
+  /** Only mails older than the one with this id. */
+  before?: number | undefined
+  limit: number
+}
+
+export interface MailStore extends AttemptStore<'sent'> {
+  /** Leases due mails, the longest due first. Concurrent callers get different mails. */
+  lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
+  /** Newest first. */
+  list(filter: MailFilter): Promise<Mail[]>
+  /** Forgets a mail that has ended if its user is gone. */
+  forgetOrphan(id: number): Promise<void>
+  /**
+   * Of the oldest `limit` mails, deletes those created before `before`.
+   * @returns how many were deleted
+   */
+  prune(before: Date, limit: number): Promise<number>
+}
+
+/** Every method throws StorageError when the store fails. */
+export function createMailStore(database: Database): MailStore {
+  return {
+    ...createAttemptStore<'sent'>(database, 'mails'),
+
+    lease: ({ limit, now, leaseUntil }) =>
+      database.query<LeasedMail>(
+        `with due as (
+           select id from mails where status = 'pending' and due_at <= $1::timestamptz
+            order by due_at, id limit $2 for update skip locked
+         )
+         update mails m set attempts = m.attempts + 1, due_at = $3::timestamptz
+           from due where m.id = due.id
+         returning m.id, m.user_id, m.kind, m.address, m.code_id, m.attempts, m.expires_at, m.created_at`,
+        [now, limit, leaseUntil],
+      ),
+
+    list: ({ userId, status, before, limit }) =>
+      database.query<Mail>(
+        `select id, user_id, kind, address, status, attempts, created_at,
+                case when status = 'pending' then due_at end as due_at,
+                case when status = 'sent' then finished_at end as sent_at
+           from mails
+          where ($1::bigint is null or user_id = $1)
+            and ($2::text is null or status = $2)
+            and ($3::bigint is null or id < $3)
+          order by id desc
+          limit $4`,
+        [userId ?? null, status ?? null, before ?? null, limit],
+      ),
+
+    async forgetOrphan(id) {
+      await database.query(
+        `delete from mails m where id = $1 and status <> 'pending'
+            and not exists (select from users u where u.id = m.user_id)`,
+        [id],
+      )
+    },
+
+    // Ordered by id, which rises with age: an index on the age would cost one more write per mail.
+    async prune(before, limit) {
+      const rows = await database.query(
+        `delete from mails where id in (
+           select id from mails
+            where id = any(array(select id from mails order by id limit $2)) and created_at < $1
+              for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+  }
 }

@@ -1,4 +1,4 @@
-// Runs once, however many workers serve: the admin listener, webhook deliveries, and pruning of expired sessions.
+// Runs once, however many workers serve: the admin listener, webhook deliveries, mails, and pruning of expired sessions.
 import { randomBytes } from 'node:crypto'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
@@ -8,6 +8,7 @@ import { createOperators, type Operators } from '../admin/operators.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
+import { openMail } from '../mail/open-mail.ts'
 import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { createUserStore } from '../users/user-store.ts'
@@ -20,7 +21,7 @@ export interface PrimaryServices {
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   applyConfig(config: Config): void
-  /** Starts no more deliveries. @param grace milliseconds for those in flight */
+  /** Starts no more deliveries and sends no more mails. @param grace milliseconds for those in flight */
   stopDeliveries(grace: number): Promise<void>
   /** Closes everything it opened; the caller closes the storage. */
   close(): Promise<void>
@@ -34,6 +35,7 @@ export async function startPrimaryServices(
   const { storage, clock, failureLog, metrics } = dependencies
   const sessions = createSessionStore(storage.database)
   const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
+  const mail = openMail(dependencies.config.mail, dependencies, metrics.counters.mails)
   let adminSettings = adminSettingsOf(dependencies.config)
   const pruner = createPruner({
     store: sessions,
@@ -43,7 +45,7 @@ export async function startPrimaryServices(
   let admin: { address: string; drain: Drain } | undefined
   const close = async () => {
     pruner.stop()
-    await Promise.all([webhooks.stop(0), admin?.drain.run(0)])
+    await Promise.all([webhooks.stop(0), mail.stop(0), admin?.drain.run(0)])
   }
   try {
     admin = await startAdminListener(dependencies, serving, {
@@ -60,8 +62,11 @@ export async function startPrimaryServices(
     applyConfig(config) {
       adminSettings = adminSettingsOf(config)
       webhooks.configure(config.webhooks)
+      mail.configure(config.mail)
     },
-    stopDeliveries: webhooks.stop,
+    async stopDeliveries(grace) {
+      await Promise.all([webhooks.stop(grace), mail.stop(grace)])
+    },
     close,
   }
 }

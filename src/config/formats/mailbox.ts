@@ -1,25 +1,27 @@
-// Mail addresses: one mailbox of RFC 5321, and nothing that a mail library or server could read as two.
+// Which emails can be written to: one mailbox of RFC 5321, §4.1.2, and nothing that a mail program could take for more.
+import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether the text is one `Mailbox` (RFC 5321 §4.1.2), in ASCII. A quoted local part may not hold what lists of
- * addresses are made of: no comma, semicolon or angle bracket.
+ * Whether this is one mailbox in ASCII. Of quoted local parts those with a comma or an angle bracket are left out,
+ * which careless servers take for the end of the address.
  */
-export function isMailbox(text: string): boolean {
-  const at = text.lastIndexOf('@')
-  const [local, domain] = [text.slice(0, at), text.slice(at + 1)]
-  return at > 0 && local.length <= 64 && text.length <= 254 && isLocalPart(local) && isDomain(domain)
+export function isMailbox(email: string): boolean {
+  const at = email.lastIndexOf('@')
+  const [local, domain] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)]
+  return email.length <= 254 && local.length <= 64 && isLocalPart(local) && isDomain(domain)
 }
 
-function isLocalPart(text: string): boolean {
-  return dotString.test(text) || quotedString.test(text)
+function isLocalPart(local: string): boolean {
+  return dotString.test(local) || quotedString.test(local)
 }
 
-function isDomain(text: string): boolean {
-  if (literal.test(text)) return true
-  return text.split('.').every(label => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label))
+function isDomain(domain: string): boolean {
+  if (!domain.startsWith('[') || !domain.endsWith(']')) return hostName.test(domain)
+  const literal = domain.slice(1, -1)
+  return isIPv4(literal) || (/^ipv6:/i.test(literal) && isIPv6(literal.slice(5)) && !literal.includes('%'))
 }
 
-const dotString = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
-const quotedString = /^"([ !#-+\--:=?-[\]-~]|\\[ -+\--:=?-~])+"$/
-/** `[192.0.2.1]`, `[IPv6:2001:db8::1]`. */
-const literal = /^\[(\d{1,3}(\.\d{1,3}){3}|IPv6:[0-9a-f:.]{2,45})\]$/i
+const dotString = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/
+/** Printable ASCII, `"` and `\` behind a backslash, without comma and angle brackets. */
+const quotedString = /^"([ !#-+\--;=?-[\]-~]|\\[ -+\--;=?-~])*"$/
+const hostName = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/i

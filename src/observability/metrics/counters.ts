@@ -30,10 +30,17 @@ export interface DeliveryOutcomes {
   failed: number
 }
 
+/** Attempts at mails as they end, by kind. */
+export interface MailOutcomes {
+  /** @param outcome `retried` where another attempt follows */
+  count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
+}
+
 export interface Counters {
   readonly guards: GuardDecisions
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
+  readonly mails: MailOutcomes
   /** Uses counted in Postgres alone because Redis failed. */
   dailyUsageFallbacks: number
   /** Requests forwarded by peers that are not trusted proxies. */
@@ -49,7 +56,8 @@ export interface Counters {
 
 export function createCounters(): Counters {
   const zeroCounts = (): GuardCounts => ({ pass: 0, refuse: 0, error: 0 })
-  const auth = new Map<string, Record<string, number>>()
+  const auth: Counts = new Map()
+  const mails: Counts = new Map()
   const reloads = { success: 0, failure: 0 }
   let isLastReloadGood = true
   const counters: Counters = {
@@ -64,13 +72,10 @@ export function createCounters(): Counters {
     },
     identityCache: { hit: 0, miss: 0, bypass: 0 },
     deliveries: { delivered: 0, retried: 0, failed: 0 },
+    mails: { count: (kind, outcome) => countIn(mails, kind, outcome) },
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,
-    countAuth(endpoint, outcome) {
-      const outcomes = auth.get(endpoint) ?? {}
-      auth.set(endpoint, outcomes)
-      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
-    },
+    countAuth: (endpoint, outcome) => countIn(auth, endpoint, outcome),
     countReload(result) {
       reloads[result] += 1
       isLastReloadGood = result === 'success'
@@ -91,6 +96,9 @@ export function createCounters(): Counters {
       ),
       counter('peage_webhook_deliveries_total', 'Attempts at deliveries to webhooks that have ended.', () =>
         byLabel('outcome', { ...counters.deliveries }),
+      ),
+      counter('peage_mails_total', 'Attempts at mails to users that have ended.', () =>
+        nested('kind', [...mails], 'outcome'),
       ),
       counter(
         'peage_untrusted_forwarder_requests_total',
@@ -119,6 +127,14 @@ export function createCounters(): Counters {
     ],
   }
   return counters
+}
+
+type Counts = Map<string, Record<string, number>>
+
+function countIn(counts: Counts, name: string, kind: string): void {
+  const ofName = counts.get(name) ?? {}
+  counts.set(name, ofName)
+  ofName[kind] = (ofName[kind] ?? 0) + 1
 }
 
 function nested(outer: string, rows: readonly [string, object][], inner: string) {

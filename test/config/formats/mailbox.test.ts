@@ -1,6 +1,6 @@
 // Which emails get mail: one mailbox of RFC 5321, never text in which a mail program finds another address.
 import { expect, it } from 'vitest'
-import { isMailbox } from '../../src/mail/mailbox.ts'
+import { isMailbox } from '../../../src/config/formats/mailbox.ts'
 
 const label = 'x'.repeat(63)
 

@@ -1,0 +1,52 @@
+// Subject and text of one mail. Links are of the configuration alone, never of a request's Host.
+import { type CodeKind, isNoticeKind, type MailKind } from '../mail-kind.ts'
+import { escapeHtml, fill, type Templates } from './templates.ts'
+import { type Language, type Links, type Values, words } from './texts.ts'
+
+export interface MailText {
+  readonly subject: string
+  readonly text: string
+  readonly html?: string
+}
+
+export interface ComposeSettings {
+  readonly language: Language
+  readonly links: Links
+  readonly templates: Templates
+}
+
+interface MailContent {
+  readonly kind: MailKind
+  /** The one recipient. */
+  readonly address: string
+  /** Of a mail that carries a code. */
+  readonly code?: { readonly code: string; readonly token: string; readonly goodForMs: number }
+}
+
+export function compose(
+  { kind, address, code }: MailContent,
+  { language, links, templates }: ComposeSettings,
+): MailText {
+  const { subjects, notices, codeText, noticeText } = words[language]
+  const isNotice = isNoticeKind(kind)
+  const template = templates[isNotice ? 'notice' : kind]
+  const values: Values = {
+    code: code?.code ?? '',
+    token: code?.token ?? '',
+    link: isNotice || code === undefined ? '' : linkOf(kind, code.token, links),
+    email: address,
+    minutes: code === undefined ? '' : String(Math.max(1, Math.ceil(code.goodForMs / 60_000))),
+    notice: isNotice ? notices[kind] : '',
+  }
+  const ownText = () => (isNotice ? noticeText(values) : codeText(kind, values))
+  return {
+    subject: template.subject ?? subjects[kind],
+    text: template.text === undefined ? ownText() : fill(template.text, values),
+    ...(template.html === undefined ? {} : { html: fill(template.html, values, escapeHtml) }),
+  }
+}
+
+/** A token is base64url: it needs no encoding in any part of a URL. */
+function linkOf(kind: CodeKind, token: string, links: Links): string {
+  return links[kind]?.replaceAll('{token}', token) ?? ''
+}

@@ -1,0 +1,65 @@
+// Operators' own texts: `reset.txt`, `verify.txt`, `email.txt`, `notice.txt` of a folder, each with or without `.html`.
+import { join } from 'node:path'
+import { inUtf8, maxValueBytes, readLimited } from '../../config/read-file.ts'
+import type { CodeKind } from '../mail-kind.ts'
+import type { Values } from './texts.ts'
+
+export type TemplateName = CodeKind | 'notice'
+
+interface Template {
+  /** The first line, where it begins with `Subject:`. */
+  readonly subject?: string
+  readonly text?: string
+  readonly html?: string
+}
+
+export type Templates = Readonly<Record<TemplateName, Template>>
+
+/** @throws the error that keeps one of the files from being read; a file that is not there is none */
+export function readTemplates(folder: string): Templates {
+  const read = (name: TemplateName): Template => {
+    const text = readIfThere(join(folder, `${name}.txt`))
+    const html = readIfThere(join(folder, `${name}.html`))
+    return { ...(text === undefined ? {} : takeSubject(text)), ...(html === undefined ? {} : { html }) }
+  }
+  return { reset: read('reset'), verify: read('verify'), email: read('email'), notice: read('notice') }
+}
+
+export const noTemplates: Templates = { reset: {}, verify: {}, email: {}, notice: {} }
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return inUtf8(readLimited)(file, maxValueBytes)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function takeSubject(file: string): Template {
+  const [, subject, rest = ''] = /^\uFEFF?Subject:[ \t]*([^\r\n]+)(?:\r?\n)+([\s\S]*)$/.exec(file) ?? []
+  return subject === undefined ? { text: file } : { subject: subject.trim(), text: rest }
+}
+
+/** Fills in the values, each placeholder once: a value is not read for placeholders. */
+export function fill(
+  template: string,
+  values: Values,
+  encode: (value: string) => string = value => value,
+): string {
+  return template.replace(/\{(code|token|link|email|minutes|notice)\}/g, (_, key: keyof Values) =>
+    encode(values[key]),
+  )
+}
+
+/** For text and quoted attributes. */
+export function escapeHtml(value: string): string {
+  const escapes: Record<string, string> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  }
+  return value.replace(/[&<>"']/g, character => escapes[character] ?? '')
+}

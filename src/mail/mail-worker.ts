@@ -1,0 +1,150 @@
+// Sends due mails. Every replica runs one: a lease gives each mail to one replica at a time.
+import type { Clock } from '../clock.ts'
+import type { Sender } from '../config/formats/mail.ts'
+import type { MailOutcomes } from '../observability/metrics/counters.ts'
+import type { AttemptOutcome } from '../outbox/attempt-store.ts'
+import { type OutboxWorker, startOutboxWorker } from '../outbox/outbox-worker.ts'
+import type { CodeAndToken, CodeDerivation } from './codes/code-derivation.ts'
+import type { CodeStore } from './codes/code-store.ts'
+import { type ComposeSettings, compose } from './composing/compose.ts'
+import type { LeasedMail, MailStore } from './mail-store.ts'
+import { nextAttemptAt } from './retry-schedule.ts'
+import { type MailSender, NoConnectionFree } from './sending/mail-sender.ts'
+import { messageIdOf } from './sending/message-id.ts'
+import { SmtpFailure } from './sending/smtp-failure.ts'
+
+/** Everything that the configuration says of sending. */
+export interface SendSettings extends ComposeSettings {
+  readonly from: Sender
+  readonly sender: MailSender
+}
+
+interface Dependencies {
+  mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release' | 'forgetOrphan'>
+  codes: Pick<CodeStore, 'findLive'>
+  derivation: Pick<CodeDerivation, 'codeOf'>
+  /** The current settings; an attempt keeps those it began with. Undefined: mails wait. */
+  sendSettings(): SendSettings | undefined
+  clock: Clock
+  /** From 0 to 1. */
+  random(): number
+  outcomes: MailOutcomes
+  /** Called when the store fails. */
+  onStoreError(error: unknown): void
+  /** Called when a mail could not be sent. */
+  onFailure(mail: LeasedMail, failure: SmtpFailure): void
+}
+
+/** Leased at once: more than there are connections, so that none of them waits for the next poll. */
+const maxLeased = 64
+
+/**
+ * An attempt ends after so long, and its lease a little later. A mail in flight at a crash is taken up again within
+ * 90 s (CONTRACT §12): the lease and one poll.
+ */
+export const attemptMs = 60_000
+const leaseMs = 75_000
+
+export function startMailWorker(dependencies: Dependencies): OutboxWorker {
+  const { mails, codes, derivation, sendSettings, clock, outcomes } = dependencies
+
+  async function lease(running: number): Promise<LeasedMail[]> {
+    const limit = maxLeased - running
+    if (sendSettings() === undefined || limit <= 0) return []
+    const now = clock.now()
+    return mails.lease({ limit, now: new Date(now), leaseUntil: new Date(now + leaseMs) })
+  }
+
+  async function attempt(mail: LeasedMail, stopping: AbortSignal): Promise<void> {
+    const settings = sendSettings()
+    const outcome = settings === undefined ? 'unsent' : await send(mail, settings, stopping)
+    const now = new Date(clock.now())
+    if (outcome === 'unsent') return mails.release(mail, now)
+    const { result } = outcome
+    outcomes.count(mail.kind, typeof result === 'object' ? 'retried' : result)
+    await mails.recordAttempt(mail, outcome, now)
+    if (typeof result !== 'object') await mails.forgetOrphan(mail.id)
+  }
+
+  /** @returns `unsent` where nothing was tried: the mail stays due */
+  async function send(
+    mail: LeasedMail,
+    settings: SendSettings,
+    stopping: AbortSignal,
+  ): Promise<AttemptOutcome<'sent'> | 'unsent'> {
+    const now = clock.now()
+    const code = mail.code_id === null ? undefined : await readCode(mail.code_id, now)
+    if (code === 'void' || mail.expires_at.getTime() <= now) {
+      return { responseStatus: null, error: 'expired, or its code is void', result: 'failed' }
+    }
+    const { from, sender } = settings
+    const outgoing = {
+      ...compose({ kind: mail.kind, address: mail.address, ...(code && { code }) }, settings),
+      kind: mail.kind,
+      from,
+      to: mail.address,
+      messageId: messageIdOf(mail.id, mail.created_at, from),
+      date: new Date(now),
+    }
+    try {
+      await withDeadline(stopping, signal => sender.send(outgoing, signal))
+      return { responseStatus: 250, error: null, result: 'sent' }
+    } catch (error) {
+      if (stopping.aborted || error instanceof NoConnectionFree) return 'unsent'
+      if (!(error instanceof SmtpFailure)) throw error
+      dependencies.onFailure(mail, error)
+      return failed(mail, error, code)
+    }
+  }
+
+  async function readCode(
+    id: string,
+    nowMs: number,
+  ): Promise<(CodeAndToken & { goodForMs: number }) | 'void'> {
+    const row = await codes.findLive(id, new Date(nowMs))
+    if (row === undefined) return 'void'
+    return { ...(await derivation.codeOf(row)), goodForMs: row.expires_at.getTime() - nowMs }
+  }
+
+  function failed(
+    { attempts, expires_at: expiresAt }: LeasedMail,
+    failure: SmtpFailure,
+    code: CodeAndToken | undefined,
+  ): AttemptOutcome<'sent'> {
+    const retryAt = failure.isPermanent
+      ? undefined
+      : nextAttemptAt({ attempts, expiresAt, nowMs: clock.now() }, dependencies.random())
+    return {
+      responseStatus: failure.replyCode ?? null,
+      error: withoutCode(`${failure.step}: ${failure.message}`, code),
+      result: retryAt === undefined ? 'failed' : { retryAt },
+    }
+  }
+
+  return startOutboxWorker({
+    lease: [lease],
+    hasRoom: running => running < maxLeased,
+    attempt,
+    onError: dependencies.onStoreError,
+  })
+}
+
+/** Aborts after `attemptMs`, or when the process stops. */
+async function withDeadline<T>(stopping: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const deadline = new AbortController()
+  const abort = () => deadline.abort()
+  const timer = setTimeout(abort, attemptMs)
+  stopping.addEventListener('abort', abort, { once: true })
+  try {
+    return await work(deadline.signal)
+  } finally {
+    clearTimeout(timer)
+    stopping.removeEventListener('abort', abort)
+  }
+}
+
+/** A server may quote the text that it refuses. */
+function withoutCode(error: string, code: CodeAndToken | undefined): string {
+  if (code === undefined) return error
+  return error.replaceAll(code.token, '…').replaceAll(code.code, '…')
+}

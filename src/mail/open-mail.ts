@@ -1,0 +1,112 @@
+// Assembles the sending of mails, once per host: settings that a reload replaces, the worker, the log, pruning.
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { isSameValue } from '../config/same-value.ts'
+import type { MailConfig } from '../config/schema/schema.ts'
+import type { Sealer } from '../identity/sealer.ts'
+import type { MailOutcomes } from '../observability/metrics/counters.ts'
+import type { FailureLog } from '../storage/failure-log.ts'
+import type { Storage } from '../storage/open.ts'
+import { createPruner } from '../storage/pruner.ts'
+import { createCodeDerivation } from './codes/code-derivation.ts'
+import { createCodeKeys } from './codes/code-key-store.ts'
+import { createCodeStore } from './codes/code-store.ts'
+import { noTemplates, readTemplates, type Templates } from './composing/templates.ts'
+import type { MailQueue } from './mail-queue.ts'
+import { createMailStore, type MailStore } from './mail-store.ts'
+import { type SendSettings, startMailWorker } from './mail-worker.ts'
+import { createFailedMailLog } from './sending/failed-mail-log.ts'
+import { openMailSender } from './sending/open-sender.ts'
+
+export interface MailService {
+  readonly mails: Pick<MailStore, 'list'>
+  /** Mails leased from now on are sent so; undefined: none is sent, and what is due waits. */
+  configure(settings: MailConfig | undefined): void
+  /** @param graceMs for running attempts */
+  stop(graceMs: number): Promise<void>
+}
+
+interface Dependencies {
+  storage: Pick<Storage, 'database'>
+  /** Undefined unless `auth.key_secret` is set. */
+  sealer: Sealer | undefined
+  mailQueue: Pick<MailQueue, 'onWake'>
+  clock: Clock
+  logger: Logger
+  failureLog: FailureLog
+}
+
+/** How long the log of mails is kept. */
+const retentionMs = 30 * 24 * 60 * 60_000
+
+/**
+ * @param initial settings
+ * @param outcomes counts attempts
+ */
+export function openMail(
+  initial: MailConfig | undefined,
+  { storage, sealer, mailQueue, clock, logger, failureLog }: Dependencies,
+  outcomes: MailOutcomes,
+): MailService {
+  const { database } = storage
+  const mails = createMailStore(database)
+  const codes = createCodeStore(database)
+  let current: MailConfig | undefined
+  let sendSettings: SendSettings | undefined
+
+  function configure(next: MailConfig | undefined): void {
+    const isSameServer = isSameValue(current?.smtp, next?.smtp)
+    if (!isSameServer) sendSettings?.sender.close()
+    const sender = isSameServer ? sendSettings?.sender : undefined
+    sendSettings = next && {
+      from: next.from,
+      language: next.language,
+      links: next.links,
+      templates: templatesOf(next, logger),
+      sender: sender ?? openMailSender(next.smtp, logger),
+    }
+    current = next
+  }
+
+  configure(initial)
+  const worker = startMailWorker({
+    mails,
+    codes,
+    derivation: createCodeDerivation(createCodeKeys(database, sealer)),
+    sendSettings: () => sendSettings,
+    clock,
+    random: Math.random,
+    outcomes,
+    onStoreError: error => failureLog('mails cannot be leased or recorded', error),
+    onFailure: createFailedMailLog({ logger, clock }),
+  })
+  const unwatch = mailQueue.onWake(worker.wake)
+  const pruner = createPruner({
+    store: {
+      prune: (now, limit) => mails.prune(new Date(now.getTime() - retentionMs), limit),
+    },
+    clock,
+    onError: error => failureLog('the log of mails was not pruned', error),
+  })
+  return {
+    mails,
+    configure,
+    async stop(graceMs) {
+      unwatch()
+      pruner.stop()
+      await worker.stop(graceMs)
+      sendSettings?.sender.close()
+    },
+  }
+}
+
+/** `check` has read the files; what is wrong with them since then must not keep codes from being sent. */
+function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templates {
+  if (folder === undefined) return noTemplates
+  try {
+    return readTemplates(folder)
+  } catch (error) {
+    logger.error({ err: error }, 'templates of mails cannot be read; mails have the gateway’s own texts')
+    return noTemplates
+  }
+}

@@ -1,0 +1,25 @@
+// Opens what sends mails. The SMTP library is loaded with the first mail: a gateway that sends none never loads it.
+import type { Logger } from 'pino'
+import type { SmtpServer } from '../../config/formats/mail.ts'
+import { createLogSender } from './log-sender.ts'
+import type { MailSender } from './mail-sender.ts'
+
+/** A mail that has waited so long for a free connection goes back to the queue, with most of its lease left. */
+const maxWaitMs = 20_000
+
+export function openMailSender(smtp: SmtpServer | 'log', logger: Logger): MailSender {
+  if (smtp === 'log') return createLogSender(logger)
+  let opened: Promise<MailSender> | undefined
+  return {
+    async send(mail, signal) {
+      opened ??= openSmtpSender(smtp)
+      await (await opened).send(mail, signal)
+    },
+    close: () => opened?.then(sender => sender.close()),
+  }
+}
+
+async function openSmtpSender(smtp: SmtpServer): Promise<MailSender> {
+  const { createSmtpSender } = await import('./smtp-sender.ts')
+  return createSmtpSender(smtp, maxWaitMs)
+}

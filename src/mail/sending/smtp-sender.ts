@@ -1,0 +1,82 @@
+// Sends mails over a few connections to one server, which stay open between mails that follow each other.
+import { createSemaphore } from '../../async/semaphore.ts'
+import type { SmtpServer } from '../../config/formats/mail.ts'
+import { type MailSender, NoConnectionFree } from './mail-sender.ts'
+import { buildMessage } from './message.ts'
+import { openSession, type SmtpSession } from './smtp-session.ts'
+
+const maxConnections = 10
+/** Relays close connections on which too much was sent, some with an error. */
+const maxMailsPerConnection = 50
+const maxIdleMs = 5_000
+/** A connection idle for longer is asked for a sign of life before it is used. */
+const trustedIdleMs = 500
+
+interface Idle {
+  readonly session: SmtpSession
+  readonly mails: number
+  readonly since: number
+  readonly timer: NodeJS.Timeout
+}
+
+/** @param waitMs for a free connection */
+export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender {
+  const idle: Idle[] = []
+  let isClosed = false
+  const slots = createSemaphore(
+    { concurrency: maxConnections, queue: Number.POSITIVE_INFINITY, wait: waitMs },
+    () => new NoConnectionFree(),
+  )
+
+  async function acquire(signal: AbortSignal): Promise<{ session: SmtpSession; mails: number }> {
+    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      clearTimeout(last.timer)
+      const { session, since, mails } = last
+      if (session.isOpen && performance.now() - since < trustedIdleMs) return { session, mails }
+      if (await session.isAlive(signal)) return { session, mails }
+      session.destroy()
+    }
+    return { session: await openSession(server, signal), mails: 0 }
+  }
+
+  function release(session: SmtpSession, mails: number): void {
+    if (!session.isOpen) return
+    if (isClosed || mails >= maxMailsPerConnection) {
+      session.quit()
+      return
+    }
+    const entry: Idle = {
+      session,
+      mails,
+      since: performance.now(),
+      timer: setTimeout(() => {
+        idle.splice(idle.indexOf(entry), 1)
+        session.quit()
+      }, maxIdleMs).unref(),
+    }
+    idle.push(entry)
+  }
+
+  return {
+    send: (mail, signal) =>
+      slots.run(async () => {
+        const message = await buildMessage(mail)
+        const { session, mails } = await acquire(signal)
+        try {
+          await session.send({ from: mail.from.address, to: mail.to }, message, signal)
+          release(session, mails + 1)
+        } catch (error) {
+          // A refused mail leaves the conversation where the server thinks it is: begin a new one.
+          session.quit()
+          throw error
+        }
+      }),
+    close() {
+      isClosed = true
+      for (const { session, timer } of idle.splice(0)) {
+        clearTimeout(timer)
+        session.quit()
+      }
+    },
+  }
+}

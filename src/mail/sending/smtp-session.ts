@@ -1,0 +1,147 @@
+// One connection to an SMTP server: opened, encrypted and checked, logged in, and good for many mails one after another.
+
+import { once } from 'node:events'
+import { connect, isIP, type Socket } from 'node:net'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type { SmtpServer } from '../../config/formats/mail.ts'
+import { SmtpFailure, toSmtpFailure } from './smtp-failure.ts'
+
+export interface Envelope {
+  readonly from: string
+  /** The one recipient. */
+  readonly to: string
+}
+
+export interface SmtpSession {
+  /** @throws SmtpFailure; the session can be used again unless `isOpen` is false */
+  send(envelope: Envelope, message: Buffer, signal: AbortSignal): Promise<void>
+  /** Asks the server whether it is still there. */
+  isAlive(signal: AbortSignal): Promise<boolean>
+  readonly isOpen: boolean
+  /** Says goodbye. */
+  quit(): void
+  /** Cuts the connection. */
+  destroy(): void
+}
+
+/** An attempt has a deadline of its own; these only keep the library from waiting for longer. */
+const libraryTimeoutMs = 60_000
+
+/** @throws SmtpFailure */
+export async function openSession(server: SmtpServer, signal: AbortSignal): Promise<SmtpSession> {
+  const socket = await openSocket(server, signal)
+  const connection = new SMTPConnection({
+    // The system's look-up, hosts file and all; the library's own asks name servers and remembers for minutes.
+    connection: socket,
+    host: server.host,
+    port: server.port,
+    ...(server.name === undefined ? {} : { name: server.name }),
+    secure: server.tls === 'implicit',
+    requireTLS: server.tls === 'starttls',
+    ignoreTLS: server.tls === 'off',
+    tls: {
+      minVersion: 'TLSv1.2',
+      rejectUnauthorized: server.tls !== 'unchecked',
+      ...(isIP(server.host) === 0 ? { servername: server.host } : {}),
+    },
+    connectionTimeout: libraryTimeoutMs,
+    greetingTimeout: libraryTimeoutMs,
+    socketTimeout: libraryTimeoutMs,
+    socketCloseTimeout: 1_000,
+    maxResponseSize: 64 * 1024,
+    logger: false,
+  })
+  let isReady = false
+  let lost: unknown
+  let isClosed = false
+  /** Every error of the connection rejects what runs on it. */
+  let rejectRunning: ((error: unknown) => void) | undefined
+  connection.on('error', error => {
+    lost = error
+    rejectRunning?.(error)
+  })
+  connection.on('end', () => {
+    isClosed = true
+    rejectRunning?.(lost ?? new SmtpFailure('connection', 'the server closed the connection'))
+  })
+
+  /** Runs one step; when `signal` aborts it, the connection is cut: what it was about to do must not happen later. */
+  async function run(step: (done: (error?: unknown) => void) => void, abort: AbortSignal): Promise<void> {
+    const onAbort = () => {
+      rejectRunning?.(new SmtpFailure('deadline', 'the server took too long'))
+      destroy()
+    }
+    try {
+      await new Promise<void>((resolve, reject) => {
+        rejectRunning = reject
+        if (abort.aborted) return onAbort()
+        abort.addEventListener('abort', onAbort, { once: true })
+        step(error => (error ? reject(error) : resolve()))
+      })
+    } catch (error) {
+      throw toSmtpFailure(error, isReady)
+    } finally {
+      rejectRunning = undefined
+      abort.removeEventListener('abort', onAbort)
+    }
+  }
+
+  function destroy(): void {
+    isClosed = true
+    connection.close()
+    socket.destroy()
+  }
+
+  try {
+    await run(done => connection.connect(done), signal)
+    isReady = true
+    const { credentials } = server
+    if (credentials !== undefined && connection.allowsAuth) {
+      const { user, password } = credentials
+      await run(done => connection.login({ user, pass: password }, done), signal)
+    }
+  } catch (error) {
+    destroy()
+    throw error
+  }
+
+  return {
+    async send({ from, to }, message, abort) {
+      await run(done => connection.send({ from, to: [to], size: message.length }, message, done), abort)
+    },
+    async isAlive(abort) {
+      if (isClosed) return false
+      try {
+        await run(done => connection.reset(done), abort)
+        return true
+      } catch {
+        return false
+      }
+    },
+    get isOpen() {
+      return !isClosed
+    },
+    quit() {
+      if (isClosed) return
+      isClosed = true
+      connection.quit()
+      setTimeout(destroy, 1_000).unref()
+    },
+    destroy,
+  }
+}
+
+async function openSocket({ host, port }: SmtpServer, signal: AbortSignal): Promise<Socket> {
+  if (signal.aborted) throw new SmtpFailure('deadline', 'no connection in time')
+  const socket = connect({ host, port, signal })
+  try {
+    await once(socket, 'connect')
+    return socket
+  } catch (error) {
+    socket.destroy()
+    if (signal.aborted) throw new SmtpFailure('deadline', 'no connection in time')
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const step = code === 'ENOTFOUND' || code === 'EAI_AGAIN' ? 'name' : 'connect'
+    throw new SmtpFailure(step, code === '' ? message : code)
+  }
+}

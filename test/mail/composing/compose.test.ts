@@ -1,0 +1,117 @@
+// What mails say: in both languages, by templates, with nothing in them that is not theirs.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { type ComposeSettings, compose } from '../../../src/mail/composing/compose.ts'
+import { noTemplates, readTemplates } from '../../../src/mail/composing/templates.ts'
+import { isNoticeKind, mailKinds } from '../../../src/mail/mail-kind.ts'
+
+const folders: string[] = []
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+const code = { code: '01234567', token: 'tok-en_1', goodForMs: 1_799_500 }
+const links = { reset: 'https://app.example.com/reset#token={token}' }
+const settings = (more: Partial<ComposeSettings> = {}): ComposeSettings => ({
+  language: 'fr',
+  links: {},
+  templates: noTemplates,
+  ...more,
+})
+
+function templates(files: Record<string, string>) {
+  const folder = mkdtempSync(join(tmpdir(), 'peage-'))
+  folders.push(folder)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return readTemplates(folder)
+}
+
+describe('a mail with a code', () => {
+  it('has the code on a line of its own, how long it is good, and a link only where one is configured', () => {
+    const address = 'ada@example.com'
+    const bare = compose({ kind: 'reset', address, code }, settings())
+    expect(bare.subject).toBe('Votre nouveau mot de passe')
+    expect(bare.text.split('\n')).toContain('01234567')
+    expect(bare.text).toContain('Il est valable 30 minutes et une seule fois.')
+    expect(bare.text).not.toMatch(/http|tok-en_1/)
+    expect(bare.html).toBeUndefined()
+    const linked = compose({ kind: 'reset', address, code }, settings({ language: 'en', links }))
+    expect(linked.text.split('\n')).toContain('https://app.example.com/reset#token=tok-en_1')
+    expect(linked.text).toContain('It is good for 30 minutes')
+    expect(compose({ kind: 'verify', address, code }, settings({ links })).text).not.toContain('http')
+  })
+
+  it.each([
+    [1, '1 minute '],
+    [90_000, '2 minutes '],
+    [24 * 3_600_000, '24 heures '],
+    [30 * 24 * 3_600_000, '30 jours '],
+  ])('%d ms before its end is good for %s', (goodForMs, words) => {
+    const mail = { kind: 'verify', address: 'a@b', code: { ...code, goodForMs } } as const
+    expect(compose(mail, settings()).text).toContain(`Il est valable ${words}et`)
+  })
+})
+
+it('every kind has a subject and a text in both languages, and no address but the reader’s', () => {
+  for (const language of ['fr', 'en'] as const) {
+    const texts = mailKinds.map(kind => {
+      const mail = { kind, address: 'reader@example.com', ...(isNoticeKind(kind) ? {} : { code }) }
+      return compose(mail, settings({ language, links }))
+    })
+    expect(new Set(texts.map(({ subject }) => subject)).size).toBe(mailKinds.length)
+    expect(new Set(texts.map(({ text }) => text)).size).toBe(mailKinds.length)
+    for (const { subject, text } of texts) {
+      expect(`${subject} ${text}`.replaceAll('reader@example.com', '')).not.toContain('@')
+      expect(`${subject} ${text}`).not.toMatch(/undefined|\{|\}/)
+      expect(text.length).toBeLessThan(500)
+    }
+  }
+})
+
+describe('a template', () => {
+  const placeholders = '{code}|{token}|{link}|{email}|{minutes}|{notice}|{other}'
+
+  it('replaces the text, filled in once, and what it does not know stays', () => {
+    const own = templates({ 'reset.txt': placeholders })
+    const { subject, text } = compose(
+      { kind: 'reset', address: '{token}@example.com', code },
+      settings({ templates: own, links }),
+    )
+    expect(subject).toBe('Votre nouveau mot de passe')
+    expect(text).toBe(
+      '01234567|tok-en_1|https://app.example.com/reset#token=tok-en_1|{token}@example.com|30||{other}',
+    )
+  })
+
+  it('may have a subject in its first line, and HTML, in which values are escaped', () => {
+    const own = templates({
+      'notice.txt': 'Subject: Chez nous\r\n\r\n{notice}',
+      'notice.html': '<p title="{email}">{notice}</p>',
+      'email.html': '<a href="{link}">{code}</a>',
+    })
+    const notice = compose(
+      { kind: 'password_changed', address: `"<&'>"@example.com` },
+      settings({ templates: own, language: 'en' }),
+    )
+    expect(notice).toEqual({
+      subject: 'Chez nous',
+      text: 'The password of your account has just been changed.',
+      html: '<p title="&quot;&lt;&amp;&#39;&gt;&quot;@example.com">The password of your account has just been changed.</p>',
+    })
+    const email = compose(
+      { kind: 'email', address: 'a@b', code },
+      settings({ templates: own, links: { email: 'https://a/?a&b={token}' } }),
+    )
+    expect(email.html).toBe('<a href="https://a/?a&amp;b=tok-en_1">01234567</a>')
+    expect(email.text).toContain('01234567')
+  })
+
+  it('that is not text is not sent', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'peage-'))
+    folders.push(folder)
+    writeFileSync(join(folder, 'reset.txt'), Buffer.from([0xff, 0xfe, 0x41]))
+    expect(() => readTemplates(folder)).toThrow('not UTF-8')
+  })
+})

@@ -1,0 +1,257 @@
+// Mails from a real store to a real SMTP server: sent once, tried again on schedule, given up, taken up after a crash.
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { parseSmtp } from '../../src/config/formats/mail.ts'
+import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
+import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
+import { noTemplates } from '../../src/mail/composing/templates.ts'
+import { createMailQueue, type NewMail } from '../../src/mail/mail-queue.ts'
+import { createMailStore } from '../../src/mail/mail-store.ts'
+import { startMailWorker } from '../../src/mail/mail-worker.ts'
+import type { SmtpFailure } from '../../src/mail/sending/smtp-failure.ts'
+import { createSmtpSender } from '../../src/mail/sending/smtp-sender.ts'
+import type { OutboxWorker } from '../../src/outbox/outbox-worker.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+import { startMailServer, startScriptedServer } from '../support/smtp.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+interface Row {
+  id: number
+  status: string
+  attempts: number
+  response_status: number | null
+  error: string | null
+  due_at: Date
+}
+
+describeOverDatabases('sending mails', open => {
+  let database: Database
+  let time: number
+  let userId: number
+  const clock = { now: () => time }
+  const counts: string[] = []
+  const failures: SmtpFailure[] = []
+  const errors: unknown[] = []
+  const closing: (() => unknown)[] = []
+  beforeAll(async () => {
+    database = await open()
+  })
+  beforeEach(async () => {
+    time = Date.now()
+    for (const list of [counts, failures, errors]) list.length = 0
+    for (const table of ['mails', 'users']) await database.query(`delete from ${table}`)
+    const [user] = await database.query<{ id: number }>(
+      `insert into users (email, password_hash) values ('ada@example.com', 'x') returning id`,
+    )
+    userId = user?.id ?? 0
+  })
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+    expect(errors).toEqual([])
+  })
+  afterAll(() => database.close())
+
+  const queue = createMailQueue(clock)
+  const add = (mail: NewMail) => database.transaction(tx => queue.add(tx, mail))
+  const notice = (address = 'ada@example.com') => add({ kind: 'password_changed', userId, address })
+  const rows = () => database.query<Row>('select * from mails order by id')
+
+  function worker(port: number, random = 0.5): OutboxWorker {
+    const smtp = parseSmtp(`smtp://127.0.0.1:${port}`)
+    if (smtp === undefined || smtp === 'log') throw new Error('no server')
+    const sender = createSmtpSender(smtp, 20_000)
+    const started = startMailWorker({
+      mails: createMailStore(database),
+      codes: createCodeStore(database),
+      derivation: createCodeDerivation(createCodeKeys(database, undefined)),
+      sendSettings: () => ({
+        from: { name: '', address: 'no-reply@example.com' },
+        language: 'fr',
+        links: { reset: 'https://app.example.com/#{token}' },
+        templates: noTemplates,
+        sender,
+      }),
+      clock,
+      random: () => random,
+      outcomes: { count: (kind, outcome) => counts.push(`${kind} ${outcome}`) },
+      onStoreError: error => errors.push(error),
+      onFailure: (_, failure) => failures.push(failure),
+    })
+    closing.push(async () => {
+      await started.stop(0)
+      sender.close()
+    })
+    return started
+  }
+
+  async function code(ttlMs = 30 * minuteMs): Promise<AccountCode> {
+    const made = await database.transaction(tx =>
+      createCodeStore(database).make(
+        tx,
+        { purpose: 'reset', email: 'ada@example.com', ttlMs },
+        new Date(time),
+      ),
+    )
+    if (made === undefined) throw new Error('no code')
+    await add({
+      kind: 'reset',
+      userId,
+      address: 'ada@example.com',
+      codeId: made.id,
+      expiresAt: made.expires_at,
+    })
+    return made
+  }
+
+  async function server(...options: Parameters<typeof startMailServer>) {
+    const started = await startMailServer(...options)
+    closing.push(started.close)
+    return started
+  }
+
+  it('carries the code of its row, which no column has, and is recorded as sent', async () => {
+    const { port, received } = await server()
+    const made = await code()
+    worker(port).wake()
+    const [mail] = await received(1)
+    const derivation = createCodeDerivation(createCodeKeys(database, undefined))
+    const expected = await derivation.codeOf(made)
+    expect(mail?.parsed.text).toContain(`\n${expected.code}\n`)
+    expect(mail?.parsed.text).toContain(`https://app.example.com/#${expected.token}`)
+    await vi.waitFor(async () => expect((await rows())[0]).toMatchObject({ status: 'sent', attempts: 1 }))
+    expect(counts).toEqual(['reset sent'])
+    expect(JSON.stringify(await rows())).not.toMatch(new RegExp(`${expected.code}|${expected.token}`))
+  })
+
+  it('goes to no text that is not one mailbox, and to nobody without a commit', async () => {
+    for (const address of ['a@b\r\nBcc: c@d', 'a@b,c@d', 'é@b.fr']) await notice(address)
+    await database
+      .transaction(async tx => {
+        await queue.add(tx, { kind: 'password_changed', userId, address: 'ada@example.com' })
+        throw new Error('rolled back')
+      })
+      .catch(() => {})
+    expect(await rows()).toEqual([])
+  })
+
+  it('is tried again after 30 s, 2 m, 10 m, 1 h, then every 4 h up to a day, and given up', async () => {
+    const { port } = await startScripted(event => (event === 'connect' ? '421 later' : undefined))
+    await notice()
+    const started = worker(port)
+    const begin = time
+    const delays: number[] = []
+    for (let attempts = 1; ; attempts++) {
+      started.wake()
+      const row = await vi.waitFor(async () => {
+        const [found] = await rows()
+        if (found?.attempts !== attempts || counts.length < attempts || found.response_status === null)
+          throw new Error('not yet')
+        if (found.status === 'pending' && found.due_at.getTime() === time + 75_000) throw new Error('leased')
+        return found
+      })
+      if (row.status === 'failed') break
+      delays.push(row.due_at.getTime() - time)
+      time = row.due_at.getTime()
+    }
+    expect(delays).toEqual([30_000, 120_000, 600_000, hourMs, ...Array(5).fill(4 * hourMs)])
+    expect(time - begin).toBeLessThan(24 * hourMs)
+    expect(counts.slice(-2)).toEqual(['password_changed retried', 'password_changed failed'])
+  })
+
+  it('is given up where the next attempt would find its code expired, or where it is void', async () => {
+    const { port } = await startScripted(event => (event === 'RCPT' ? '450 later' : undefined))
+    await code(20_000)
+    await code()
+    // The one before is void by the second; this one would be tried after its end.
+    const last = await code(25_000)
+    worker(port).wake()
+    await vi.waitFor(async () => {
+      expect((await rows()).map(({ status, error }) => [status, error])).toEqual([
+        ['failed', 'expired, or its code is void'],
+        ['failed', 'expired, or its code is void'],
+        ['failed', 'recipient: 450 later'],
+      ])
+    })
+    expect(last.expires_at.getTime()).toBe(time + 25_000)
+  })
+
+  it('is failed at once by a 5xx to its recipient, and the reply may not quote the code', async () => {
+    let quoted = ''
+    const { port } = await startScripted((event, line) => {
+      if (/^\d{8}$/.test(line)) quoted = line
+      return event === '.' ? `554 spam: ${quoted}` : undefined
+    })
+    const derivation = createCodeDerivation(createCodeKeys(database, undefined))
+    quoted = (await derivation.codeOf(await code())).code
+    worker(port).wake()
+    await vi.waitFor(async () =>
+      expect((await rows())[0]).toMatchObject({
+        status: 'failed',
+        attempts: 1,
+        response_status: 554,
+        error: 'text: 554 spam: …',
+      }),
+    )
+  })
+
+  it('in flight at a crash is taken up by another within 90 s, and not before its lease is over', async () => {
+    const { port, mails } = await server()
+    await notice()
+    // Leased by a process that does nothing more.
+    const store = createMailStore(database)
+    await store.lease({ limit: 1, now: new Date(time), leaseUntil: new Date(time + 75_000) })
+    time += 74_000
+    const started = worker(port)
+    started.wake()
+    await vi.waitFor(() => expect(counts).toEqual([]))
+    time += 15_000
+    started.wake()
+    await vi.waitFor(() => expect(mails).toHaveLength(1))
+  })
+
+  it('of 40 goes out once each over two workers', async () => {
+    const { port, received, mails } = await server()
+    for (let i = 0; i < 40; i++) await notice(`user${i}@example.com`)
+    const workers = [worker(port), worker(port)]
+    for (const one of workers) one.wake()
+    await received(40)
+    await vi.waitFor(async () => expect((await rows()).every(({ status }) => status === 'sent')).toBe(true))
+    expect(new Set(mails.map(({ to }) => to[0])).size).toBe(40)
+    expect(mails).toHaveLength(40)
+  })
+
+  it('that stops with its worker goes back to the queue as it was', async () => {
+    const { port } = await startScripted(event => (event === 'EHLO' ? '' : undefined))
+    await notice()
+    const started = worker(port)
+    started.wake()
+    await vi.waitFor(async () => expect((await rows())[0]?.attempts).toBe(1))
+    await started.stop(0)
+    expect((await rows())[0]).toMatchObject({ status: 'pending', attempts: 0, error: null })
+    expect((await rows())[0]?.due_at.getTime()).toBe(time)
+  })
+
+  it('of a user who is deleted goes too, but for notices that are not sent yet, which go when they are', async () => {
+    const { port, received } = await server()
+    await notice()
+    worker(port).wake()
+    await received(1)
+    await vi.waitFor(async () => expect((await rows())[0]?.status).toBe('sent'))
+    await code()
+    await add({ kind: 'email_changed', userId, address: 'before@example.com' })
+    await database.query('delete from users where id = $1', [userId])
+    worker(port).wake()
+    const [, second] = await received(2)
+    expect(second?.to).toEqual(['before@example.com'])
+    await vi.waitFor(async () => expect(await rows()).toEqual([]))
+  })
+
+  async function startScripted(...script: Parameters<typeof startScriptedServer>) {
+    const started = await startScriptedServer(...script)
+    closing.push(started.close)
+    return started
+  }
+})
