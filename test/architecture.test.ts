@@ -51,7 +51,7 @@ const packages: Record<string, readonly string[]> = {
   yaml: ['config/'],
   'ipaddr.js': [
     'config/',
-    'gate/parsing/client-address.ts',
+    'http/client-address.ts',
     'http/embedded-ipv4.ts',
     'upstream/targets/dialled-addresses.ts',
     'webhooks/address/public-address.ts',

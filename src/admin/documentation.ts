@@ -4,7 +4,8 @@ import type { FastifyInstance } from 'fastify'
 import { Type } from '../config/schema/type.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { pageStyle } from '../openapi/page.ts'
-import { admissionRefusals } from './api/endpoint.ts'
+import { admissionRefusals, type OperatorRequest } from './api/endpoint.ts'
+import { requireRole } from './api/roles.ts'
 
 export const documentation = {
   document: {
@@ -13,6 +14,7 @@ export const documentation = {
     id: 'showDocument',
     summary: 'This document',
     caller: 'reader',
+    roles: ['read', 'support'],
     responses: {
       200: {
         description: 'OpenAPI 3.1.',
@@ -28,6 +30,7 @@ export const documentation = {
     summary: 'This document as a page',
     description: 'Browsers ask for a name and a password: any name, and the token.',
     caller: 'reader',
+    roles: ['read', 'support'],
     responses: {
       200: {
         description: 'Without scripts; nothing is loaded from elsewhere.',
@@ -57,15 +60,17 @@ export function serveDocumentation(app: FastifyInstance, render: () => Promise<D
     rendered ??= render()
     return rendered
   }
-  app.get(documentation.document.path, async (_request, reply) =>
-    reply.type('application/json; charset=utf-8').send((await get()).document),
-  )
-  app.get(documentation.page.path, async (_request, reply) =>
-    reply
+  app.get(documentation.document.path, async ({ operator }: OperatorRequest, reply) => {
+    requireRole(documentation.document, operator)
+    return reply.type('application/json; charset=utf-8').send((await get()).document)
+  })
+  app.get(documentation.page.path, async ({ operator }: OperatorRequest, reply) => {
+    requireRole(documentation.page, operator)
+    return reply
       .type('text/html; charset=utf-8')
       .header('content-security-policy', policy)
-      .send((await get()).page),
-  )
+      .send((await get()).page)
+  })
 }
 
 const style = hash('sha256', pageStyle, 'base64')

@@ -14,6 +14,7 @@ import { responseSchemas } from '../openapi/operation.ts'
 import { schemaController } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
+import type { IsAllowedAddress } from './allowed-addresses.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import { isLoopback, rejectCrossSite, rejectDnsRebinding } from './cross-site.ts'
@@ -25,6 +26,8 @@ import { probes } from './probes.openapi.ts'
 interface Dependencies extends AdminDependencies {
   /** The operators of the current configuration. */
   operators(): Operators
+  /** Of the current configuration. */
+  isAllowedAddress: IsAllowedAddress
   health: Health
   /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
@@ -37,7 +40,7 @@ interface Dependencies extends AdminDependencies {
 }
 
 export function createAdminListener(dependencies: Dependencies): FastifyInstance {
-  const { health, renderMetrics, requestIdFor, failureLog } = dependencies
+  const { health, renderMetrics, requestIdFor, failureLog, isAllowedAddress } = dependencies
   const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
     const id = ids.get(request) ?? requestIdFor(undefined)
@@ -52,7 +55,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       ids.set(request, id)
       return id
     },
-    frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
+    frameworkErrors: (error, { raw }, reply) =>
+      sendFastifyRefusal(reply, isAllowedAddress(raw) ? error : new Refusal('admin_forbidden'), onRefusal),
     clientErrorHandler: onClientError,
     routerOptions: { ignoreTrailingSlash: true },
     // Node would refuse a request without a `Host` header with its own response body.
@@ -65,6 +69,10 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     if (method !== 'GET' && method !== 'HEAD')
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
+  const openPaths = new Set<string | undefined>(Object.values(probes).map(({ path }) => path))
+  app.addHook('onRequest', async ({ raw, routeOptions }) => {
+    if (!openPaths.has(routeOptions.url) && !isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
+  })
   app.addHook('onSend', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
   })
@@ -117,7 +125,7 @@ function admitOperators(
   })
   app.addHook('onResponse', async (request: OperatorRequest, reply) => {
     const { id, operator, method, routeOptions } = request
-    const caller = operator === undefined ? { client: request.ip } : { operator }
+    const caller = operator === undefined ? { client: request.ip } : { operator: operator.name }
     logger.info(
       { request_id: id, ...caller, method, path: routeOptions.url, status: reply.statusCode },
       'admin',

@@ -1,30 +1,46 @@
 // Maps a bearer token to its operator in constant time: the delay must not reveal how much of a guess is right.
 import { hash, timingSafeEqual } from 'node:crypto'
+import type { OperatorRole, TokenConfig } from '../config/schema/admin.ts'
+
+/** The bearer of one token of the configuration. */
+export interface Operator {
+  /** The name of the token. */
+  readonly name: string
+  readonly may: OperatorRole
+  /** SHA-256 of the token. */
+  readonly digest: Buffer
+}
 
 export interface Operators {
   /**
-   * The name of the token in an `Authorization` value, or undefined.
+   * The operator whose token an `Authorization` value has.
    * @param scheme `Basic` for pages that people open in a browser, which can send no other: any user name, with the
    * token as password
    */
-  find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): string | undefined
+  find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): Operator | undefined
+  findByToken(token: string): Operator | undefined
+  /** Whoever has the token with this SHA-256 now: its name and role may have changed, or it may be gone. */
+  findByDigest(digest: Buffer): Operator | undefined
   readonly hasAny: boolean
 }
 
 /** @param tokens tokens by name; empty tokens are ignored */
-export function createOperators(tokens: Readonly<Record<string, string>>): Operators {
-  const digests = Object.entries(tokens)
-    .filter(([, token]) => token !== '')
-    .map(([name, token]) => ({ name, digest: digest(token) }))
+export function createOperators(tokens: Readonly<Record<string, TokenConfig>>): Operators {
+  const operators = Object.entries(tokens)
+    .filter(([, { token }]) => token !== '')
+    .map(([name, { token, may }]): Operator => ({ name, may, digest: digestOf(token) }))
+  // Compares all of them, whichever matches, to keep the time constant.
+  const findByDigest = (digest: Buffer) =>
+    operators.filter(operator => timingSafeEqual(operator.digest, digest)).at(0)
+  const findByToken = (token: string) => findByDigest(digestOf(token))
   return {
-    hasAny: digests.length > 0,
+    hasAny: operators.length > 0,
+    findByToken,
+    findByDigest,
     find(authorization, scheme = 'Bearer') {
       const token =
         bearerToken(authorization) ?? (scheme === 'Basic' ? basicPassword(authorization) : undefined)
-      if (token === undefined) return undefined
-      const presented = digest(token)
-      // Compares all of them, whichever matches, to keep the time constant.
-      return digests.filter(operator => timingSafeEqual(operator.digest, presented)).at(0)?.name
+      return token === undefined ? undefined : findByToken(token)
     },
   }
 }
@@ -41,6 +57,6 @@ function basicPassword(authorization = ''): string | undefined {
 }
 
 /** Hashes to a fixed length, which `timingSafeEqual` needs. */
-function digest(token: string): Buffer {
+function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }

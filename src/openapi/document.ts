@@ -39,7 +39,8 @@ const introduction = [
   'The endpoints that the gateway answers itself. What it forwards is described by the services behind.',
   'Refusals are JSON with a French sentence; programs branch on the code in `X-Peage-Error`.',
   'Request bodies are JSON, whatever the `Content-Type`. One that is no JSON object counts as `{}` at the endpoints of',
-  'clients, and is refused at those of operators, as a member is there that is not described.',
+  'clients, and is refused at those of operators, as a member is there that is not described. `x-roles` of an operation',
+  'are the roles of `admin.tokens` that may call it, `x-fields-of-roles` the only members that a role may send.',
 ].join(' ')
 
 const servers = {
@@ -87,7 +88,8 @@ const headers = {
 const header = (name: keyof typeof headers): Json => ({ $ref: `#/components/headers/${name}` })
 
 function describe(operation: Operation, tag: string, components: Components): Json {
-  const { id, summary, description, caller, params, query, body, responses, refusals } = operation
+  const { id, summary, description, caller, roles, fieldsOf, params, query, body, responses, refusals } =
+    operation
   const parameters = [
     ...Object.entries(params?.properties ?? {}).map(([name, schema]) => ({
       name,
@@ -107,6 +109,8 @@ function describe(operation: Operation, tag: string, components: Components): Js
     summary,
     ...(description === undefined ? {} : { description }),
     security: callers[caller] as unknown as Json,
+    ...(roles === undefined ? {} : { 'x-roles': ['all', ...roles] }),
+    ...(fieldsOf === undefined ? {} : { 'x-fields-of-roles': fieldsOf }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}

@@ -1,8 +1,11 @@
 // One of the gateway's own operations, as described to callers; its responses are serialized by the description.
+import type { OperatorRole } from '../config/schema/admin.ts'
 import type { ObjectSchema, Schema } from '../config/schema/type.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
 
-export interface Operation {
+export type Operation = OperationOfUsers | OperationOfOperators
+
+interface BaseOperation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `:id` is a parameter. */
   readonly path: string
@@ -10,8 +13,6 @@ export interface Operation {
   readonly id: string
   readonly summary: string
   readonly description?: string
-  /** Who may call: anybody, a user (access token or API key), an operator (token), or an operator in a browser. */
-  readonly caller: 'anybody' | 'user' | 'operator' | 'reader'
   readonly params?: ObjectSchema
   readonly query?: ObjectSchema
   /** On the client listener the whole body is optional: one that is not a JSON object counts as `{}`. */
@@ -20,6 +21,22 @@ export interface Operation {
   readonly responses: Readonly<Record<number, DescribedResponse>>
   /** By status code. The refusals of any request (`commonRefusals`) are not repeated. */
   readonly refusals: Refusals
+}
+
+interface OperationOfUsers extends BaseOperation {
+  /** Who may call: anybody, or a user (access token or API key). */
+  readonly caller: 'anybody' | 'user'
+  readonly roles?: undefined
+  readonly fieldsOf?: undefined
+}
+
+export interface OperationOfOperators extends BaseOperation {
+  /** Who may call: an operator (token), or an operator in a browser too. */
+  readonly caller: 'operator' | 'reader'
+  /** The roles that may call, besides `all` (CONTRACT §13). */
+  readonly roles: readonly OperatorRole[]
+  /** The only members that the body may have from a bearer of this role; undefined: every member. */
+  readonly fieldsOf?: Readonly<Partial<Record<OperatorRole, readonly string[]>>>
 }
 
 export interface DescribedResponse {

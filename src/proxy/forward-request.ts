@@ -1,11 +1,11 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
-import { rateLimitKey } from '../gate/parsing/client-address.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
+import { rateLimitKey } from '../http/client-address.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'

@@ -38,6 +38,7 @@ export const catalog = {
   payment_not_configured: { status: 501, error: 'Paiement non configuré' },
   mail_not_configured: { status: 501, error: "Envoi d'e-mails non configuré" },
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
+  admin_forbidden: { status: 403, error: 'Droits insuffisants' },
   admin_disabled: { status: 403, error: 'Administration désactivée' },
 } as const satisfies Record<string, { status: number; error: string }>
 

@@ -1,6 +1,7 @@
 // Runs once, however many workers serve: the admin listener, webhook deliveries, mails, and pruning of expired sessions.
 import { randomBytes } from 'node:crypto'
 import { createSessionStore } from '../accounts/session-store.ts'
+import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
@@ -74,14 +75,16 @@ export async function startPrimaryServices(
 /** The part of the active configuration that the admin listener reads. */
 interface AdminSettings {
   operators: Operators
+  isAllowedAddress: IsAllowedAddress
   routes: Config['routes']
   warnings: string[]
 }
 
 function adminSettingsOf(config: Config): AdminSettings {
-  const { token = '', tokens = {} } = config.admin ?? {}
+  const { token = '', tokens = {}, allow_from } = config.admin ?? {}
   return {
-    operators: createOperators({ token, ...tokens }),
+    operators: createOperators({ token: { token, may: 'all' }, ...tokens }),
+    isAllowedAddress: createAddressFilter(allow_from, config.server.trusted_proxies),
     routes: config.routes,
     warnings: warningsOf(config),
   }
@@ -102,6 +105,7 @@ async function startAdminListener(
   if (config.admin === undefined) return undefined
   const app = createAdminListener({
     operators: () => current().operators,
+    isAllowedAddress: request => current().isAllowedAddress(request),
     routes: () => current().routes,
     targetStatuses: targetStatus,
     users: createUserStore(storage.database),

@@ -115,7 +115,7 @@ server:
   trusted_proxies: [10.0.0.0/8, ::1]
   drain_timeout: 250ms
   log: { level: silent, requests: false }
-admin: { listen: localhost:9, token: 0123456789abcdef, tokens: { ops: "", ci: fedcba9876543210 } }
+admin: { listen: localhost:9, token: 0123456789abcdef, tokens: { ops: "", ci: { token: fedcba9876543210, may: read } }, allow_from: [10.0.0.0/8, "::1"] }
 storage: { redis: { sentinels: [a:1, "redis://:p@b:2"], name: main }, postgres: postgres://db/x, pool: 3 }
 auth:
   access_token_ttl: 1s
@@ -146,7 +146,8 @@ routes:
   expect(config.admin).toEqual({
     listen: { host: 'localhost', port: 9 },
     token: '0123456789abcdef',
-    tokens: { ops: '', ci: 'fedcba9876543210' },
+    tokens: { ops: { token: '', may: 'all' }, ci: { token: 'fedcba9876543210', may: 'read' } },
+    allow_from: ['10.0.0.0/8', '::1'],
   })
   expect(config.storage).toMatchObject({
     postgres: 'postgres://db/x',

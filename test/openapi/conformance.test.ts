@@ -63,6 +63,8 @@ describeWithPostgresBinary('the document', () => {
   let gateway: TestGateway
   /** With the tightest limits, without an upgrade address, and without a token for operators. */
   let tight: TestGateway
+  /** With an admin listener that nobody here may call. */
+  let closed: TestGateway
   let pro: TestUser
   let free: TestUser
   let gone: TestUser
@@ -100,6 +102,9 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       rateLimits:
         'rate_limits: { register: 5/1m, login_failures: 1/5m, login_failures_per_address: 1/5m, refresh: 1/1m, bad_keys: 1/1m }',
     })
+    closed = await startGateway('', undefined, {
+      admin: ', token: a-token-for-operators-0123456789, allow_from: [10.0.0.0/8]',
+    })
     pro = await newUser(gateway, 'pro')
     free = await newUser(gateway)
     gone = await newUser(gateway, 'pro')
@@ -108,6 +113,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
   afterAll(async () => {
     await gateway?.stop()
     await tight?.stop()
+    await closed?.stop()
     await upstream?.close()
     await postgres?.stop()
   })
@@ -221,6 +227,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       await drive(gateway, method, path, { token: 'not-a-token-of-anybody' })
       await drive(gateway, method, path, { token: gateway.adminToken, headers: { host: 'evil.example' } })
       await drive(tight, method, path, { token: gateway.adminToken })
+      await drive(closed, method, path, { token: closed.adminToken })
     }
   })
 

@@ -18,6 +18,7 @@ export const emitAlert = {
   description:
     'The deliveries are stored when the answer comes, and sent behind it. Stands in the audit, without its data.',
   caller: 'operator',
+  roles: [],
   body: terms.record({
     type: terms.text('What happened, such as `course.done`; no control characters.', {
       minLength: 1,

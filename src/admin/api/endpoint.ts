@@ -1,13 +1,14 @@
 // An endpoint of the admin API, and the request that it receives.
 import type { FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../http/json-body.ts'
-import type { Operation, Refusals } from '../../openapi/operation.ts'
+import type { OperationOfOperators, Refusals } from '../../openapi/operation.ts'
 import type { TransactionStep } from '../../storage/database.ts'
+import type { Operator } from '../operators.ts'
 import type { Parameter } from './input.ts'
 
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
-  readonly operation: Operation
+  readonly operation: OperationOfOperators
   /** @returns the body of the successful response @throws Refusal; StorageError */
   handle(call: AdminRequest): Promise<object>
 }
@@ -27,15 +28,15 @@ interface AuditedChange {
   readonly changes: Readonly<Record<string, unknown>>
 }
 
-/** A request whose token `onRequest` verified; `operator` is the token's name. */
+/** A request whose token `onRequest` verified. */
 export interface OperatorRequest extends FastifyRequest {
-  operator?: string
+  operator?: Operator
 }
 
-/** Refusals of requests without an operator's token, and of cross-site requests from an operator's browser. */
+/** Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser. */
 export const admissionRefusals: Refusals = {
   401: ['admin_unauthorized'],
-  403: ['admin_disabled', 'admin_unauthorized'],
+  403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
 /** The same, for endpoints that query the database. */

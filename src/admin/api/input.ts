@@ -9,9 +9,14 @@ import { Refusal } from '../../refusals/refusal.ts'
 /**
  * A JSON object. Refuses unknown members by name: a misspelt one must not look like a change that was made.
  * @param schema of the operation's body
- * @throws Refusal 400 `request_invalid`, 413 `body_too_large`
+ * @param judgeFields called with all of its members' names, before any is refused as unknown
+ * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; what `judgeFields` throws
  */
-export async function readBody({ raw, headers }: FastifyRequest, schema: ObjectSchema): Promise<JsonObject> {
+export async function readBody(
+  { raw, headers }: FastifyRequest,
+  schema: ObjectSchema,
+  judgeFields: (names: readonly string[]) => void,
+): Promise<JsonObject> {
   const body = await readJsonObject(raw, {
     timeoutMs: 10_000,
     hasBody: headers['content-length'] !== '0',
@@ -19,6 +24,7 @@ export async function readBody({ raw, headers }: FastifyRequest, schema: ObjectS
     sendContinue: undefined,
   })
   if (body === undefined) throw new Refusal('request_invalid')
+  judgeFields(body.names())
   const unknown = body.names().find(name => !Object.hasOwn(schema.properties, name))
   if (unknown !== undefined) throw invalidField(unknown)
   return body

@@ -34,6 +34,7 @@ export const listAudit = {
   id: 'listAudit',
   summary: 'Lists what operators changed or were refused, the newest first',
   caller: 'operator',
+  roles: ['read', 'support'],
   query: terms.record({
     user_id: Type.Optional(terms.id('Only what was about this user.')),
     operator: Type.Optional(terms.text('Only what was done with the token of this name.')),

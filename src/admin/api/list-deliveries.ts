@@ -35,6 +35,7 @@ export const listDeliveries = {
   id: 'listDeliveries',
   summary: 'Lists deliveries of alerts, the newest first',
   caller: 'operator',
+  roles: ['read', 'support'],
   query: terms.record({
     user_id: Type.Optional(terms.id('Only this user’s.')),
     status: Type.Optional(status),

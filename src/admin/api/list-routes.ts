@@ -66,6 +66,7 @@ export const listRoutes = {
   id: 'listRoutes',
   summary: 'Lists the declared routes with their guards, upstream targets and their health',
   caller: 'operator',
+  roles: ['read', 'support'],
   responses: {
     200: { description: 'In the order of the file.', body: terms.record({ routes: Type.Array(route) }) },
   },

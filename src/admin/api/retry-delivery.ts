@@ -17,6 +17,7 @@ export const retryDelivery = {
   description:
     'To the webhook that its user has now. One that waits goes on by its schedule afterwards, one that had failed is given this one attempt, and one that is being tried stays as it is. Stands in the audit.',
   caller: 'operator',
+  roles: ['support'],
   params: terms.record({ id: terms.id('The delivery’s id.') }),
   responses: { 202: { description: 'It is due now.', body: terms.message } },
   refusals: mergeRefusals(operatorRefusals, { 404: ['route_unknown'], 409: ['delivery_over'] }),

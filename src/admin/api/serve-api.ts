@@ -20,6 +20,7 @@ import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
 import { createRouteListing } from './list-routes.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
+import { requireFields, requireRole } from './roles.ts'
 import { createUserAdministration } from './users.ts'
 
 export interface AdminDependencies {
@@ -63,7 +64,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
         const params = request.params as AdminRequest['params']
         const auditRecord = (rest: Pick<AuditRecord, 'user_id' | 'changes' | 'status'>): AuditRecord => ({
           at: new Date(clock.now()),
-          operator: request.operator ?? '',
+          operator: request.operator?.name ?? '',
           method,
           route: path,
           request_id: request.id,
@@ -72,10 +73,14 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
         // The id of a delivery is no user's.
         let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
+          requireRole(operation, request.operator)
           const result = await handle({
             params,
             query: request.query as AdminRequest['query'],
-            body: body === undefined ? new JsonObject({}) : await readBody(request, body),
+            body:
+              body === undefined
+                ? new JsonObject({})
+                : await readBody(request, body, names => requireFields(operation, request.operator, names)),
             audited({ userId, changes }) {
               subjectId = userId
               return audit.inTransaction(auditRecord({ user_id: subjectId ?? null, changes, status }))
@@ -84,8 +89,9 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           return reply.code(status).send(result)
         } catch (thrown) {
           // A 5xx needs no record here: the change committed together with its audit record, or did not happen.
-          const refusedStatus = toRefusal(thrown).status
-          if (method !== 'GET' && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
+          const { code, status: refusedStatus } = toRefusal(thrown)
+          const isAudited = method !== 'GET' || code === 'admin_forbidden'
+          if (isAudited && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
             await audit.write(
               auditRecord({ user_id: subjectId ?? null, changes: null, status: refusedStatus }),
             )

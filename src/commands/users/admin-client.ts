@@ -18,7 +18,8 @@ export class AdminUnavailable extends Error {
  */
 export function createAdminClient(admin: Config['admin'], file: string): UserAdministration {
   if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
-  const token = [admin.token, ...Object.values(admin.tokens)].find(configured => configured !== '')
+  const tokens = [{ token: admin.token, may: 'all' }, ...Object.values(admin.tokens)]
+  const token = tokens.find(configured => configured.token !== '' && configured.may === 'all')?.token
   if (token === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin.token`)
   if (admin.listen.port === 0) {
     throw new AdminUnavailable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)

@@ -14,8 +14,10 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
   const holders = new Map(first === undefined ? [] : [[first, 'admin.token']])
   const diagnostics: Diagnostic[] = []
   for (const [name, value] of isSection(admin?.tokens) ? Object.entries(admin.tokens) : []) {
-    const pointer = appendToPointer('/admin/tokens', name)
-    const token = tokenAt(pointer, value, validation)
+    const namePointer = appendToPointer('/admin/tokens', name)
+    const hasRole = isSection(value)
+    const pointer = hasRole ? appendToPointer(namePointer, 'token') : namePointer
+    const token = tokenAt(pointer, hasRole ? value.token : value, validation)
     if (token === undefined) continue
     const holder = holders.get(token)
     if (holder !== undefined) {
@@ -30,6 +32,16 @@ export function checkOperators(yaml: YamlSource, validation: Validation): Diagno
     if (holder === undefined) holders.set(token, `admin.tokens.${name}`)
   }
   return diagnostics
+}
+
+/** The audit names `peage users` like that (CONTRACT §13). */
+const commandLineName = 'cli'
+
+/** Not an error: files of 0.1 may have it. */
+export function warnOfOperators(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const pointer = appendToPointer('/admin/tokens', commandLineName)
+  if (!yaml.locations.has(pointer) || !validation.isValid(pointer)) return []
+  return [diagnosticAt(yaml, pointer, 'has the name that the audit gives to peage users; choose another')]
 }
 
 /** The token, if it is valid. */

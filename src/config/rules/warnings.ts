@@ -4,6 +4,7 @@ import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isLookedUp } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
+import { warnOfOperators } from './admin-rules.ts'
 import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } from './declarations.ts'
 import { warnOfMail } from './mail-rules.ts'
 
@@ -17,6 +18,7 @@ export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnos
       ...nothingToResolve(yaml, validation, upstream),
     ]),
     ...unusedUpstreams(yaml, validation, upstreams),
+    ...warnOfOperators(yaml, validation),
     ...warnOfMail(yaml, validation),
   ]
 }

@@ -1,11 +1,12 @@
 // What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
 // A key with a default is required here: defaults are filled in before anything is checked.
 
+import { admin } from './admin.ts'
 import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
 import { mail } from './mail.ts'
 import { type route, routes } from './routes.ts'
-import { admin, server } from './server.ts'
+import { server } from './server.ts'
 import { limits, storage } from './storage.ts'
 import { tests } from './tests.ts'
 import type { Decoded, Written } from './type.ts'

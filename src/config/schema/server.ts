@@ -1,6 +1,6 @@
-// The `server` and `admin` sections: the two listeners.
+// The `server` section: the listener of clients.
 
-import { formatted, NAME_PATTERN, section } from './builders.ts'
+import { formatted, section } from './builders.ts'
 import { cors } from './cors.ts'
 import { Type } from './type.ts'
 
@@ -71,24 +71,4 @@ export const server = section(
     cors: Type.Optional(cors),
   },
   { description: 'The listener that clients reach.', default: {} },
-)
-
-export const admin = section(
-  {
-    listen: formatted('listen', {
-      description: 'Where operators connect. Keep it off public networks.',
-      default: '127.0.0.1:8081',
-    }),
-    token: formatted('token', {
-      description:
-        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
-      default: '',
-    }),
-    tokens: Type.Record(NAME_PATTERN, formatted('token'), {
-      additionalProperties: false,
-      description: 'Several bearer tokens, each under a name of its own; an empty one is none.',
-      default: {},
-    }),
-  },
-  { description: 'The second listener: health, metrics, accounts. Omit the section to switch it off.' },
 )

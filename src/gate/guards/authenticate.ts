@@ -1,6 +1,7 @@
 // The authentication guard: bearer token, else API key, else 401 (spec §5).
 
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
+import { rateLimitKey } from '../../http/client-address.ts'
 import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'
 import type { LastUsed } from '../../identity/api-tokens/last-used.ts'
 import type { SessionCache } from '../../identity/cache/session-cache.ts'
@@ -12,7 +13,6 @@ import { rateLimited } from '../../refusals/limits.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { StorageError } from '../../storage/database.ts'
 import type { RateLimiter } from '../../storage/rate-limiter.ts'
-import { rateLimitKey } from '../parsing/client-address.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 import type { Route } from '../routing/route.ts'
 import { bearerUnchecked, type Credentials, readCredentials } from './credential.ts'

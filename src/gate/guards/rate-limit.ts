@@ -1,8 +1,9 @@
 // The rate limit of a route (CONTRACT §2, `rate_limit`): per user, or per client address if anonymous.
+
+import { rateLimitKey } from '../../http/client-address.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'
 import type { CreateRateLimiter } from '../../storage/rate-limiter.ts'
-import { rateLimitKey } from '../parsing/client-address.ts'
 import type { Route } from '../routing/route.ts'
 import type { Guard } from './guard.ts'
 

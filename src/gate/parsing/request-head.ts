@@ -1,8 +1,8 @@
 // The head of a request before routing: its client, credentials, framing and target.
 import type { IncomingMessage } from 'node:http'
+import { isPrivate, normalizeAddress, type TrustedProxies } from '../../http/client-address.ts'
 import { maxHeaderBytes } from '../../http/http-server.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { isPrivate, normalizeAddress, type TrustedProxies } from './client-address.ts'
 import { hasValidFraming, type RequestHeaders, scanHeaders } from './request-headers.ts'
 import { safeId } from './request-ids.ts'
 import { isHost, parseRequestTarget, type RequestTarget } from './request-target.ts'

@@ -10,7 +10,7 @@ describe('tokens of operators', () => {
     const { admin } = configOf(
       `admin: { token: ${one}, tokens: { billing: ${other}, off: '', also-off: '' } }`,
     )
-    expect(admin).toMatchObject({ token: one, tokens: { billing: other } })
+    expect(admin).toMatchObject({ token: one, tokens: { billing: { token: other, may: 'all' } } })
   })
 
   it.each([
@@ -26,14 +26,33 @@ describe('tokens of operators', () => {
       `admin: { token: ${one}, tokens: { token: ${other} } }`,
       '1:65  admin.tokens.token  has the name that admin.token stands under; choose another',
     ],
+    [
+      `admin: { token: ${one}, tokens: { a: { token: ${one}, may: read } } }`,
+      '1:70  admin.tokens.a.token  is the same token as admin.token; each name needs one of its own',
+    ],
   ])('%s is refused, without the token in the message', (text, line) => {
     expect(linesOf(text)).toEqual([line])
     expect(line).not.toContain('operator')
   })
 
   it('may be called token where admin.token is empty, and are not looked at where they are no tokens', () => {
-    expect(configOf(`admin: { tokens: { token: ${one} } }`).admin?.tokens).toEqual({ token: one })
+    expect(configOf(`admin: { tokens: { token: ${one} } }`).admin?.tokens).toEqual({
+      token: { token: one, may: 'all' },
+    })
     expect(linesOf('admin: { token: short, tokens: { a: short } }')).toHaveLength(2)
     expect(linesOf('admin: { token: [], tokens: 3 }')).toHaveLength(2)
+  })
+
+  it.each([
+    [
+      `{ tokens: { a: { token: ${one}, may: write } } }`,
+      'admin.tokens.a.may  must be all, support, read or billing',
+    ],
+    [`{ tokens: { a: { token: ${one} } } }`, 'admin.tokens.a.may  is required: text'],
+    [`{ tokens: { a: { token: short, may: read } } }`, 'admin.tokens.a.token  is shorter than 16'],
+    ['{ allow_from: [] }', 'admin.allow_from  must be a list of addresses and networks, at least one'],
+    ['{ allow_from: [10.0.0.0/33] }', 'admin.allow_from[0]  must have a prefix length of 0 to 32'],
+  ])('have a role that there is, and addresses to be used from: %s', (admin, message) => {
+    expect(linesOf(`admin: ${admin}`)).toEqual([expect.stringContaining(message)])
   })
 })

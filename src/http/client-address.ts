@@ -1,7 +1,7 @@
 // The client's address behind proxies: the rightmost one that is not a trusted proxy's (CONTRACT §6).
 import ipaddr from 'ipaddr.js'
 import type { Logger } from 'pino'
-import type { Counters } from '../../observability/metrics/counters.ts'
+import type { Counters } from '../observability/metrics/counters.ts'
 
 type Address = ReturnType<typeof ipaddr.process>
 type Range = readonly [Address, number]
@@ -19,14 +19,7 @@ export interface TrustedProxies {
 
 /** @param cidrs `server.trusted_proxies`: CIDRs or single addresses */
 export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
-  const ranges = cidrs.map(readRange)
-  const within = (address: Address) =>
-    ranges.some(([base, bits]) => base.kind() === address.kind() && address.match([base, bits] as never))
-  const trusts = (text: string) => {
-    if (ranges.length === 0) return false
-    const address = readAddress(text)
-    return address !== undefined && within(address)
-  }
+  const trusts = createNetworks(cidrs)
   return {
     trusts,
     clientOf(peer, forwardedFor) {
@@ -40,6 +33,22 @@ export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
       }
       return client
     },
+  }
+}
+
+/**
+ * Whether an address is in one of the networks; text that is no address is in none.
+ * @param cidrs CIDRs or single addresses
+ */
+export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
+  const ranges = cidrs.map(readRange)
+  return text => {
+    if (ranges.length === 0) return false
+    const address = readAddress(text)
+    if (address === undefined) return false
+    return ranges.some(
+      ([base, bits]) => base.kind() === address.kind() && address.match([base, bits] as never),
+    )
   }
 }
 

@@ -1,10 +1,6 @@
 // Which client address a request is counted and logged under (CONTRACT §6; §2, `rate_limits`).
 import { describe, expect, it } from 'vitest'
-import {
-  createTrustedProxies,
-  normalizeAddress,
-  rateLimitKey,
-} from '../../../src/gate/parsing/client-address.ts'
+import { createTrustedProxies, normalizeAddress, rateLimitKey } from '../../src/http/client-address.ts'
 
 describe('client addresses', () => {
   const proxies = createTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.1'])

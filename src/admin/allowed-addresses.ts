@@ -1,0 +1,26 @@
+// Which addresses may call the admin listener (`admin.allow_from`, CONTRACT §13).
+import type { IncomingMessage } from 'node:http'
+import { createNetworks, createTrustedProxies } from '../http/client-address.ts'
+
+/** Whether the request comes from where operators may call from. */
+export type IsAllowedAddress = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => boolean
+
+/**
+ * The socket's own address must be allowed, and behind a trusted proxy its client's too: a proxy that forwards for
+ * everybody must not lend them its address.
+ * @param allowFrom CIDRs or single addresses; undefined allows every address
+ * @param trustedProxies `server.trusted_proxies`
+ */
+export function createAddressFilter(
+  allowFrom: readonly string[] | undefined,
+  trustedProxies: readonly string[],
+): IsAllowedAddress {
+  if (allowFrom === undefined) return () => true
+  const isAllowed = createNetworks(allowFrom)
+  const proxies = createTrustedProxies(trustedProxies)
+  return ({ socket, headers }) => {
+    const { remoteAddress: peer = '' } = socket
+    const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',')
+    return isAllowed(peer) && isAllowed(proxies.clientOf(peer, forwardedFor))
+  }
+}

@@ -1,0 +1,131 @@
+// CONTRACT §13: what the role of an operator's token lets it do, and from where operators may call.
+import { describe, expect, it } from 'vitest'
+import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
+import { documentation } from '../../src/admin/documentation.ts'
+import { call, newUser } from '../support/client.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const tokens = {
+  all: 'a-token-for-operators-0123456789',
+  support: 'a-token-of-the-support-team',
+  read: 'a-token-of-the-auditor',
+  billing: 'a-token-of-the-billing-service',
+} as const
+type Role = keyof typeof tokens
+
+const admin = `, token: ${tokens.all}, tokens: { ${(['support', 'read', 'billing'] as const)
+  .map(role => `${role}: { token: ${tokens[role]}, may: ${role} }`)
+  .join(', ')} }`
+
+/** Who may, besides `all`. */
+const may: Readonly<Record<string, readonly Role[]>> = {
+  'GET /admin/v1/routes': ['support', 'read'],
+  'GET /admin/v1/users': ['support', 'read', 'billing'],
+  'GET /admin/v1/users/:id': ['support', 'read', 'billing'],
+  'PATCH /admin/v1/users/:id': ['billing'],
+  'GET /admin/v1/users/:id/sessions': ['support', 'read'],
+  'DELETE /admin/v1/users/:id/sessions': ['support'],
+  'POST /admin/v1/alerts': [],
+  'GET /admin/v1/deliveries': ['support', 'read'],
+  'POST /admin/v1/deliveries/:id/retry': ['support'],
+  'GET /admin/v1/audit': ['support', 'read'],
+  'GET /openapi.json': ['support', 'read'],
+  'GET /docs': ['support', 'read'],
+}
+
+const forbidden = 'Droits insuffisants'
+
+describeOverSetups('roles of operators', setup => {
+  const at = journey(setup, { admin })
+  const ask = (role: Role, method: string, path: string, body?: unknown) =>
+    call(at.gateway.admin, method, path, { body, token: tokens[role] })
+
+  it('are told for every endpoint that there is', () => {
+    const operations = [
+      ...createAdminEndpoints({} as never).map(({ operation }) => operation),
+      ...Object.values(documentation),
+    ]
+    expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(may).sort())
+  })
+
+  // Nobody has the id 999999999, and no endpoint takes a text for a body: a role is judged before either.
+  it.each(Object.entries(may))('%s is for all and %j, judged before anything else', async (name, roles) => {
+    const [method = '', pattern = ''] = name.split(' ')
+    const path = pattern.replace(':id', '999999999')
+    const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
+    for (const role of Object.keys(tokens) as Role[]) {
+      const answer = await ask(role, method, path, body)
+      if (role === 'all' || roles.includes(role)) {
+        expect([role, [200, 400, 404].includes(answer.status)]).toEqual([role, true])
+      } else expectRefusal(answer, 403, 'admin_forbidden', forbidden)
+    }
+  })
+
+  it('billing changes a plan, and a patch with any other field is refused as a whole, for nobody too', async () => {
+    const user = await newUser(at.gateway)
+    const changed = await ask('billing', 'PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' })
+    expect([changed.status, changed.body.plan]).toEqual([200, 'pro'])
+    for (const body of [
+      { is_active: 0 },
+      { plan: 'free', email_verified: true },
+      { plan: 'free', no_such_field: 1 },
+      { plan: 7, is_active: 'x' },
+    ]) {
+      for (const id of [user.id, 999_999_999]) {
+        const answer = await ask('billing', 'PATCH', `/admin/v1/users/${id}`, body)
+        expectRefusal(answer, 403, 'admin_forbidden', forbidden)
+      }
+    }
+    expect((await ask('all', 'GET', `/admin/v1/users/${user.id}`)).body).toMatchObject({
+      plan: 'pro',
+      is_active: 1,
+    })
+  })
+})
+
+describe('admin.allow_from', () => {
+  const bearer = { authorization: `Bearer ${tokens.all}` }
+  const ask = async (base: string, path: string, headers: Record<string, string> = bearer) => {
+    const { status, headers: answered } = await call(base, 'GET', path, { headers })
+    return [status, answered.get('x-peage-error')]
+  }
+  const no = [403, 'admin_forbidden']
+
+  it('refuses everybody else everything but the probes, before anything else', async () => {
+    const gateway = await startGateway('', undefined, {
+      admin: `, token: ${tokens.all}, allow_from: [10.0.0.0/8, "::1"]`,
+    })
+    try {
+      const paths = ['/admin/v1/users', '/admin/v1/nothing', '/nothing', '/openapi.json', '/docs', '/%zz']
+      for (const path of paths) {
+        expect([path, await ask(gateway.admin, path)]).toEqual([path, no])
+        expect([path, await ask(gateway.admin, path, {})]).toEqual([path, no])
+      }
+      for (const path of ['/healthz', '/readyz', '/metrics'])
+        expect([path, await ask(gateway.admin, path, {})]).toEqual([path, [200, null]])
+    } finally {
+      await gateway.stop()
+    }
+  })
+
+  it('asks for both addresses behind a trusted proxy, and believes nobody else', async () => {
+    const gateway = await startGateway('', undefined, {
+      server: ', trusted_proxies: [127.0.0.1]',
+      admin: `, token: ${tokens.all}, allow_from: [127.0.0.1, 203.0.113.0/24]`,
+    })
+    const from = (client: string) =>
+      ask(gateway.admin, '/admin/v1/users', { ...bearer, 'x-forwarded-for': client })
+    try {
+      expect(await ask(gateway.admin, '/admin/v1/users')).toEqual([200, null])
+      expect(await from('203.0.113.9')).toEqual([200, null])
+      expect(await from('198.51.100.1')).toEqual(no)
+      expect(await from('203.0.113.9, 198.51.100.1')).toEqual(no)
+      expect(await from('198.51.100.1, 203.0.113.9')).toEqual([200, null])
+    } finally {
+      await gateway.stop()
+    }
+  })
+})
