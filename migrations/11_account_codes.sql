@@ -26,3 +26,13 @@ create table account_code_key (
   key text not null,
   created_at timestamptz not null default now()
 );
+
+-- An email that comes back makes nothing good again that was made void when it went, whoever changed it.
+create function void_account_codes() returns trigger language plpgsql as $$
+begin
+  delete from account_codes where user_id = new.id;
+  return null;
+end
+$$;
+create trigger users_void_account_codes after update on users for each row
+  when (old.email is distinct from new.email) execute function void_account_codes();

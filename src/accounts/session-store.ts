@@ -130,14 +130,7 @@ export function createSessionStore(database: Database): SessionStore {
     endOthers: (userId, currentId, now) =>
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
-        const rows = await tx.query<{ was_active: boolean }>(
-          `update refresh_tokens t set revoked = 1 from users u
-            where u.id = t.user_id and t.user_id = $1 and t.revoked = 0
-              and ($3::uuid is null or ${sessionIdOf} <> $3::uuid)
-           returning t.expires_at > $2 and t.session_epoch = u.session_epoch as was_active`,
-          [userId, now, currentId ?? null],
-        )
-        return rows.filter(row => row.was_active).length
+        return endOtherSessions(tx, userId, currentId, now)
       }),
 
     rotate: (presented, successor, now) => rotate(database, presented, successor, now),
@@ -192,6 +185,26 @@ export function createSessionStore(database: Database): SessionStore {
       return rows.length
     },
   }
+}
+
+/**
+ * Ends all of a user's sessions but one, within the caller's transaction, which has locked the user for update.
+ * @returns how many were active
+ */
+export async function endOtherSessions(
+  tx: Queryable,
+  userId: number,
+  currentId: string | undefined,
+  now: Date,
+): Promise<number> {
+  const rows = await tx.query<{ was_active: boolean }>(
+    `update refresh_tokens t set revoked = 1 from users u
+      where u.id = t.user_id and t.user_id = $1 and t.revoked = 0
+        and ($3::uuid is null or ${sessionIdOf} <> $3::uuid)
+     returning t.expires_at > $2 and t.session_epoch = u.session_epoch as was_active`,
+    [userId, now, currentId ?? null],
+  )
+  return rows.filter(row => row.was_active).length
 }
 
 /** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */

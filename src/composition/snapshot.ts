@@ -7,9 +7,7 @@ import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
-import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
-import { createResetEndpoints } from '../endpoints/reset.ts'
 import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createRequireSignedIn, createSignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
@@ -24,6 +22,7 @@ import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { openWebhooks } from '../webhooks/open-webhooks.ts'
 import { createGuardDependencies } from './guard-dependencies.ts'
+import { createMailedEndpoints } from './mailed-endpoints.ts'
 import type { ProcessServices } from './process-services.ts'
 import type { ResourceScope } from './resources.ts'
 
@@ -105,12 +104,26 @@ async function build(
   })
   const requireSignedIn = createRequireSignedIn({ sessions: services.sessionStore, clock })
   const signedIn = createSignedInEndpoint(requireSignedIn)
+  const mailed = createMailedEndpoints(config, {
+    services,
+    passwords,
+    limiters,
+    createRateLimiter: guardDependencies.createRateLimiter,
+    requireSignedIn,
+    signedIn,
+    changesVisible,
+  })
   const endpoints = createEndpointTable(
     [
-      ...createAuthEndpoints({ accounts, sessions, limiters, failedLogins: services.failedLogins }),
+      ...createAuthEndpoints({
+        accounts,
+        sessions,
+        limiters,
+        failedLogins: services.failedLogins,
+        onRegistered: mailed.onRegistered,
+      }),
       ...createSessionEndpoints({ sessions: services.sessionStore, signedIn, clock }),
-      ...createResetEndpoints(),
-      ...createEmailEndpoints({ requireSignedIn, signedIn }),
+      ...mailed.endpoints,
       ...createUserEndpoints({
         apiTokens,
         webhooks: openWebhooks(config.webhooks, services),

@@ -24,6 +24,12 @@ const tokenPair = record(
 
 /** Each reads its body first and authenticates no caller; but two credentials are refused on every path. */
 export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
+/** Of endpoints that take a mail’s code: wrong ones count as failed logins. */
+export const codeRefusals: Refusals = {
+  400: ['code_invalid'],
+  429: ['rate_limited'],
+  503: ['service_unavailable'],
+}
 const limited: Refusals = { 429: ['rate_limited'], 503: ['service_unavailable'] }
 
 export const authOperations = {

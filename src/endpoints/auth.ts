@@ -7,13 +7,15 @@ import { rateLimited } from '../refusals/limits.ts'
 import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
 import { authOperations } from './auth.openapi.ts'
 import type { OpenEndpoint } from './endpoint.ts'
-import type { FailedLoginLimiter } from './failed-login-limiter.ts'
+import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
 
 interface Dependencies {
   accounts: Accounts
   sessions: Sessions
   limiters: Pick<RateLimiters, 'register' | 'login' | 'login_address' | 'refresh'>
   failedLogins: FailedLoginLimiter
+  /** Sends the verification if that is configured; never fails, because the account exists by then. */
+  onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
 
 export function createAuthEndpoints({
@@ -21,6 +23,7 @@ export function createAuthEndpoints({
   sessions,
   limiters,
   failedLogins,
+  onRegistered,
 }: Dependencies): OpenEndpoint[] {
   return [
     {
@@ -32,6 +35,7 @@ export function createAuthEndpoints({
           email: body.string('email'),
           password: body.string('password'),
         })
+        await onRegistered({ id: created.user_id, email: normalizeEmail(body.string('email')) }, client)
         return { status: 201, body: created, userId: created.user_id }
       },
     },
@@ -40,12 +44,8 @@ export function createAuthEndpoints({
       operation: authOperations.login,
       async answer({ body, client, userAgent }) {
         const submitted = { email: body.string('email'), password: body.string('password') }
-        const key = `${client} ${normalizeEmail(submitted.email)}`
         const { userId, ...pair } = await failedLogins.attempt(
-          [
-            { policy: 'login', limiter: limiters.login, key },
-            { policy: 'login_address', limiter: limiters.login_address, key: client },
-          ],
+          guessLimits(limiters, client, normalizeEmail(submitted.email)),
           () => accounts.login(submitted, userAgent),
         )
         return { status: 200, body: pair, userId }

@@ -2,7 +2,7 @@
 import { Type } from '../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
-import { authPrefix, openRefusals } from './auth.openapi.ts'
+import { authPrefix, codeRefusals, openRefusals } from './auth.openapi.ts'
 import { signedInRefusals } from './signed-in.ts'
 
 const { record, text } = terms
@@ -18,7 +18,10 @@ export const emailOperations = {
     id: 'requestEmailVerification',
     summary: 'Asks for a mail with a code to verify one’s email',
     caller: 'user',
-    responses: {},
+    responses: {
+      200: { description: 'It is verified already.', body: terms.message },
+      202: { description: 'Sent, unless a limit is reached.', body: terms.message },
+    },
     refusals: mergeRefusals(signedInRefusals, { 501: ['mail_not_configured'] }),
   },
   verify: {
@@ -28,8 +31,8 @@ export const emailOperations = {
     summary: 'Verifies an email, by a mail’s code or token',
     caller: 'anybody',
     body: record({ email: Type.Optional(text('The account’s, with `code`.')), code, token }, open),
-    responses: {},
-    refusals: mergeRefusals(openRefusals, { 400: ['code_invalid'] }),
+    responses: { 200: { description: 'Verified.', body: terms.message } },
+    refusals: mergeRefusals(openRefusals, codeRefusals),
   },
   requestChange: {
     method: 'POST',
@@ -38,8 +41,17 @@ export const emailOperations = {
     summary: 'Asks for a mail with a code to the address that one’s email is to be',
     caller: 'user',
     body: record({ email: text('The new one.'), current_password: text('The account’s.') }, open),
-    responses: {},
-    refusals: mergeRefusals(signedInRefusals, { 501: ['mail_not_configured'] }),
+    responses: {
+      202: {
+        description: 'Sent, unless a limit is reached; also where the email is taken.',
+        body: terms.message,
+      },
+    },
+    refusals: mergeRefusals(signedInRefusals, {
+      400: ['email_invalid'],
+      401: ['credentials_invalid'],
+      501: ['mail_not_configured'],
+    }),
   },
   confirmChange: {
     method: 'POST',
@@ -48,7 +60,13 @@ export const emailOperations = {
     summary: 'Changes one’s email, by the mail’s code, or by its token without signing in',
     caller: 'user',
     body: record({ code, token }, open),
-    responses: {},
-    refusals: mergeRefusals(signedInRefusals, { 400: ['code_invalid'] }),
+    responses: {
+      200: {
+        description:
+          'Changed. All other sessions are over; by token, all. The email of before is only verified, and no session ends.',
+        body: record({ message: text('A French sentence.'), email: text('The new one.') }),
+      },
+    },
+    refusals: mergeRefusals(signedInRefusals, codeRefusals, { 409: ['email_taken'] }),
   },
 } as const satisfies Record<string, Operation>

@@ -1,8 +1,9 @@
-// Limits that count failed logins only (CONTRACT §2, `login_failures`), and admit no extra guess under concurrency.
+// Limits that count failed logins and wrong codes only (CONTRACT §2, `login_failures`; §12), and admit no extra guess
+// under concurrency.
 
 import { rateLimited } from '../refusals/limits.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { RateLimiter } from '../storage/rate-limiter.ts'
+import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
 
 interface FailedLoginLimit {
   /** The limit's name in the response. */
@@ -14,10 +15,22 @@ interface FailedLoginLimit {
 
 export interface FailedLoginLimiter {
   /**
-   * Runs an attempt and counts it against every limit if it ends in `credentials_invalid`.
+   * Runs an attempt and counts it against every limit if it ends in `credentials_invalid` or `code_invalid`.
    * @throws Refusal 429 `rate_limited`, or whatever the attempt throws
    */
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
+}
+
+/** The limits of guesses at what an account is opened with: password or code. @param email normalised */
+export function guessLimits(
+  limiters: Pick<RateLimiters, 'login' | 'login_address'>,
+  client: string,
+  email: string,
+): readonly FailedLoginLimit[] {
+  return [
+    { policy: 'login', limiter: limiters.login, key: `${client} ${email}` },
+    { policy: 'login_address', limiter: limiters.login_address, key: client },
+  ]
 }
 
 /**
@@ -39,13 +52,19 @@ export function createFailedLoginLimiter(): FailedLoginLimiter {
         await refundAll()
         return result
       } catch (thrown) {
-        if (!(thrown instanceof Refusal && thrown.code === 'credentials_invalid')) await refundAll()
+        if (!isWrongGuess(thrown)) await refundAll()
         throw thrown
       } finally {
         for (const { end } of slots) end()
       }
     },
   }
+}
+
+function isWrongGuess(thrown: unknown): boolean {
+  return (
+    thrown instanceof Refusal && (thrown.code === 'credentials_invalid' || thrown.code === 'code_invalid')
+  )
 }
 
 function limitKey({ policy, key }: FailedLoginLimit): string {

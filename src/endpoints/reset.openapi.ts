@@ -2,7 +2,7 @@
 import { Type } from '../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
-import { authPrefix, openRefusals } from './auth.openapi.ts'
+import { authPrefix, codeRefusals, openRefusals } from './auth.openapi.ts'
 
 const { record, text } = terms
 
@@ -16,8 +16,14 @@ export const resetOperations = {
     summary: 'Asks for a mail with a code to reset the password',
     caller: 'anybody',
     body: record({ email: text('An email.') }, open),
-    responses: {},
-    refusals: mergeRefusals(openRefusals, { 501: ['mail_not_configured'] }),
+    responses: {
+      202: { description: 'Whether or not there is such an account.', body: terms.message },
+    },
+    refusals: mergeRefusals(openRefusals, {
+      400: ['email_invalid'],
+      501: ['mail_not_configured'],
+      503: ['service_unavailable'],
+    }),
   },
   reset: {
     method: 'POST',
@@ -34,7 +40,14 @@ export const resetOperations = {
       },
       open,
     ),
-    responses: {},
-    refusals: mergeRefusals(openRefusals, { 400: ['code_invalid'] }),
+    responses: {
+      200: {
+        description: 'Set. Every session is over, and the email is verified.',
+        body: terms.message,
+      },
+    },
+    refusals: mergeRefusals(openRefusals, codeRefusals, {
+      400: ['password_too_short', 'password_too_long'],
+    }),
   },
 } as const satisfies Record<string, Operation>

@@ -114,6 +114,7 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
       refresh: unreachableLimiter,
     },
     failedLogins: { attempt: unreachable },
+    onRegistered: unreachable,
   })
   const signedIn = createSignedInEndpoint(unreachable)
   const sessions = createSessionEndpoints({
@@ -121,8 +122,16 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     signedIn,
     clock: { now: unreachable },
   })
-  const reset = createResetEndpoints()
-  const email = createEmailEndpoints({ requireSignedIn: unreachable, signedIn })
+  const reset = createResetEndpoints({ passwordReset: undefined, usePresented: unreachable })
+  const email = createEmailEndpoints({
+    mailed: undefined,
+    currentPassword: { verify: unreachable },
+    usePresented: unreachable,
+    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
+    failedLogins: { attempt: unreachable },
+    requireSignedIn: unreachable,
+    signedIn,
+  })
   const user = createUserEndpoints({
     apiTokens: { replace: unreachable, revoke: unreachable },
     webhooks: { register: unreachable, remove: unreachable },

@@ -62,4 +62,10 @@ export const messages = {
   apiTokenRevoked: 'Token révoqué',
   webhookRemoved: 'Webhook supprimé',
   deliveryDue: 'Livraison relancée',
+  resetRequested: 'Si ce compte existe, un e-mail a été envoyé',
+  passwordChanged: 'Mot de passe modifié',
+  mailSent: 'E-mail envoyé',
+  emailVerifiedBefore: 'E-mail déjà vérifié',
+  emailVerified: 'E-mail vérifié',
+  emailChanged: 'E-mail modifié',
 } as const

@@ -1,4 +1,4 @@
-// Runs once, however many workers serve: the admin listener, webhook deliveries, mails, and pruning of expired sessions.
+// Runs once, however many workers serve: the admin listener, webhook deliveries, mails, and pruning of what expired.
 import { randomBytes } from 'node:crypto'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
@@ -9,6 +9,7 @@ import { createOperators, type Operators } from '../admin/operators.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
+import { createCodeStore } from '../mail/codes/code-store.ts'
 import { openMail } from '../mail/open-mail.ts'
 import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
@@ -38,10 +39,13 @@ export async function startPrimaryServices(
   const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
   const mail = openMail(dependencies.config.mail, dependencies, metrics.counters.mails)
   let adminSettings = adminSettingsOf(dependencies.config)
+  const codes = createCodeStore(storage.database)
   const pruner = createPruner({
-    store: sessions,
+    store: {
+      prune: async (now, limit) => Math.max(await sessions.prune(now, limit), await codes.prune(now, limit)),
+    },
     clock,
-    onError: error => failureLog('expired sessions not pruned', error),
+    onError: error => failureLog('expired sessions and codes not pruned', error),
   })
   let admin: { address: string; drain: Drain } | undefined
   const close = async () => {
@@ -138,8 +142,13 @@ async function startAdminListener(
 }
 
 /** Settings that work but should not be used in production. */
-function warningsOf({ auth }: Config): string[] {
+function warningsOf({ auth, mail }: Config): string[] {
   if (auth.key_secret !== '') return []
-  const bare = auth.keys.length > 0 ? 'webhook secrets stand' : 'signing keys and webhook secrets stand'
-  return [`auth.key_secret is not set: ${bare} unencrypted in the database`]
+  const bare = [
+    ...(auth.keys.length > 0 ? [] : ['signing keys']),
+    'webhook secrets',
+    ...(mail === undefined ? [] : ['what tells the codes of mails']),
+  ]
+  const all = [bare.slice(0, -1).join(', '), ...bare.slice(-1)].filter(part => part !== '').join(' and ')
+  return [`auth.key_secret is not set: ${all} stand unencrypted in the database`]
 }

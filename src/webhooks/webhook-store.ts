@@ -1,5 +1,5 @@
 // The records of webhooks: at most one per user.
-import type { Database } from '../storage/database.ts'
+import type { Database, Queryable } from '../storage/database.ts'
 
 interface NewWebhook {
   /** As the user wrote it. */
@@ -51,9 +51,7 @@ export function createWebhookStore(database: Database): WebhookStore {
       return row?.created_at ?? 'user_gone'
     },
 
-    async remove(userId, now) {
-      await database.query(removeSql, [userId, null, now])
-    },
+    remove: (userId, now) => removeWebhook(database, userId, now),
 
     async removeRegistration(userId, registration, now) {
       await database.query(removeSql, [userId, registration, now])
@@ -72,6 +70,11 @@ export function createWebhookStore(database: Database): WebhookStore {
       return rows.length
     },
   }
+}
+
+/** Removes the user's webhook, and drops its pending deliveries. */
+export async function removeWebhook(queryable: Queryable, userId: number, now: Date): Promise<void> {
+  await queryable.query(removeSql, [userId, null, now])
 }
 
 const removeSql = `

@@ -1,9 +1,11 @@
 // The description matches the behaviour: every operation and status of the document, driven on running gateways.
+import { readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { createDocumentation } from '../../src/composition/api-description.ts'
 import { newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { codeTo, mailSection } from '../support/mailed.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
@@ -65,6 +67,7 @@ describeWithPostgresBinary('the document', () => {
   let tight: TestGateway
   /** With an admin listener that nobody here may call. */
   let closed: TestGateway
+  let guessed: TestUser
   let pro: TestUser
   let free: TestUser
   let gone: TestUser
@@ -93,10 +96,10 @@ describeWithPostgresBinary('the document', () => {
 upstreams: { a: { targets: ['${upstream.url}'], health: { path: / }, circuit_breaker: {} } }
 routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB, free_daily: true }]`
     gateway = await startGateway(
-      `subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
+      `${mailSection()}subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
       { postgres: postgres.url, redis: '' },
     )
-    tight = await startGateway('', undefined, {
+    tight = await startGateway(mailSection(), undefined, {
       admin: '',
       auth: ', hashing: { concurrency: 1, queue: 1, wait: 1ms }',
       rateLimits:
@@ -105,6 +108,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     closed = await startGateway('', undefined, {
       admin: ', token: a-token-for-operators-0123456789, allow_from: [10.0.0.0/8]',
     })
+    guessed = await newUser(tight)
     pro = await newUser(gateway, 'pro')
     free = await newUser(gateway)
     gone = await newUser(gateway, 'pro')
@@ -143,7 +147,29 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     ])
       await auth('refresh', body)
     await auth('logout', {})
-    for (const name of ['password/forgot', 'password/reset', 'email/verify']) await auth(name, {})
+  })
+
+  it('is kept by codes that are mailed', async () => {
+    const auth = (name: string, body: unknown, token?: string) =>
+      drive(gateway, 'POST', `/api/v1/auth/${name}`, { body, token })
+    const user = await newUser(gateway)
+    const other = await newUser(gateway)
+    const change = { email: 'held@example.org', current_password: user.password }
+    await auth('email/verify/request', {}, user.access)
+    await auth('email/verify', { token: (await codeTo(gateway, user.email)).token })
+    await auth('email/verify/request', {}, user.access)
+    for (const body of [{}, { ...change, current_password: 'wrong' }, change])
+      await auth('email', body, user.access)
+    const { token } = await codeTo(gateway, change.email)
+    await auth('email', { ...change, current_password: other.password }, other.access)
+    const rival = await codeTo(gateway, change.email)
+    for (const body of [{ token }, { token }, { token: rival.token }])
+      await auth('email/confirm', body, user.access)
+    for (const email of ['held', change.email]) await auth('password/forgot', { email })
+    const reset = await codeTo(gateway, change.email)
+    for (const new_password of ['short', 'x'.repeat(1_025), 'correct horse battery', 'correct horse battery'])
+      await auth('password/reset', { token: reset.token, new_password })
+    await auth('email/verify', {})
   })
 
   it('is kept by API keys, webhooks, the upgrade path and the keys', async () => {
@@ -244,6 +270,19 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       for (let i = 0; i < 2; i += 1) await auth(name, { email: 'a@b', password: 'x', refresh_token: 'x' })
   })
 
+  it('is kept where codes are guessed, or no mails can be sent', async () => {
+    const { access: token, email } = guessed
+    const auth = (name: string, body: unknown = {}) =>
+      drive(tight, 'POST', `/api/v1/auth/${name}`, { token, body: { email, ...Object(body) } })
+    const new_password = 'correct horse battery'
+    for (const name of ['password/reset', 'email/verify', 'email/confirm'])
+      for (let i = 0; i < 2; i += 1) await auth(name, { new_password })
+    const yaml = await readFile(tight.file, 'utf8')
+    await writeFile(tight.file, yaml.replace(mailSection(), ''))
+    await tight.reload()
+    for (const name of ['password/forgot', 'email/verify/request', 'email']) await auth(name)
+  })
+
   it('tells what any request may be answered, in `default`', async () => {
     const sizes = await send(gateway.url, 'GET', '/.well-known/jwks.json', {
       headers: { a: 'x'.repeat(20_000) },
@@ -327,7 +366,13 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     await postgres.kill()
     for (const { method, path, operation } of operations) {
       if (operation.responses['503'] === undefined || path.endsWith('/register')) continue
-      const body = { email: 'a@b', password: 'x', refresh_token: pro.refresh, type: 'x' }
+      const body = {
+        email: 'a@b',
+        password: 'x',
+        refresh_token: pro.refresh,
+        type: 'x',
+        new_password: 'correct horse battery',
+      }
       const token = isOfOperators({ path }) ? gateway.adminToken : pro.access
       const sent = method === 'PATCH' ? { plan: 'pro' } : method === 'POST' ? body : undefined
       await drive(gateway, method, path, { token, body: sent })

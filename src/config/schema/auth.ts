@@ -86,7 +86,7 @@ export const auth = section(
     }),
     key_secret: formatted('secret', {
       description:
-        'Encrypts the signing keys and webhook secrets that are kept in the database. Empty: kept as they are, with a warning.',
+        'Encrypts the signing keys and webhook secrets that are kept in the database; the codes of mails are derived from it. Empty: kept as they are, and the codes under a key beside them, with a warning.',
       default: '',
     }),
     key_secret_old: Type.String({

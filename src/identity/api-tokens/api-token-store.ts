@@ -1,7 +1,7 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
 
 import { createKeyedMutex } from '../../async/keyed-mutex.ts'
-import { type Database, prepared } from '../../storage/database.ts'
+import { type Database, prepared, type Queryable } from '../../storage/database.ts'
 
 /** An API token that is not revoked; its owner may be inactive. */
 export interface ActiveApiToken {
@@ -55,7 +55,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
             [userId],
           )
           if (locked.length === 0) return 'user_gone'
-          await tx.query('update api_tokens set revoked = 1 where user_id = $1 and revoked = 0', [userId])
+          await revokeApiToken(tx, userId)
           await tx.query('insert into api_tokens (user_id, token_hash, created_at) values ($1, $2, $3)', [
             userId,
             tokenHash,
@@ -65,10 +65,13 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
         }),
       ),
 
-    async revoke(userId) {
-      await database.query('update api_tokens set revoked = 1 where user_id = $1 and revoked = 0', [userId])
-    },
+    revoke: userId => revokeApiToken(database, userId),
   }
+}
+
+/** Revokes the user's active API token, if there is one. */
+export async function revokeApiToken(queryable: Queryable, userId: number): Promise<void> {
+  await queryable.query('update api_tokens set revoked = 1 where user_id = $1 and revoked = 0', [userId])
 }
 
 const FIND_ACTIVE = prepared('select id, user_id from api_tokens where token_hash = $1 and revoked = 0')

@@ -1,0 +1,83 @@
+// Forgotten passwords: a code by mail, and a new password by that code (CONTRACT §12, "Password").
+import { inWholeSteps } from '../async/whole-steps.ts'
+import type { Clock } from '../clock.ts'
+import { isMailbox } from '../config/formats/mailbox.ts'
+import type { MailLimits } from '../mail/mail-limits.ts'
+import type { MailQueue } from '../mail/mail-queue.ts'
+import { messages } from '../refusals/catalog.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { CodeChangeStore } from './code-change-store.ts'
+import type { CodeRequestStore } from './code-request-store.ts'
+import type { CodeUse, PresentedCode } from './code-use.ts'
+import { isStorableEmail } from './email.ts'
+import { type Passwords, passwordRefusal } from './password.ts'
+
+export interface PasswordReset {
+  /**
+   * Sends a code to the account's email. Answer and time are the same whether or not there is such an account.
+   * @param email normalised
+   * @param client its rate-limit key
+   * @throws Refusal `email_invalid`
+   * @throws StorageError
+   */
+  forgot(email: string, client: string): Promise<{ message: string }>
+  /**
+   * The form of the new password, to be judged before a code is tried.
+   * @throws Refusal `password_too_short`, `password_too_long`
+   */
+  judge(newPassword: string): void
+  /**
+   * Sets the password, which is hashed only once the code was right.
+   * @returns the user's id
+   * @throws Refusal `code_invalid`; `service_unavailable` when the hashing queue is full: the code stays good
+   * @throws StorageError
+   */
+  reset(presented: PresentedCode, newPassword: string): Promise<number>
+}
+
+interface Dependencies {
+  requests: Pick<CodeRequestStore, 'requestReset'>
+  changes: Pick<CodeChangeStore, 'resetPassword'>
+  codeUse: CodeUse
+  passwords: Pick<Passwords, 'hash'>
+  limits: MailLimits
+  mails: Pick<MailQueue, 'wake'>
+  clock: Clock
+  ttlMs: number
+  /** Resolves when the change is visible everywhere: what the account was known by is forgotten. */
+  changesVisible(): Promise<void>
+}
+
+/** Longer than storing a mail takes: an answer comes after one of these, whether a mail was stored or not. */
+const forgotStepMs = 100
+
+export function createPasswordReset(dependencies: Dependencies): PasswordReset {
+  const { requests, changes, codeUse, passwords, limits, mails, clock, ttlMs, changesVisible } = dependencies
+
+  async function sendCode(email: string, client: string): Promise<void> {
+    if (!(await limits.allow(client, [email])) || !isMailbox(email)) return
+    if (await requests.requestReset(email, ttlMs, new Date(clock.now()))) mails.wake()
+  }
+
+  return {
+    async forgot(email, client) {
+      if (!isStorableEmail(email)) throw new Refusal('email_invalid')
+      await inWholeSteps(forgotStepMs, () => sendCode(email, client))
+      return { message: messages.resetRequested }
+    },
+
+    judge(newPassword) {
+      const refusalCode = passwordRefusal(newPassword)
+      if (refusalCode !== undefined) throw new Refusal(refusalCode)
+    },
+
+    async reset(presented, newPassword) {
+      const user = await codeUse.run('reset', presented, async (row, now) =>
+        changes.resetPassword(row, await passwords.hash(newPassword), now),
+      )
+      mails.wake()
+      await changesVisible()
+      return user.id
+    },
+  }
+}

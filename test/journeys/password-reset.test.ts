@@ -1,0 +1,339 @@
+// Forgotten passwords (CONTRACT §12, "Password" and "Mail"): who is told what, which code is right, and what a reset ends.
+import { describe, expect, it } from 'vitest'
+import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey, routes } from '../support/journey.ts'
+import { codeTo, kindsTo, mailSection, otherCode } from '../support/mailed.ts'
+import { expectAnswer, expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const newPassword = 'un nouveau mot de passe'
+const sent = { message: 'Si ce compte existe, un e-mail a été envoyé' }
+const done = { message: 'Mot de passe modifié' }
+const invalid = [400, 'code_invalid', 'Code invalide ou expiré'] as const
+
+describeOverSetups('a forgotten password', setup => {
+  const at = journey(setup, {}, upstream => routes(upstream) + mailSection())
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers })
+  const forgot = (email: unknown) => post('password/forgot', { email })
+  const reset = (body: object) => post('password/reset', { new_password: newPassword, ...body })
+  const statusOf = async ({ email }: TestUser, password: string) =>
+    (await post('login', { email, password })).status
+
+  /** A user to whom a code was mailed. */
+  async function forgetful(plan: 'free' | 'pro' = 'free') {
+    const user = await newUser(at.gateway, plan)
+    expectAnswer(await forgot(user.email), 202, sent)
+    return { user, ...(await codeTo(at.gateway, user.email)) }
+  }
+
+  describe('asked for', () => {
+    it('is answered alike for any email that register would take, and mailed to those that have an account', async () => {
+      const [user, inactive] = [await newUser(at.gateway), await newUser(at.gateway)]
+      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+      const emails = [
+        `  ${user.email.toUpperCase()} `,
+        inactive.email,
+        'nobody@example.com',
+        'not one mailbox@x',
+      ]
+      for (const email of emails) expectAnswer(await forgot(email), 202, sent)
+      expect(await kindsTo(at.gateway, user.email)).toEqual(['reset'])
+      expect(await kindsTo(at.gateway, inactive.email)).toEqual([])
+      expect(
+        await at.gateway.sql("select from mails where address like '%nobody%' or address like '% %'"),
+      ).toEqual([])
+    })
+
+    it.each([undefined, '', 'no address', 7, 'a\u0000@example.com', `${'x'.repeat(254)}@x`])(
+      'is refused where register would refuse the email: %j',
+      async email => expectRefusal(await forgot(email), 400, 'email_invalid', 'Email invalide'),
+    )
+
+    it('is nothing for an account whose email is not one mailbox', async () => {
+      const user = await newUser(at.gateway)
+      const email = `two words ${user.email}`
+      await at.gateway.sql('update users set email = $2 where id = $1', [user.id, email])
+      expectAnswer(await forgot(email), 202, sent)
+      expect(await kindsTo(at.gateway, email)).toEqual([])
+      expect(await at.gateway.sql('select from account_codes where user_id = $1', [user.id])).toEqual([])
+    })
+
+    it('says the same in the log of a known and of an unknown email, and never a code', async () => {
+      const user = await newUser(at.gateway)
+      const before = at.gateway.log.length
+      await forgot(user.email)
+      await forgot('unknown@example.com')
+      const { code, token } = await codeTo(at.gateway, user.email)
+      const lines = at.gateway.log.slice(before).map(line => JSON.parse(line) as Record<string, unknown>)
+      const told = lines
+        .filter(({ msg }) => msg === 'request')
+        .map(({ msg, route, decision, status, user_id, bytes_sent }) => ({
+          msg,
+          route,
+          decision,
+          status,
+          user_id,
+          bytes_sent,
+        }))
+      expect(told).toHaveLength(2)
+      expect(told[0]).toEqual(told[1])
+      expect(told[0]?.user_id).toBeUndefined()
+      const requests = lines.filter(({ msg }) => msg === 'request')
+      expect(JSON.stringify(requests)).not.toContain(code)
+      expect(JSON.stringify(requests)).not.toContain(token)
+    })
+
+    it('takes the same time for a known and an unknown email: medians within 15 % over 50 interleaved tries', async () => {
+      const user = await newUser(at.gateway)
+      const times: [number[], number[]] = [[], []]
+      for (let i = 0; i < 50; i += 1) {
+        for (const [index, email] of [user.email, `nobody${i}@example.com`].entries()) {
+          const start = performance.now()
+          await forgot(email)
+          times[index]?.push(performance.now() - start)
+        }
+      }
+      const [known, unknown] = times.map(all => all.sort((a, b) => a - b)[25] ?? 0) as [number, number]
+      expect(Math.abs(known - unknown) / unknown).toBeLessThan(0.15)
+    })
+
+    it('consumes nothing by GET or HEAD, of asking and of using', async () => {
+      const { token } = await forgetful()
+      for (const method of ['GET', 'HEAD'])
+        for (const path of ['forgot', 'reset'])
+          expect(
+            (await call(at.gateway.url, method, `/api/v1/auth/password/${path}?token=${token}`)).status,
+          ).toBe(405)
+      expectAnswer(await reset({ token }), 200, done)
+    })
+  })
+
+  describe('used', () => {
+    it.each(['code', 'token'] as const)('by %s sets the password, once, for both', async kind => {
+      const { user, code, token } = await forgetful()
+      const by = {
+        code: { email: ` ${user.email.toUpperCase()}`, code: ` ${code} ` },
+        token: { token: `\t${token} ` },
+      }
+      expectAnswer(await reset(by[kind]), 200, done)
+      expect([await statusOf(user, newPassword), await statusOf(user, user.password)]).toEqual([200, 401])
+      for (const again of Object.values(by)) expectRefusal(await reset(again), ...invalid)
+    })
+
+    it('ends every session, verifies the email, and takes API token and webhook of an email that was not verified', async () => {
+      const { user, code } = await forgetful('pro')
+      const key = `key of ${user.email}`
+      await giveKey(at.gateway, user, key)
+      const hook = { body: { url: 'https://nobody.invalid/hook' }, token: user.access }
+      expect((await call(at.gateway.url, 'POST', '/api/v1/user/webhook', hook)).status).toBe(201)
+      expectAnswer(await reset({ email: user.email, code }), 200, done)
+      expect((await post('refresh', { refresh_token: user.refresh })).status).toBe(401)
+      const withKey = await call(at.gateway.url, 'GET', '/any/1', { headers: { 'x-api-key': key } })
+      expect(withKey.status).toBe(401)
+      const [row] = await at.gateway.sql<{ verified: boolean; hooks: number }>(
+        `select email_verified_at is not null as verified,
+                (select count(*)::integer from webhooks where user_id = u.id) as hooks from users u where id = $1`,
+        [user.id],
+      )
+      expect(row).toEqual({ verified: true, hooks: 0 })
+    })
+
+    it('leaves API token and webhook to a user whose email was verified', async () => {
+      const { user, token } = await forgetful('pro')
+      await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
+      const key = `kept key of ${user.email}`
+      await giveKey(at.gateway, user, key)
+      expectAnswer(await reset({ token }), 200, done)
+      const withKey = await call(at.gateway.url, 'GET', '/any/1', { headers: { 'x-api-key': key } })
+      expect(withKey.status).toBe(200)
+    })
+
+    it.each([
+      ['court', 'password_too_short', 'Mot de passe trop court (min 8 caractères)'],
+      ['x'.repeat(1_025), 'password_too_long', 'Mot de passe trop long (max 1024 caractères)'],
+    ])(
+      'judges the form of the new password first, which spends and counts nothing',
+      async (password, code, error) => {
+        const mailed = await forgetful()
+        const { email } = mailed.user
+        for (let i = 0; i < 6; i += 1)
+          for (const by of [{ token: mailed.token }, { email, code: mailed.code }, { email, code: '1' }])
+            expectRefusal(await reset({ ...by, new_password: password }), 400, code, error)
+        expectAnswer(await reset({ email, code: mailed.code }), 200, done)
+      },
+    )
+
+    it.each([
+      ['nothing', () => ({})],
+      ['a code without the email', ({ code }) => ({ code })],
+      ['a code with the email of another', ({ code }) => ({ code, email: 'other@example.com' })],
+      ['a code with no email', ({ code }) => ({ code, email: 'a\u0000@x' })],
+      ['a code as a number', ({ code, user }) => ({ code: Number(code), email: user.email })],
+      ['a wrong code', ({ code, user }) => ({ code: otherCode(code), email: user.email })],
+      ['a token beside a right code', ({ code, user }) => ({ token: 'x', code, email: user.email })],
+      ['another token', ({ token }) => ({ token: token.replace(/.$/, last => (last === 'A' ? 'B' : 'A')) })],
+      ['a token that is longer', ({ token }) => ({ token: `${token}A` })],
+    ] satisfies [string, (mailed: Awaited<ReturnType<typeof forgetful>>) => object][])(
+      'is refused with %s',
+      async (_, body) => expectRefusal(await reset(body(await forgetful())), ...invalid),
+    )
+
+    it.each([
+      [
+        'its time is over',
+        async () => {
+          at.gateway.clock.at += 30 * 60_000
+        },
+      ],
+      ['another was asked for', (user: TestUser) => forgot(user.email)],
+      [
+        'sessions were revoked',
+        (user: TestUser) =>
+          at.gateway.sql('update users set session_epoch = session_epoch + 1 where id = $1', [user.id]),
+      ],
+      [
+        'the email is another',
+        (user: TestUser) => at.gateway.sql("update users set email = 'x' || email where id = $1", [user.id]),
+      ],
+      [
+        'the email went and came back',
+        async (user: TestUser) => {
+          await at.gateway.sql("update users set email = 'x' || email where id = $1", [user.id])
+          await at.gateway.sql('update users set email = substr(email, 2) where id = $1', [user.id])
+        },
+      ],
+      [
+        'the user is inactive',
+        (user: TestUser) => at.gateway.sql('update users set is_active = 0 where id = $1', [user.id]),
+      ],
+      [
+        'the user is deleted',
+        (user: TestUser) => at.gateway.sql('delete from users where id = $1', [user.id]),
+      ],
+    ] satisfies [string, (user: TestUser) => Promise<unknown>][])('is void once %s', async (_, change) => {
+      const { user, code, token } = await forgetful()
+      await change(user)
+      expectRefusal(await reset({ token }), ...invalid)
+      expectRefusal(await reset({ email: user.email, code }), ...invalid)
+    })
+
+    it('takes five wrong codes; then the code is dead and the token is not', async () => {
+      const { user, code, token } = await forgetful()
+      for (let i = 1; i <= 5; i += 1)
+        expectRefusal(await reset({ email: user.email, code: otherCode(code, i) }), ...invalid)
+      expectRefusal(await reset({ email: user.email, code }), ...invalid)
+      expectAnswer(await reset({ token }), 200, done)
+    })
+
+    it('takes four wrong codes and then the right one', async () => {
+      const { user, code } = await forgetful()
+      for (let i = 1; i <= 4; i += 1) await reset({ email: user.email, code: otherCode(code, i) })
+      expectAnswer(await reset({ email: user.email, code }), 200, done)
+    })
+
+    it('of 100 uses of one token at once one wins', async () => {
+      const { token } = await forgetful()
+      const answers = await Promise.all(Array.from({ length: 100 }, () => reset({ token })))
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+      expect(answers.filter(({ status }) => status === 400)).toHaveLength(99)
+    })
+  })
+})
+
+describeOverSetups('a forgotten password under limits', setup => {
+  const at = journey(
+    setup,
+    {
+      rateLimits: 'rate_limits: { register: 0, login_failures: 3/5m, login_failures_per_address: 12/5m }',
+      server: ", trusted_proxies: ['127.0.0.0/8']",
+    },
+    () => mailSection(', rate_limits: { per_email: 2/1h, per_address: 4/1h }'),
+  )
+  let clients = 0
+  /** Of an address that nobody has used. */
+  const client = () => ({ 'x-forwarded-for': `192.0.2.${++clients}` })
+  const post = (path: string, body: unknown, headers: Record<string, string>) =>
+    call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers })
+
+  it('by email: past it nobody is told, no mail is stored, and the code before stays good', async () => {
+    const { email } = await newUser(at.gateway)
+    for (let i = 0; i < 2; i += 1) expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
+    const { token } = await codeTo(at.gateway, email)
+    expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
+    expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset'])
+    expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
+  })
+
+  it('by client address: past it nothing is sent to anybody, and nobody else’s limit is used up', async () => {
+    const from = client()
+    const emails = [await newUser(at.gateway), await newUser(at.gateway), await newUser(at.gateway)].map(
+      ({ email }) => email,
+    )
+    for (const email of [emails[0], emails[1], 'nobody1@example.com', 'nobody2@example.com'])
+      await post('password/forgot', { email }, from)
+    for (let i = 0; i < 3; i += 1)
+      expectAnswer(await post('password/forgot', { email: emails[2] }, from), 202, sent)
+    expect(await kindsTo(at.gateway, String(emails[2]))).toEqual([])
+    await post('password/forgot', { email: emails[2] }, client())
+    expect(await kindsTo(at.gateway, String(emails[2]))).toEqual(['reset'])
+  })
+
+  it('wrong codes count as failed logins do, by email and by address, and right ones and tokens do not', async () => {
+    const { email, password } = await newUser(at.gateway)
+    await post('password/forgot', { email }, client())
+    const { code, token } = await codeTo(at.gateway, email)
+    const from = client()
+    const body = { email, code: otherCode(code), new_password: newPassword }
+    await post('login', { email, password: 'wrong password' }, from)
+    for (let i = 0; i < 2; i += 1) expectRefusal(await post('password/reset', body, from), ...invalid)
+    expectRefusal(
+      await post('password/reset', { ...body, code }, from),
+      429,
+      'rate_limited',
+      'Trop de requêtes',
+    )
+    expect((await post('login', { email, password }, from)).status).toBe(429)
+    for (let i = 0; i < 20; i += 1)
+      expectRefusal(await post('password/reset', { ...body, token: 'x' }, from), ...invalid)
+    for (let i = 0; i < 9; i += 1)
+      await post('password/reset', { ...body, email: `nobody${i}@example.com` }, from)
+    const late = await post('password/reset', { ...body, email: 'somebody@example.com' }, from)
+    expectRefusal(late, 429, 'rate_limited', 'Trop de requêtes')
+    expectAnswer(await post('password/reset', { token, new_password: newPassword }, from), 200, done)
+  })
+})
+
+describeOverSetups('a forgotten password over three replicas', setup => {
+  it('compares five codes of many at once, and lets one of many uses win', async () => {
+    const stores = await setup.open()
+    const replicas = [await startGateway(mailSection(), stores)]
+    if (stores.postgres !== '')
+      replicas.push(await startGateway(mailSection(), stores), await startGateway(mailSection(), stores))
+    const [first] = replicas as [Awaited<ReturnType<typeof startGateway>>]
+    const use = (index: number, body: object) =>
+      call(String(replicas[index % replicas.length]?.url), 'POST', '/api/v1/auth/password/reset', {
+        body: { new_password: newPassword, ...body },
+      })
+    try {
+      const { email } = await newUser(first)
+      await call(first.url, 'POST', '/api/v1/auth/password/forgot', { body: { email } })
+      const { code, token } = await codeTo(first, email)
+      const wrong = await Promise.all(
+        Array.from({ length: 150 }, (_, i) => use(i, { email, code: otherCode(code, i + 1) })),
+      )
+      expect(new Set(wrong.map(({ status }) => status))).toEqual(new Set([400]))
+      expect(await first.sql('select tries from account_codes where email = $1', [email])).toEqual([
+        { tries: 5 },
+      ])
+      expectRefusal(await use(0, { email, code }), ...invalid)
+      const right = await Promise.all(Array.from({ length: 60 }, (_, i) => use(i, { token })))
+      expect(right.filter(({ status }) => status === 200)).toHaveLength(1)
+      expect((await login(first.url, email, newPassword)).access).toMatch(/\./)
+    } finally {
+      for (const replica of replicas) await replica.stop()
+      await setup.drop(stores)
+    }
+  })
+})

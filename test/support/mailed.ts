@@ -1,0 +1,46 @@
+// What users get by mail, read where it is written: the rows of mails, and the codes that their mails would carry.
+import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
+import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
+import type { TestGateway } from './gateway.ts'
+
+/** The section of a gateway that sends mails, without limits. @param more members, each with a comma before it */
+export function mailSection(more = ''): string {
+  const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
+  return `mail: { smtp: log, from: no-reply@example.com${limits}${more} }\n`
+}
+
+interface StoredMail {
+  readonly kind: string
+  readonly user_id: number
+  readonly code_id: string | null
+}
+
+/** The mails to an address, oldest first. */
+export function mailsTo(gateway: TestGateway, address: string): Promise<StoredMail[]> {
+  return gateway.sql<StoredMail>('select kind, user_id, code_id from mails where address = $1 order by id', [
+    address,
+  ])
+}
+
+export async function kindsTo(gateway: TestGateway, address: string): Promise<string[]> {
+  return (await mailsTo(gateway, address)).map(({ kind }) => kind)
+}
+
+/** The newest live code that was mailed to an address; of a gateway without `auth.key_secret`. */
+export async function codeTo(
+  gateway: TestGateway,
+  address: string,
+): Promise<{ code: string; token: string; row: AccountCode }> {
+  const { database } = gateway.backing
+  const ids = (await mailsTo(gateway, address)).flatMap(({ code_id: id }) => (id === null ? [] : [id]))
+  const row = await createCodeStore(database).findLive(String(ids.at(-1)), new Date(gateway.clock.now()))
+  if (row === undefined) throw new Error(`no live code was mailed to ${address}`)
+  const pair = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(row)
+  return { ...pair, row }
+}
+
+/** Eight digits that are not these. */
+export function otherCode(code: string, by = 1): string {
+  return String((Number(code) + by) % 100_000_000).padStart(8, '0')
+}
