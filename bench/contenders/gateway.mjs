@@ -60,7 +60,9 @@ routes:
   - { path: /daily/*, upstream: service, free_daily: true }
 `,
   )
-  const running = await startProgram(cli, ['start', '-c', file], {}, before)
+  // As the image and the systemd unit start it.
+  const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
+  const running = await startProgram(cli, ['start', '-c', file], environment, before)
   const [port = 0, admin = 0] = running.ports
   return { running, database, callers: await createCallers({ port, admin, adminToken }, crowded) }
 }

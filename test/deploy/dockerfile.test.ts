@@ -24,6 +24,7 @@ describe('the Dockerfile', () => {
       'build /app/dist ./dist',
     ])
     expect(words('ENV').join(' ')).toContain('NODE_ENV=production')
+    expect(words('ENV').join(' ')).toContain('MALLOC_MMAP_THRESHOLD_=1048576')
   })
 
   it('runs as a user with a number that is not root’s, and writes to its volume alone', () => {

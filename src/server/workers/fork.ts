@@ -26,6 +26,12 @@ export interface ExitStatus {
 
 export type Fork = () => WorkerProcess
 
+/**
+ * glibc keeps freed memory for each thread, once blocks of its size were freed before: 19 MiB for every thread that hashed a
+ * password. Blocks above this many bytes go back to the system. Read at a process's start only.
+ */
+const allocation = { MALLOC_MMAP_THRESHOLD_: '1048576' }
+
 const program = fileURLToPath(new URL('../../worker.js', import.meta.url))
 
 /**
@@ -39,7 +45,7 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
   return () => {
     let worker: Worker
     try {
-      worker = cluster.fork()
+      worker = cluster.fork(allocation)
     } catch (error) {
       return failedFork(error)
     }
