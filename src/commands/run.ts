@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
   migrate: async io => (await import('./migrate.ts')).migrateCommand(io),
   schema: async io => (await import('./schema.ts')).schemaCommand(io),
   users: async io => (await import('./users/commands.ts')).usersCommand(io),
+  mail: async io => (await import('./mail/command.ts')).mailCommand(io),
   keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
 }
 

@@ -3,6 +3,7 @@
 import { emitAlert } from '../admin/api/emit-alert.ts'
 import { listAudit } from '../admin/api/list-audit.ts'
 import { listDeliveries } from '../admin/api/list-deliveries.ts'
+import { listMails } from '../admin/api/list-mails.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
 import { retryDelivery } from '../admin/api/retry-delivery.ts'
 import { userOperations as accountOperations } from '../admin/api/users.openapi.ts'
@@ -59,6 +60,7 @@ export const operationGroups: readonly OperationGroup[] = [
       emitAlert,
       listDeliveries,
       retryDelivery,
+      listMails,
       listAudit,
     ],
   },

@@ -10,7 +10,7 @@ import type { Dependencies } from '../composition/dependencies.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createCodeStore } from '../mail/codes/code-store.ts'
-import { openMail } from '../mail/open-mail.ts'
+import { type MailService, openMail } from '../mail/open-mail.ts'
 import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { createUserStore } from '../users/user-store.ts'
@@ -57,6 +57,7 @@ export async function startPrimaryServices(
       adminSettings: () => adminSettings,
       sessions,
       webhooks,
+      mails: mail.mails,
     })
   } catch (error) {
     await close()
@@ -98,12 +99,13 @@ interface AdminListenerServices {
   adminSettings(): AdminSettings
   sessions: ReturnType<typeof createSessionStore>
   webhooks: AlertService
+  mails: MailService['mails']
 }
 
 async function startAdminListener(
   { config, storage, clock, logger, failureLog, metrics }: Dependencies,
   { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
-  { adminSettings: current, sessions, webhooks: { alerts, deliveries } }: AdminListenerServices,
+  { adminSettings: current, sessions, webhooks: { alerts, deliveries }, mails }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
@@ -116,6 +118,7 @@ async function startAdminListener(
     sessions,
     alerts,
     deliveries,
+    mails,
     audit: createAuditStore(storage.database),
     changesVisible,
     renderMetrics: async () =>

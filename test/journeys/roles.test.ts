@@ -32,6 +32,7 @@ const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/deliveries': ['support', 'read'],
   'POST /admin/v1/deliveries/:id/retry': ['support'],
   'GET /admin/v1/audit': ['support', 'read'],
+  'GET /admin/v1/mails': ['support', 'read'],
   'GET /openapi.json': ['support', 'read'],
   'GET /docs': ['support', 'read'],
 }

@@ -206,7 +206,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
   })
 
   it('is kept by the admin API, health and metrics', async () => {
-    for (const path of ['/routes', '/users', '/users/{id}', '/users/{id}/sessions', '/deliveries'])
+    for (const path of ['/routes', '/users', '/users/{id}', '/users/{id}/sessions', '/deliveries', '/mails'])
       await operator('GET', path)
     await operator('PATCH', '/users/{id}', { body: { plan: 'free', is_active: 1 } })
     await operator('PATCH', '/users/{id}', { body: { plan: 'gold' } })
@@ -226,6 +226,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     for (const query of ['plan=gold', 'email=%00@x', 'cursor=x'])
       await operator('GET', '/users', {}, `/users?${query}`)
     await operator('GET', '/deliveries', {}, '/deliveries?status=lost')
+    await operator('GET', '/mails', {}, '/mails?status=delivered')
     const audit = await operator('GET', '/audit')
     expect(JSON.parse(audit.text).entries.length).toBeGreaterThan(5)
     await operator('GET', '/audit', {}, '/audit?cursor=x')

@@ -6,6 +6,7 @@ import type { RouteConfig } from '../../config/schema/schema.ts'
 import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
+import type { MailStore } from '../../mail/mail-store.ts'
 import { responseSchemas } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
@@ -18,6 +19,7 @@ import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts
 import { readBody } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
+import { createMailLog } from './list-mails.ts'
 import { createRouteListing } from './list-routes.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
 import { requireFields, requireRole } from './roles.ts'
@@ -32,6 +34,7 @@ export interface AdminDependencies {
   sessions: Pick<SessionStore, 'list' | 'revokeAll'>
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
+  mails: Pick<MailStore, 'list'>
   audit: AuditStore
   /** Resolves when every database change committed so far is visible in this process. */
   changesVisible(): Promise<void>
@@ -45,6 +48,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
     createAlertEndpoint(dependencies.alerts),
     createDeliveryLog(dependencies.deliveries),
     createDeliveryRetry(dependencies),
+    createMailLog(dependencies.mails),
     createAuditLog(dependencies.audit),
   ]
 }

@@ -1,0 +1,66 @@
+// The log of mails to users, for operators (CONTRACT §12). It never has what a mail said.
+import { Type } from '../../config/schema/type.ts'
+import { mailKinds } from '../../mail/mail-kind.ts'
+import type { MailStatus, MailStore } from '../../mail/mail-store.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { readPage, singleValue } from './input.ts'
+
+const statuses = ['pending', 'sent', 'failed'] as const satisfies MailStatus[]
+
+const status = terms.oneOf(statuses, 'How far it is.')
+
+const mail = terms.record(
+  {
+    id: terms.id('The mail’s id.'),
+    user_id: terms.id('Whom it is for.'),
+    kind: terms.oneOf(mailKinds, 'With a code: `reset`, `verify`, `email`; the others are notices.'),
+    address: terms.text('Where it goes.'),
+    status,
+    attempts: terms.count('Made so far.'),
+    created_at: terms.instant('When it was stored.'),
+    due_at: terms.nullable(terms.instant('While it is pending: the next attempt.')),
+    sent_at: terms.nullable(terms.instant('When the server took it.')),
+  },
+  { title: 'Mail', description: 'A mail to one user.' },
+)
+
+export const listMails = {
+  method: 'GET',
+  path: '/admin/v1/mails',
+  id: 'listMails',
+  summary: 'Lists mails to users, the newest first',
+  caller: 'operator',
+  roles: ['read', 'support'],
+  query: terms.record({
+    user_id: Type.Optional(terms.id('Only this user’s.')),
+    status: Type.Optional(status),
+    cursor: terms.cursor,
+  }),
+  responses: {
+    200: {
+      description: 'At most 100 mails.',
+      body: terms.record({ mails: Type.Array(mail), next_cursor: terms.nextCursor }),
+    },
+  },
+  refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
+} as const satisfies Operation
+
+export function createMailLog(mails: Pick<MailStore, 'list'>): AdminEndpoint {
+  return {
+    operation: listMails,
+    async handle({ query }) {
+      const status = readStatus(singleValue(query.status))
+      const [page, next_cursor] = await readPage(query, range => mails.list({ ...range, status }))
+      return { mails: page, next_cursor }
+    },
+  }
+}
+
+function readStatus(text: string | undefined): MailStatus | undefined {
+  const known = statuses.find(name => name === text)
+  if (text !== undefined && known === undefined) throw new Refusal('request_invalid')
+  return known
+}

@@ -1,0 +1,68 @@
+// `peage mail test ADDRESS`: sends one mail as the gateway would, and tells how it went (CONTRACT §12).
+import { randomUUID } from 'node:crypto'
+import { Command, CommanderError } from 'commander'
+import type { SmtpServer } from '../../config/formats/mail.ts'
+import { isMailbox } from '../../config/formats/mailbox.ts'
+import type { MailConfig } from '../../config/schema/schema.ts'
+import type { OutgoingMail } from '../../mail/sending/mail-sender.ts'
+import { SmtpFailure } from '../../mail/sending/smtp-failure.ts'
+import { type ConfigOption, withConfigOption } from '../config-option.ts'
+import type { Io } from '../io.ts'
+import { describeFailure } from './describe-failure.ts'
+
+export function mailCommand(io: Io): Command {
+  const test = withConfigOption(new Command('test'))
+    .description('send one mail to an address, by mail.smtp, and tell how it went')
+    .argument('<address>', 'who gets it')
+    .action(async (address: string, { config: file }: ConfigOption) => {
+      if (!isMailbox(address)) {
+        throw usageError(`${JSON.stringify(address)} is not one address that a mail can be sent to`)
+      }
+      const { readConfig } = await import('../read-config.ts')
+      const { mail } = readConfig(io, file, io.stderr)
+      if (mail === undefined) throw new Error(`${file} has no mail.smtp: the gateway sends no mails`)
+      await sendTest(io, mail, address)
+    })
+  return new Command('mail').description('mails to users').addCommand(test)
+}
+
+function usageError(message: string): CommanderError {
+  return new CommanderError(2, 'peage.address', message)
+}
+
+async function sendTest(io: Io, { smtp, from }: MailConfig, to: string): Promise<void> {
+  if (smtp === 'log') throw new Error('mail.smtp is log: the gateway prints mails and sends none')
+  const mail = testMail(from, to)
+  try {
+    await send(smtp, mail)
+  } catch (error) {
+    if (!(error instanceof SmtpFailure)) throw error
+    throw new Error(describeFailure(error, smtp, mail))
+  }
+  io.stdout.write(`${smtp.host}:${smtp.port} took the mail to ${to} (${mail.messageId})\n`)
+}
+
+/** How long the whole conversation may take. */
+const deadlineMs = 30_000
+
+async function send(server: SmtpServer, mail: OutgoingMail): Promise<void> {
+  const { createSmtpSender } = await import('../../mail/sending/smtp-sender.ts')
+  const sender = createSmtpSender(server, deadlineMs)
+  try {
+    await sender.send(mail, AbortSignal.timeout(deadlineMs))
+  } finally {
+    sender.close()
+  }
+}
+
+function testMail(from: MailConfig['from'], to: string): OutgoingMail {
+  return {
+    kind: 'test',
+    from,
+    to,
+    subject: 'Péage',
+    text: 'This is a test of mail.smtp. Mails of the gateway arrive here.\n',
+    messageId: `<${randomUUID()}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`,
+    date: new Date(),
+  }
+}

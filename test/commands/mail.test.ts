@@ -1,0 +1,120 @@
+// `peage mail test`: one mail by `mail.smtp`, and in plain words where it failed.
+import { afterEach, describe, expect, it } from 'vitest'
+import { first } from '../support/certificates.ts'
+import { runProgram } from '../support/program.ts'
+import { startMailServer, startScriptedServer } from '../support/smtp.ts'
+import { commandLine, emptyFolder } from './peage.ts'
+
+const { peage, write } = commandLine()
+const folder = emptyFolder()
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map(close => close()))
+})
+
+const yaml = (smtp: string) =>
+  `mail: { smtp: ${JSON.stringify(smtp)}, from: "Péage <no-reply@example.com>" }
+upstreams: { a: { targets: ["http://a"] } }
+routes: [{ path: /a, upstream: a }]`
+
+async function test(smtp: string) {
+  const file = write('gateway.yaml', yaml(smtp))
+  return peage(['mail', 'test', 'ada@example.com', '-c', file])
+}
+
+async function mailServer(...options: Parameters<typeof startMailServer>) {
+  const started = await startMailServer(...options)
+  closing.push(started.close)
+  return started
+}
+
+async function scripted(...script: Parameters<typeof startScriptedServer>) {
+  const started = await startScriptedServer(...script)
+  closing.push(started.close)
+  return started
+}
+
+it('sends one, and says who took it', async () => {
+  const { port, received } = await mailServer()
+  const { exit, stdout } = await test(`smtp://localhost:${port}`)
+  expect([exit, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      new RegExp(`^localhost:${port} took the mail to ada@example.com \\(<.+@example.com>\\)\n$`),
+    ),
+  ])
+  const [mail] = await received(1)
+  expect([mail?.from, mail?.to]).toEqual(['no-reply@example.com', ['ada@example.com']])
+})
+
+it.each(['smtps', 'smtp'])(
+  'by %s trusts the authority of NODE_EXTRA_CA_CERTS, checks the name, and logs in',
+  async scheme => {
+    const { port, mails } = await mailServer({
+      secure: scheme === 'smtps',
+      authOptional: false,
+      onAuth: ({ username, password }, _, done) =>
+        password === 'p@ss/%' ? done(null, { user: username ?? '' }) : done(new Error('no')),
+    })
+    // Names of loopback may go without a check; this one stands for a relay's.
+    const { writeFile } = await import('node:fs/promises')
+    await writeFile(`${folder}/${scheme}.yaml`, yaml(`${scheme}://me:p%40ss%2F%25@localhost:${port}`))
+    const words = ['mail', 'test', 'ada@example.com', '-c', `${scheme}.yaml`]
+    const { code } = await runProgram(words, folder, { NODE_EXTRA_CA_CERTS: first.files.cert })
+    expect(code).toBe(0)
+    expect(mails.map(({ secure, user }) => [secure, user])).toEqual([[true, 'me']])
+  },
+)
+
+describe('says', () => {
+  it('which name is not found, and what is not listening', async () => {
+    expect(await test('smtp://relay.invalid?tls=off')).toMatchObject({
+      exit: 1,
+      stderr: expect.stringContaining('error: the name relay.invalid was not found (E'),
+    })
+    const { port, close } = await startScriptedServer(() => undefined)
+    await close()
+    expect((await test(`smtp://127.0.0.1:${port}`)).stderr).toBe(
+      `error: no connection to 127.0.0.1:${port}: refused: nothing listens there, or a firewall says no (ECONNREFUSED)\n`,
+    )
+  })
+
+  it('that the certificate is nobody’s, or that TLS begins in the other way', async () => {
+    const implicit = await mailServer({ secure: true })
+    expect((await test(`smtps://localhost:${implicit.port}`)).stderr).toContain(
+      `the certificate of localhost:${implicit.port} is not one for localhost by an authority that this machine trusts`,
+    )
+    const plain = await mailServer()
+    expect((await test(`smtps://localhost:${plain.port}`)).stderr).toContain(
+      'does not speak TLS from the start',
+    )
+  })
+
+  it('that user and password are wrong, and neither of them', async () => {
+    const { port } = await mailServer({ onAuth: (_, __, done) => done(new Error('no')) })
+    const { exit, stderr } = await test(`smtp://someone:hunter2hunter2@localhost:${port}`)
+    expect([exit, stderr]).toEqual([
+      1,
+      `error: localhost:${port} refused user and password (the server said: 535): are they right, and percent-encoded in mail.smtp?\n`,
+    ])
+  })
+
+  it.each([
+    ['connect', 'did not greet as a mail server (the server said: 554 no)'],
+    ['MAIL', 'refused the sender no-reply@example.com (the server said: 554 no)'],
+    ['RCPT', 'refused the recipient ada@example.com (the server said: 554 no)'],
+    ['.', 'refused the text (the server said: 554 no)'],
+  ])('where the conversation ended: %s', async (event, words) => {
+    const { port } = await scripted(asked => (asked === event ? '554 no' : undefined))
+    const { exit, stderr } = await test(`smtp://localhost:${port}`)
+    expect([exit, stderr]).toEqual([1, expect.stringContaining(words)])
+  })
+
+  it('that there is nothing to send by, or nobody to send to', async () => {
+    expect((await test('')).stderr).toBe('error: gateway.yaml has no mail.smtp: the gateway sends no mails\n')
+    expect((await test('log')).stderr).toContain('the gateway prints mails and sends none')
+    const file = write('gateway.yaml', yaml('smtp://localhost:1'))
+    expect(await peage(['mail', 'test', 'a@b, c@d', '-c', file])).toMatchObject({ exit: 2, stdout: '' })
+  })
+})
