@@ -3,13 +3,19 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { UserStore } from '../users/user-store.ts'
 import type { Passwords } from './password.ts'
 
+interface CheckedPassword {
+  readonly hash: string
+  readonly sessionEpoch: number
+}
+
 export interface CurrentPassword {
   /**
-   * @returns the session epoch that was read with the hash: a change of the password in between shows by it
+   * @returns the hash that was checked, and the session epoch read with it: by either a change of the password in
+   * between shows
    * @throws Refusal `credentials_invalid`; `service_unavailable` when the hashing queue is full
    * @throws StorageError
    */
-  verify(user: { id: number; email: string }, password: string): Promise<{ sessionEpoch: number }>
+  verify(user: { id: number; email: string }, password: string): Promise<CheckedPassword>
 }
 
 interface Dependencies {
@@ -24,7 +30,7 @@ export function createCurrentPassword({ users, passwords }: Dependencies): Curre
       const record = found?.id === user.id && found.is_active === 1 ? found : undefined
       const isRight = await passwords.verify(record?.password_hash, password)
       if (record === undefined || !isRight) throw new Refusal('credentials_invalid')
-      return { sessionEpoch: record.session_epoch }
+      return { hash: record.password_hash, sessionEpoch: record.session_epoch }
     },
   }
 }

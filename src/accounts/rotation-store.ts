@@ -18,7 +18,10 @@ export type Rotation =
   | ({ outcome: 'rotated' } & SessionOwner)
   /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
   | { outcome: 'user_inactive' }
-  /** No active record (rule 3), or another use of the same token won the race. */
+  /**
+   * No active record (rule 3), or another use of the same token won the race. `rotatedAt` is null for a token of before
+   * all sessions were ended: what was stolen with it ended then, and its use is no reuse (CONTRACT §12).
+   */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
 /** A rotated record is kept this long, to tell a second use of its token (CONTRACT §12). */
@@ -59,7 +62,7 @@ interface RotationRow extends SessionOwner {
 // the user last, and the two could deadlock. KEY SHARE does not block an update of the session epoch.
 const rotationSql = `
   with presented as (
-    select t.id, t.rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
+    select t.id, case when t.session_epoch = u.session_epoch then t.rotated_at end as rotated_at, u.email, u.plan, u.is_active, u.session_epoch as users_epoch,
            t.revoked = 0 and t.expires_at > $3::timestamptz and t.session_epoch = u.session_epoch as active
       from refresh_tokens t join users u on u.id = t.user_id
      where t.token_hash = $1 and t.user_id = $2

@@ -91,21 +91,7 @@ export function createSessionStore(database: Database): SessionStore {
   return {
     findActive,
 
-    async create(userId, epoch, { tokenHash, expiresAt, sessionId }, { createdAt, userAgent }) {
-      const [owner] = await database.query<SessionOwner>(
-        `with owner as (
-           select id, email, plan from users where id = $1 and is_active = 1 for key share
-         ), stored as (
-           insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, session_created_at,
-             created_at, user_agent)
-           select id, $2::integer, $3::text, $4::timestamptz, $5::uuid, $6::timestamptz, $6::timestamptz, $7::text
-             from owner
-         )
-         select email, plan from owner`,
-        [userId, epoch, tokenHash, expiresAt, sessionId, createdAt, userAgent],
-      )
-      return owner ?? 'user_inactive'
-    },
+    create: (userId, epoch, token, origin) => insertSession(database, userId, epoch, token, origin),
 
     async findSession({ userId, tokenHash }) {
       const [session] = await database.query<Pick<Session, 'id' | 'created_at'>>(
@@ -205,6 +191,29 @@ export async function endOtherSessions(
     [userId, now, currentId ?? null],
   )
   return rows.filter(row => row.was_active).length
+}
+
+/** As `SessionStore.create`, alone or in the caller's transaction. */
+export async function insertSession(
+  queryable: Queryable,
+  userId: number,
+  epoch: number,
+  { tokenHash, expiresAt, sessionId }: NewRefreshToken,
+  { createdAt, userAgent }: SessionOrigin,
+): Promise<SessionOwner | 'user_inactive'> {
+  const [owner] = await queryable.query<SessionOwner>(
+    `with owner as (
+       select id, email, plan from users where id = $1 and is_active = 1 for key share
+     ), stored as (
+       insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, session_created_at,
+         created_at, user_agent)
+       select id, $2::integer, $3::text, $4::timestamptz, $5::uuid, $6::timestamptz, $6::timestamptz, $7::text
+         from owner
+     )
+     select email, plan from owner`,
+    [userId, epoch, tokenHash, expiresAt, sessionId, createdAt, userAgent],
+  )
+  return owner ?? 'user_inactive'
 }
 
 /** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */

@@ -4,10 +4,11 @@ import type { Clock } from '../clock.ts'
 import { sha256Hex } from '../identity/token-hash.ts'
 import type { TokenSession, Tokens, VerifiedToken } from '../identity/tokens/tokens.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
+import type { Queryable } from '../storage/database.ts'
 import type { Plan } from '../users/user.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
-import { type NewRefreshToken, rotatedRecordTtlMs } from './rotation-store.ts'
-import type { SessionStore } from './session-store.ts'
+import { type NewRefreshToken, rotatedRecordTtlMs, type SessionOwner } from './rotation-store.ts'
+import { insertSession, type SessionStore } from './session-store.ts'
 
 /** The response of login and refresh (spec §2). */
 export interface TokenPair {
@@ -29,6 +30,15 @@ export interface Sessions {
    * @throws StorageError
    */
   create(userId: number, epoch: number, userAgent?: string): Promise<SignedIn | 'user_inactive'>
+  /**
+   * As `create`, in the transaction of the change that ends all sessions of before.
+   * @param change calls `open` in its transaction; returns the user it changed, or undefined where it changed nothing
+   */
+  createWith(
+    userId: number,
+    userAgent: string | undefined,
+    change: (open: (tx: Queryable, epoch: number) => Promise<void>) => Promise<SessionOwner | undefined>,
+  ): Promise<SignedIn | undefined>
   /**
    * Exchanges a refresh token for a new pair; each token works once (spec §4, refresh).
    * @throws Refusal by rules 1 to 4 of the spec; `service_unavailable` while a logout cannot be stored
@@ -79,6 +89,16 @@ export function createSessions(dependencies: Dependencies): Sessions {
     const access = await tokens.issueAccess(user, session)
     const { id: userId, plan } = user
     return { access_token: access, refresh_token: refresh, token_type: 'Bearer', plan, userId }
+  }
+
+  async function newSession(userId: number, userAgent = '') {
+    const now = clock.now()
+    const session = sessionOf(randomUUID(), now)
+    return {
+      session,
+      token: await newRefreshToken(userId, session),
+      origin: { createdAt: new Date(now), userAgent: readableUserAgent(userAgent) },
+    }
   }
 
   async function flushPendingRevocations(): Promise<void> {
@@ -133,13 +153,18 @@ export function createSessions(dependencies: Dependencies): Sessions {
   }
 
   return {
-    async create(userId, epoch, userAgent = '') {
-      const now = clock.now()
-      const session = sessionOf(randomUUID(), now)
-      const token = await newRefreshToken(userId, session)
-      const origin = { createdAt: new Date(now), userAgent: readableUserAgent(userAgent) }
+    async create(userId, epoch, userAgent) {
+      const { session, token, origin } = await newSession(userId, userAgent)
       const owner = await store.create(userId, epoch, token.stored, origin)
       return owner === 'user_inactive' ? owner : tokenPair({ id: userId, ...owner }, session, token.raw)
+    },
+
+    async createWith(userId, userAgent, change) {
+      const { session, token, origin } = await newSession(userId, userAgent)
+      const owner = await change(async (tx, epoch) => {
+        await insertSession(tx, userId, epoch, token.stored, origin)
+      })
+      return owner && tokenPair({ id: userId, email: owner.email, plan: owner.plan }, session, token.raw)
     },
 
     async refresh(rawToken) {

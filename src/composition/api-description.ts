@@ -12,6 +12,7 @@ import { probes } from '../admin/probes.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { emailOperations } from '../endpoints/email.openapi.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { passwordOperations } from '../endpoints/password.openapi.ts'
 import { resetOperations } from '../endpoints/reset.openapi.ts'
 import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
@@ -28,9 +29,13 @@ export const operationGroups: readonly OperationGroup[] = [
   },
   {
     name: 'Password and email',
-    description: 'By codes that come by mail.',
+    description: 'By the current password, or by codes that come by mail.',
     listener: 'clients',
-    operations: [...Object.values(resetOperations), ...Object.values(emailOperations)],
+    operations: [
+      ...Object.values(passwordOperations),
+      ...Object.values(resetOperations),
+      ...Object.values(emailOperations),
+    ],
   },
   {
     name: 'API keys and webhooks',

@@ -8,7 +8,6 @@ import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
-import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createRequireSignedIn, createSignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
@@ -21,6 +20,7 @@ import type { TargetEvents } from '../upstream/targets/target.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { openWebhooks } from '../webhooks/open-webhooks.ts'
+import { createAccountEndpoints } from './account-endpoints.ts'
 import { createGuardDependencies } from './guard-dependencies.ts'
 import { createMailedEndpoints } from './mailed-endpoints.ts'
 import type { ProcessServices } from './process-services.ts'
@@ -122,7 +122,7 @@ async function build(
         failedLogins: services.failedLogins,
         onRegistered: mailed.onRegistered,
       }),
-      ...createSessionEndpoints({ sessions: services.sessionStore, signedIn, clock }),
+      ...createAccountEndpoints({ services, passwords, sessions, limiters, signedIn }),
       ...mailed.endpoints,
       ...createUserEndpoints({
         apiTokens,

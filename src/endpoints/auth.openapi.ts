@@ -12,7 +12,7 @@ const open = { additionalProperties: true }
 
 const credentials = record({ email: text('An email.'), password: text('A password.') }, open)
 
-const tokenPair = record(
+export const tokenPair = record(
   {
     access_token: text('A JWT for `Authorization: Bearer`; good for 15 minutes unless configured otherwise.'),
     refresh_token: text('A JWT that is exchanged once; good for 30 days unless configured otherwise.'),

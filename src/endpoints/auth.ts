@@ -11,7 +11,7 @@ import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
 
 interface Dependencies {
   accounts: Accounts
-  sessions: Sessions
+  sessions: Pick<Sessions, 'refresh' | 'logout'>
   limiters: Pick<RateLimiters, 'register' | 'login' | 'login_address' | 'refresh'>
   failedLogins: FailedLoginLimiter
   /** Sends the verification if that is configured; never fails, because the account exists by then. */

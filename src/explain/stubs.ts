@@ -7,6 +7,7 @@ import type { UpstreamConfig } from '../config/schema/schema.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
 import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createSignedInEndpoint } from '../endpoints/signed-in.ts'
@@ -106,7 +107,7 @@ export const stubAssertions: Assertions = { tokenFor: async () => '<signed by th
 export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readonly Operation[] } {
   const auth = createAuthEndpoints({
     accounts: { register: unreachable, login: unreachable },
-    sessions: { create: unreachable, refresh: unreachable, logout: unreachable },
+    sessions: { refresh: unreachable, logout: unreachable },
     limiters: {
       register: unreachableLimiter,
       login: unreachableLimiter,
@@ -121,6 +122,12 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     sessions: { list: unreachable, end: unreachable, endOthers: unreachable },
     signedIn,
     clock: { now: unreachable },
+  })
+  const password = createPasswordEndpoints({
+    passwordChange: { change: unreachable },
+    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
+    failedLogins: { attempt: unreachable },
+    signedIn,
   })
   const reset = createResetEndpoints({ passwordReset: undefined, usePresented: unreachable })
   const email = createEmailEndpoints({
@@ -140,7 +147,7 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     changesVisible: unreachable,
   })
   const upgrade = createUpgradeEndpoints('')
-  const own = [...auth, ...sessions, ...reset, ...email, ...user]
+  const own = [...auth, ...sessions, ...password, ...reset, ...email, ...user]
   return {
     endpoints: createEndpointTable(own, upgrade),
     operations: [...own, ...upgrade].map(({ operation }) => operation),

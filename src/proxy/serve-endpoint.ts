@@ -6,6 +6,7 @@ import { emailOperations } from '../endpoints/email.openapi.ts'
 import type { AuthenticatedRequest, Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
 import { jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
+import { passwordOperations } from '../endpoints/password.openapi.ts'
 import { resetOperations } from '../endpoints/reset.openapi.ts'
 import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
@@ -48,6 +49,7 @@ export function localPathOf(request: IncomingMessage): string {
 const operations: readonly Operation[] = [
   ...Object.values(authOperations),
   ...Object.values(sessionOperations),
+  ...Object.values(passwordOperations),
   ...Object.values(resetOperations),
   ...Object.values(emailOperations),
   ...Object.values(userOperations),

@@ -54,6 +54,16 @@ export interface UserStore {
   update(id: number, patch: UserPatch, inTransaction?: TransactionStep): Promise<User | undefined>
   /** Also ends every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string): Promise<boolean>
+  /**
+   * Replaces the hash that the current password was checked against, and ends every session.
+   * @param inTransaction stored with the change; `epoch` is that of sessions from now on
+   * @returns undefined, with nothing changed, if the hash is another one by now, or the user inactive or gone
+   */
+  changePassword(
+    id: number,
+    hash: { checked: string; next: string },
+    inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
+  ): Promise<User | undefined>
   /** Resets the day's usage to zero. @returns whether the user exists */
   resetUsage(id: number): Promise<boolean>
   /** Deletes the user with all dependent records. @returns whether the user existed */
@@ -143,6 +153,22 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         return true
       }),
 
+    changePassword: (id, { checked, next }, inTransaction) =>
+      database.transaction(async tx => {
+        const [changed] = await tx.query<UserWithEpoch>(
+          `update users u set password_hash = $3, session_epoch = u.session_epoch + 1
+            where u.id = $1 and u.password_hash = $2 and u.is_active = 1
+           returning ${userColumns}, u.session_epoch`,
+          [id, checked, next],
+        )
+        if (changed === undefined) return undefined
+        const { session_epoch: epoch, ...user } = changed
+        await revokeRefreshTokens(tx, id)
+        await inTransaction(tx, epoch)
+        await recordChanges?.(tx, [{ type: 'user.password_changed', user }])
+        return user
+      }),
+
     async resetUsage(id) {
       const rows = await database.query(
         'update users set daily_usage = 0, last_usage_date = null where id = $1 returning id',
@@ -166,9 +192,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 
 /**
- * Ends every session of a user, within the caller's transaction. The raised epoch invalidates them; `revoked` only
- * records it. A record that a rotation has locked is skipped without waiting: its epoch is outdated, and its
- * successor copies that epoch (CONTRACT §3).
+ * Ends every session of a user, within the caller's transaction: the raised epoch invalidates them.
  * @returns whether the user exists
  */
 export async function endSessions(tx: Queryable, userId: number): Promise<boolean> {
@@ -176,11 +200,19 @@ export async function endSessions(tx: Queryable, userId: number): Promise<boolea
     'update users set session_epoch = session_epoch + 1 where id = $1 returning id',
     [userId],
   )
+  await revokeRefreshTokens(tx, userId)
+  return users.length > 0
+}
+
+/**
+ * Records what the raised epoch did. A record that a rotation has locked is skipped without waiting: its epoch is
+ * outdated, and its successor copies that epoch (CONTRACT §3).
+ */
+async function revokeRefreshTokens(tx: Queryable, userId: number): Promise<void> {
   await tx.query(
     `update refresh_tokens set revoked = 1 where id in (
        select id from refresh_tokens where user_id = $1 and revoked = 0 for update skip locked
      )`,
     [userId],
   )
-  return users.length > 0
 }

@@ -147,6 +147,15 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     ])
       await auth('refresh', body)
     await auth('logout', {})
+    const session = await newUser(gateway)
+    const change = (current_password: string, new_password: string) =>
+      drive(gateway, 'POST', '/api/v1/auth/password', {
+        token: session.access,
+        body: { current_password, new_password },
+      })
+    for (const next of ['short', 'x'.repeat(1_025), session.password]) await change(session.password, next)
+    await change('wrong', 'another password')
+    await change(session.password, 'another password')
   })
 
   it('is kept by codes that are mailed', async () => {
@@ -189,6 +198,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       ['GET', '/api/v1/auth/sessions'],
       ['DELETE', '/api/v1/auth/sessions/{id}'],
       ['DELETE', '/api/v1/auth/sessions'],
+      ['POST', '/api/v1/auth/password'],
       ['POST', '/api/v1/auth/email'],
       ['POST', '/api/v1/auth/email/verify/request'],
       ['POST', '/api/v1/auth/email/confirm'],

@@ -1,0 +1,39 @@
+// Assembles what users do with their account themselves, without mail.
+import { createCurrentPassword } from '../accounts/current-password.ts'
+import type { Passwords } from '../accounts/password.ts'
+import { createPasswordChange } from '../accounts/password-change.ts'
+import type { Sessions } from '../accounts/sessions.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import { createPasswordEndpoints } from '../endpoints/password.ts'
+import { createSessionEndpoints } from '../endpoints/sessions.ts'
+import type { SignedInEndpoint } from '../endpoints/signed-in.ts'
+import type { RateLimiters } from '../storage/rate-limiter.ts'
+import type { ProcessServices } from './process-services.ts'
+
+interface Dependencies {
+  services: ProcessServices
+  passwords: Passwords
+  sessions: Sessions
+  limiters: RateLimiters
+  signedIn: SignedInEndpoint
+}
+
+export function createAccountEndpoints({
+  services,
+  passwords,
+  sessions,
+  limiters,
+  signedIn,
+}: Dependencies): Endpoint[] {
+  const { users, sessionStore, failedLogins, clock } = services
+  const currentPassword = createCurrentPassword({ users, passwords })
+  return [
+    ...createSessionEndpoints({ sessions: sessionStore, signedIn, clock }),
+    ...createPasswordEndpoints({
+      passwordChange: createPasswordChange({ users, passwords, currentPassword, sessions }),
+      limiters,
+      failedLogins,
+      signedIn,
+    }),
+  ]
+}

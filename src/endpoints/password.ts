@@ -1,0 +1,35 @@
+// The change of one's own password (CONTRACT §12, "Password").
+import { passwordRefusal } from '../accounts/password.ts'
+import type { PasswordChange } from '../accounts/password-change.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { RateLimiters } from '../storage/rate-limiter.ts'
+import type { GuardedEndpoint } from './endpoint.ts'
+import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import { passwordOperations } from './password.openapi.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
+
+interface Dependencies {
+  passwordChange: PasswordChange
+  limiters: Pick<RateLimiters, 'login' | 'login_address'>
+  failedLogins: FailedLoginLimiter
+  signedIn: SignedInEndpoint
+}
+
+export function createPasswordEndpoints({
+  passwordChange,
+  limiters,
+  failedLogins,
+  signedIn,
+}: Dependencies): GuardedEndpoint[] {
+  return [
+    signedIn(passwordOperations.change, async ({ user, body, client, userAgent }) => {
+      const next = body.string('new_password')
+      const refusalCode = passwordRefusal(next)
+      if (refusalCode !== undefined) throw new Refusal(refusalCode)
+      const { userId, ...pair } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
+        passwordChange.change(user, { current: body.string('current_password'), next, userAgent }),
+      )
+      return { status: 200, body: pair, userId }
+    }),
+  ]
+}

@@ -1,0 +1,121 @@
+// Users change their own password: CONTRACT §12, "Password".
+import { describe, expect, it } from 'vitest'
+import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { journey } from '../support/journey.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const next = 'un autre mot de passe'
+const wrong = [401, 'credentials_invalid', 'Identifiants invalides'] as const
+
+describeOverSetups('a change of password', setup => {
+  const at = journey(setup, {
+    auth: ', refresh_reuse: revoke_all',
+    rateLimits: 'rate_limits: { login_failures: 4/5m }',
+  })
+
+  const change = (token: string, body: unknown, headers: Record<string, string> = {}) =>
+    call(at.gateway.url, 'POST', '/api/v1/auth/password', { token, body, headers })
+  const changeOf = (user: TestUser, to = next) =>
+    change(user.access, { current_password: user.password, new_password: to })
+  const refresh = (token: string) =>
+    call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: token } })
+  const loginStatus = async (email: string, password: string) =>
+    (await call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password } })).status
+  const sessionsOf = async (token: string) => {
+    const { body } = await call(at.gateway.url, 'GET', '/api/v1/auth/sessions', { token })
+    return body.sessions as { current: boolean; user_agent: string }[]
+  }
+
+  it('answers as login does, with a new session of this client; every session of before ends', async () => {
+    const user = await newUser(at.gateway)
+    const other = await login(at.gateway.url, user.email, user.password)
+    const answer = await change(
+      user.access,
+      { current_password: user.password, new_password: next },
+      { 'user-agent': 'Tests/1' },
+    )
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({
+      access_token: expect.any(String),
+      refresh_token: expect.any(String),
+      token_type: 'Bearer',
+      plan: 'free',
+    })
+    for (const refreshToken of [user.refresh, other.refresh])
+      expect((await refresh(refreshToken)).headers.get('x-peage-error')).toBe('refresh_token_inactive')
+    const access = String(answer.body.access_token)
+    expect(await sessionsOf(access)).toMatchObject([{ current: true, user_agent: 'Tests/1' }])
+    expect((await refresh(String(answer.body.refresh_token))).status).toBe(200)
+    expect(await loginStatus(user.email, user.password)).toBe(401)
+    expect(await loginStatus(user.email, next)).toBe(200)
+  })
+
+  it('with a wrong current password is 401 without WWW-Authenticate, counted with failed logins', async () => {
+    const user = await newUser(at.gateway)
+    for (const current of ['wrong', '', undefined]) {
+      const answer = await change(user.access, { current_password: current, new_password: next })
+      expectRefusal(answer, ...wrong)
+      expect(answer.headers.get('www-authenticate')).toBeNull()
+    }
+    expect(await loginStatus(user.email, 'wrong')).toBe(401)
+    expect((await changeOf(user)).headers.get('x-peage-error')).toBe('rate_limited')
+  })
+
+  it('judges the form of the new password before the current one, and then whether it is the same', async () => {
+    const user = await newUser(at.gateway)
+    const attempt = (current: string, to: string) =>
+      change(user.access, { current_password: current, new_password: to })
+    const short = [400, 'password_too_short', 'Mot de passe trop court (min 8 caractères)'] as const
+    const long = [400, 'password_too_long', 'Mot de passe trop long (max 1024 caractères)'] as const
+    for (let i = 0; i < 5; i += 1) {
+      expectRefusal(await attempt('wrong', '1234567'), ...short)
+      expectRefusal(await attempt(user.password, 'x'.repeat(1025)), ...long)
+      expectRefusal(
+        await changeOf(user, user.password),
+        400,
+        'password_unchanged',
+        'Le nouveau mot de passe doit être différent',
+      )
+    }
+    expectRefusal(await attempt('same and wrong', 'same and wrong'), ...wrong)
+  })
+
+  describe('asks for', () => {
+    it('an access token: with an API key it is 403', async () => {
+      const user = await newUser(at.gateway)
+      await giveKey(at.gateway, user, 'key of a change')
+      const headers = { 'x-api-key': 'key of a change' }
+      const body = { current_password: 'wrong', new_password: 'x' }
+      const answer = await call(at.gateway.url, 'POST', '/api/v1/auth/password', { headers, body })
+      expectRefusal(answer, 403, 'bearer_required', "Jeton d'accès requis")
+    })
+
+    it('a session that lives', async () => {
+      const user = await newUser(at.gateway)
+      await call(at.gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } })
+      expectRefusal(await changeOf(user), 401, 'token_invalid', 'Token invalide ou expiré')
+    })
+  })
+
+  it('of many with one current password one wins; the others are as with a wrong one', async () => {
+    const user = await newUser(at.gateway)
+    const answers = await Promise.all(Array.from({ length: 4 }, (_, i) => changeOf(user, `${next} ${i}`)))
+    const won = answers.filter(({ status }) => status === 200)
+    expect(won).toHaveLength(1)
+    const codes = answers.map(({ headers }) => headers.get('x-peage-error')).filter(code => code !== null)
+    // Who comes after the winner is not even signed in any more.
+    for (const code of codes) expect(['credentials_invalid', 'token_invalid']).toContain(code)
+    expect(await sessionsOf(String(won[0]?.body.access_token))).toHaveLength(1)
+  })
+
+  it('is no reason to take the use of an old refresh token for theft, were it rotated or not', async () => {
+    const user = await newUser(at.gateway)
+    const second = String((await refresh(user.refresh)).body.refresh_token)
+    const changed = await changeOf(user)
+    at.gateway.clock.at += 60_000
+    expect((await refresh(user.refresh)).status).toBe(401)
+    expect((await refresh(second)).status).toBe(401)
+    expect((await refresh(String(changed.body.refresh_token))).status).toBe(200)
+  })
+})
