@@ -39,7 +39,7 @@ export const floors = [
       duty: 'Where it goes: targets, connections, retries, the answer on its way back, WebSockets.',
     },
     { name: 'accounts', duty: 'Sign up, in and out: passwords, sessions, refresh tokens.' },
-    { name: 'webhooks', duty: 'Telling users: webhooks, alerts and their deliveries.' },
+    { name: 'webhooks', duty: 'Telling users and services: webhooks, alerts and their deliveries, events.' },
     { name: 'usage', duty: 'What is left: the daily use of the free plan.' },
     { name: 'openapi', duty: 'Description: the OpenAPI document and its page.' },
   ],

@@ -91,6 +91,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
           const before = current
           current = next
           next.activate()
+          services.changes.configure(config)
           setTimeouts(app, config.server.timeouts)
           if (next.tlsCertificate !== undefined && next.tlsCertificate !== before.tlsCertificate) {
             setCertificate(app, next.tlsCertificate.initial)

@@ -13,9 +13,11 @@ import { createNameLookups, type NameLookups } from '../upstream/targets/name-lo
 import { createUserStatusStore } from '../users/user-status-store.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
 import type { Dependencies } from './dependencies.ts'
+import { type ChangeRecorder, createChangeRecorder } from './record-changes.ts'
 
 export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly users: UserStore
+  readonly changes: ChangeRecorder
   readonly sessionStore: SessionStore
   readonly apiTokens: ApiTokenStore
   readonly feed: ChangeFeed
@@ -30,9 +32,11 @@ export interface ProcessServices extends Omit<Dependencies, 'config'> {
   close(): Promise<void>
 }
 
-export function openProcessServices(dependencies: Omit<Dependencies, 'config'>): ProcessServices {
+/** @param dependencies.config the configuration at start */
+export function openProcessServices({ config, ...dependencies }: Dependencies): ProcessServices {
   const { storage, metrics, clock, logger, failureLog } = dependencies
   const { database } = storage
+  const changes = createChangeRecorder(config, clock)
   const sessionStore = createSessionStore(database)
   const apiTokens = createApiTokenStore(database)
   const feed = createChangeFeed({
@@ -62,7 +66,8 @@ export function openProcessServices(dependencies: Omit<Dependencies, 'config'>):
   return {
     ...dependencies,
     nameLookups: createNameLookups(),
-    users: createUserStore(database),
+    users: createUserStore(database, changes.record),
+    changes,
     sessionStore,
     apiTokens,
     feed,

@@ -84,7 +84,7 @@ const LIBUV_THREADS = 4
 
 /** Defaults that the schema cannot express. */
 function applyComputedDefaults(
-  { server, auth, routes, mail, ...rest }: DecodedConfig,
+  { server, auth, routes, mail, events, ...rest }: DecodedConfig,
   cores: number,
 ): Config {
   const workers = server.workers === 'auto' ? cores : server.workers
@@ -97,6 +97,7 @@ function applyComputedDefaults(
     },
     routes: nameRoutes(routes),
     ...usableMail(mail),
+    ...(events === undefined || events.url === '' ? {} : { events }),
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs once, however many workers serve: the admin listener, webhook deliveries, mails, and pruning of what expired.
+// Runs once, however many workers serve: the admin listener, alerts, events, mails, and pruning of what expired.
 import { randomBytes } from 'node:crypto'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
@@ -7,14 +7,16 @@ import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
+import { createChangeRecorder } from '../composition/record-changes.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createCodeStore } from '../mail/codes/code-store.ts'
 import { type MailService, openMail } from '../mail/open-mail.ts'
 import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
-import { createUserStore } from '../users/user-store.ts'
+import { createUserStore, type UserStore } from '../users/user-store.ts'
 import { packageFacts } from '../version.ts'
+import { type EventSettings, openEvents } from '../webhooks/events/open-events.ts'
 import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
 import { createDrain, type Drain } from './drain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
@@ -23,7 +25,7 @@ export interface PrimaryServices {
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   applyConfig(config: Config): void
-  /** Starts no more deliveries and sends no more mails. @param grace milliseconds for those in flight */
+  /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
   stopDeliveries(grace: number): Promise<void>
   /** Closes everything it opened; the caller closes the storage. */
   close(): Promise<void>
@@ -38,6 +40,14 @@ export async function startPrimaryServices(
   const sessions = createSessionStore(storage.database)
   const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
   const mail = openMail(dependencies.config.mail, dependencies, metrics.counters.mails)
+  const changes = createChangeRecorder(dependencies.config, clock)
+  const events = openEvents(eventSettingsOf(dependencies.config), {
+    database: storage.database,
+    clock,
+    random: Math.random,
+    outcomes: metrics.counters.events,
+    onError: failureLog,
+  })
   let adminSettings = adminSettingsOf(dependencies.config)
   const codes = createCodeStore(storage.database)
   const pruner = createPruner({
@@ -48,14 +58,18 @@ export async function startPrimaryServices(
     onError: error => failureLog('expired sessions and codes not pruned', error),
   })
   let admin: { address: string; drain: Drain } | undefined
+  const stopDeliveries = async (grace: number) => {
+    await Promise.all([webhooks, mail, events].map(each => each.stop(grace)))
+  }
   const close = async () => {
     pruner.stop()
-    await Promise.all([webhooks.stop(0), mail.stop(0), admin?.drain.run(0)])
+    await Promise.all([stopDeliveries(0), admin?.drain.run(0)])
   }
   try {
     admin = await startAdminListener(dependencies, serving, {
       adminSettings: () => adminSettings,
       sessions,
+      users: createUserStore(storage.database, changes.record),
       webhooks,
       mails: mail.mails,
     })
@@ -69,10 +83,10 @@ export async function startPrimaryServices(
       adminSettings = adminSettingsOf(config)
       webhooks.configure(config.webhooks)
       mail.configure(config.mail)
+      events.configure(eventSettingsOf(config))
+      changes.configure(config)
     },
-    async stopDeliveries(grace) {
-      await Promise.all([webhooks.stop(grace), mail.stop(grace)])
-    },
+    stopDeliveries,
     close,
   }
 }
@@ -95,9 +109,14 @@ function adminSettingsOf(config: Config): AdminSettings {
   }
 }
 
+function eventSettingsOf({ events, webhooks: { timeout, retention } }: Config): EventSettings {
+  return { events, timeoutMs: timeout, retentionMs: retention }
+}
+
 interface AdminListenerServices {
   adminSettings(): AdminSettings
   sessions: ReturnType<typeof createSessionStore>
+  users: UserStore
   webhooks: AlertService
   mails: MailService['mails']
 }
@@ -105,7 +124,7 @@ interface AdminListenerServices {
 async function startAdminListener(
   { config, storage, clock, logger, failureLog, metrics }: Dependencies,
   { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
-  { adminSettings: current, sessions, webhooks: { alerts, deliveries }, mails }: AdminListenerServices,
+  { adminSettings: current, sessions, users, webhooks: { alerts, deliveries }, mails }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
@@ -114,7 +133,7 @@ async function startAdminListener(
     isAllowedAddress: request => current().isAllowedAddress(request),
     routes: () => current().routes,
     targetStatuses: targetStatus,
-    users: createUserStore(storage.database),
+    users,
     sessions,
     alerts,
     deliveries,

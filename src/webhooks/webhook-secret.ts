@@ -53,3 +53,25 @@ export function signDelivery(secret: string, id: string, timestampSeconds: numbe
   const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')
   return `v1,${createHmac('sha256', key).update(`${id}.${timestampSeconds}.${body}`).digest('base64')}`
 }
+
+/**
+ * The headers of Standard Webhooks.
+ * @param id the same for every attempt at a message
+ * @param signingSecrets each adds a signature, in order
+ */
+export function webhookHeaders(
+  id: string,
+  body: string,
+  signingSecrets: readonly string[],
+  timestampSeconds: number,
+) {
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'peage',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestampSeconds),
+    'webhook-signature': signingSecrets
+      .map(secret => signDelivery(secret, id, timestampSeconds, body))
+      .join(' '),
+  }
+}

@@ -3,6 +3,7 @@ import { createSessionStore, type ListedSession } from '../../accounts/session-s
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
+import type { RecordUserChanges } from '../../users/user-change.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
@@ -39,8 +40,12 @@ export interface DatabaseUsers extends UserAdministration {
 }
 
 /** Every method throws StorageError if the store fails. */
-export function createDatabaseUsers(database: Database, clock: Clock): DatabaseUsers {
-  const users = createUserStore(database)
+export function createDatabaseUsers(
+  database: Database,
+  clock: Clock,
+  recordChanges: RecordUserChanges,
+): DatabaseUsers {
+  const users = createUserStore(database, recordChanges)
   const sessions = createSessionStore(database)
   return {
     async *list(filter) {

@@ -1,6 +1,7 @@
 // Gives commands access to accounts: on the database, or through the gateway that has it open.
 
 import { systemClock } from '../../clock.ts'
+import { createChangeRecorder } from '../../composition/record-changes.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
@@ -22,7 +23,7 @@ export async function withUsers(
   work: (users: UserAdministration) => Promise<void>,
 ): Promise<void> {
   const config = readConfig(io, file, io.stderr)
-  await withDatabase(io, file, config, toDatabaseWork(work), async () => {
+  await withDatabase(io, file, config, toDatabaseWork(config, work), async () => {
     try {
       await work(createAdminClient(config.admin, file))
     } catch (error) {
@@ -43,13 +44,15 @@ export async function withDatabaseUsers(
     io,
     file,
     config,
-    toDatabaseWork(records => work(records, config)),
+    toDatabaseWork(config, records => work(records, config)),
     unsupportedWhileRunning,
   )
 }
 
 function toDatabaseWork(
+  config: Config,
   work: (records: DatabaseUsers) => Promise<void>,
 ): (database: Database) => Promise<void> {
-  return database => work(createDatabaseUsers(database, systemClock))
+  const { record } = createChangeRecorder(config, systemClock)
+  return database => work(createDatabaseUsers(database, systemClock, record))
 }

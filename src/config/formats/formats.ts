@@ -3,6 +3,7 @@ import { METHODS } from 'node:http'
 import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
 import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
+import { parseEventSecret, parseEventUrl } from './events.ts'
 import { parseCodeTtl, parseMailLink, parseSender, parseSmtp } from './mail.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
 import {
@@ -117,6 +118,16 @@ export const formats = {
     noun: 'a secret of at least 16 characters, or empty for none',
     pattern: '^$|^[\\s\\S]{16,}$',
     parse: parseSecret,
+  },
+  event_url: {
+    noun: 'an http:// or https:// address such as https://billing.internal/events, or empty for none',
+    pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+([/?][^#]*)?$',
+    parse: parseEventUrl,
+  },
+  event_secret: {
+    noun: 'a secret such as whsec_… (24 to 64 bytes in base64), or empty for none',
+    pattern: '^$|^whsec_[A-Za-z0-9+/]+={0,2}$',
+    parse: parseEventSecret,
   },
   method: { noun: 'an HTTP method such as GET', pattern: '^[A-Z-]+$', parse: parseMethod },
   request: {

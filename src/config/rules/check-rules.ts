@@ -16,6 +16,7 @@ import {
   sharedTargets,
   validTargets,
 } from './declarations.ts'
+import { checkEvents } from './event-rules.ts'
 import { checkHeaders } from './header-rules.ts'
 import { checkHostBypasses } from './host-bypass.ts'
 import { checkKeySecrets } from './key-rules.ts'
@@ -47,6 +48,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
     ...checkWorkers(yaml, validation),
     ...checkOperators(yaml, validation),
     ...checkKeySecrets(yaml, validation),
+    ...checkEvents(yaml, validation),
     ...checkListeners(yaml, validation),
   ]
 }

@@ -4,6 +4,7 @@
 import { admin } from './admin.ts'
 import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
+import { events } from './events.ts'
 import { mail } from './mail.ts'
 import { type route, routes } from './routes.ts'
 import { server } from './server.ts'
@@ -55,6 +56,7 @@ export const schema = section(
     subscription,
     webhooks,
     mail: Type.Optional(mail),
+    events: Type.Optional(events),
     upstreams,
     routes,
     tests,
@@ -77,6 +79,9 @@ export type MailConfig = Omit<MailSection, 'smtp' | 'from'> & {
   smtp: NonNullable<MailSection['smtp']>
   from: NonNullable<MailSection['from']>
 }
+
+/** Which service is told of users; there is none where `events.url` is empty. */
+export type EventsConfig = NonNullable<DecodedConfig['events']>
 
 /** The whole configuration, with every default applied. */
 export type Config = Omit<DecodedConfig, 'routes' | 'mail'> & {

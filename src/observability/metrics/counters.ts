@@ -41,6 +41,8 @@ export interface Counters {
   readonly identityCache: CacheResults
   readonly deliveries: DeliveryOutcomes
   readonly mails: MailOutcomes
+  /** Of events to services. */
+  readonly events: DeliveryOutcomes
   /** Uses counted in Postgres alone because Redis failed. */
   dailyUsageFallbacks: number
   /** Requests forwarded by peers that are not trusted proxies. */
@@ -73,6 +75,7 @@ export function createCounters(): Counters {
     identityCache: { hit: 0, miss: 0, bypass: 0 },
     deliveries: { delivered: 0, retried: 0, failed: 0 },
     mails: { count: (kind, outcome) => countIn(mails, kind, outcome) },
+    events: { delivered: 0, retried: 0, failed: 0 },
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,
     countAuth: (endpoint, outcome) => countIn(auth, endpoint, outcome),
@@ -99,6 +102,11 @@ export function createCounters(): Counters {
       ),
       counter('peage_mails_total', 'Attempts at mails to users that have ended.', () =>
         nested('kind', [...mails], 'outcome'),
+      ),
+      counter(
+        'peage_events_total',
+        'Attempts at events to the service of `events.url` that have ended.',
+        () => byLabel('outcome', { ...counters.events }),
       ),
       counter(
         'peage_untrusted_forwarder_requests_total',

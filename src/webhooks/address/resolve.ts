@@ -52,7 +52,10 @@ const firstTryTimeoutMs = 700
 export function createResolver(options: ResolverOptions): Resolve {
   const { allowPrivate, servers, hostsFile = '/etc/hosts' } = options
   // `dns.lookup` takes a thread of the pool, and holds it while a name server is silent.
-  if (allowPrivate) return async name => orUnresolved(await addressesOrNone(systemLookup(name)))
+  if (allowPrivate) {
+    const systemLookup = createSystemLookup()
+    return async name => orUnresolved(await addressesOrNone(systemLookup(name)))
+  }
   const resolver = new Resolver({ timeout: firstTryTimeoutMs, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   return async name => {
@@ -69,9 +72,18 @@ export function createResolver(options: ResolverOptions): Resolve {
   }
 }
 
-async function systemLookup(name: string): Promise<string[]> {
-  const found = await lookup(name, { all: true })
-  return found.map(({ address }) => address)
+/** One look-up of a name at a time: those of a name that hangs would take all threads of the pool. */
+function createSystemLookup(): (name: string) => Promise<string[]> {
+  const running = new Map<string, Promise<string[]>>()
+  return name => {
+    const current = running.get(name)
+    if (current !== undefined) return current
+    const started = lookup(name, { all: true })
+      .then(found => found.map(({ address }) => address))
+      .finally(() => running.delete(name))
+    running.set(name, started)
+    return started
+  }
 }
 
 function orUnresolved(addresses: readonly string[]): readonly string[] | 'unresolved' {

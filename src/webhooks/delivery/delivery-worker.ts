@@ -1,16 +1,14 @@
 // Sends due deliveries, bounded per receiver, and judges the answers.
 import type { Clock } from '../../clock.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
-import type { AttemptOutcome } from '../../outbox/attempt-store.ts'
 import { type OutboxWorker, startOutboxWorker } from '../../outbox/outbox-worker.ts'
-import { retryDelayMs } from '../../outbox/retry-delay.ts'
+import { outcomeOf } from '../sending/outcome.ts'
 import type { Send, SendOutcome } from '../sending/send.ts'
-import { signDelivery, type WebhookSecrets } from '../webhook-secret.ts'
+import { type WebhookSecrets, webhookHeaders } from '../webhook-secret.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { createDeliverySlots, type SlotClass, type SlotLimits } from './delivery-slots.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { LeasedDelivery } from './lease-store.ts'
-import { parseRetryAfterMs, retryDelaysMs } from './retry-schedule.ts'
 
 export interface SendSettings {
   readonly send: Send
@@ -88,7 +86,7 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
       await deliveries.release(delivery, new Date(clock.now()))
       return
     }
-    const attemptOutcome = outcomeOf(delivery, outcome)
+    const attemptOutcome = outcomeOf(outcome, delivery, dependencies.random(), clock.now())
     dependencies.outcomes[typeof attemptOutcome.result === 'object' ? 'retried' : attemptOutcome.result] += 1
     await deliveries.recordAttempt(delivery, attemptOutcome, new Date(clock.now()))
     if (outcome.kind === 'answered' && outcome.status === 410) {
@@ -110,49 +108,16 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     // An unreadable previous secret costs only its own signature: receivers should verify with the current secret.
     const previousSecret = secret_before === null ? undefined : secrets.unseal(secret_before, user_id)
     const signingSecrets = previousSecret === undefined ? [secret] : [secret, previousSecret]
-    const headers = webhookHeaders(leased, signingSecrets, Math.floor(clock.now() / 1000))
+    const headers = webhookHeaders(
+      messageId(leased.alert_id, user_id),
+      body,
+      signingSecrets,
+      Math.floor(clock.now() / 1000),
+    )
     return send({ url, headers, body, signal })
   }
 
-  function outcomeOf(
-    { attempts, is_last }: LeasedDelivery,
-    outcome: SendOutcome,
-  ): AttemptOutcome<'delivered'> {
-    const responseStatus = outcome.kind === 'answered' ? outcome.status : null
-    const error = outcome.kind === 'failed' ? `${outcome.reason}: ${outcome.message}` : null
-    if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
-      return { responseStatus, error, result: 'delivered' }
-    }
-    const now = clock.now()
-    const retryAfter = outcome.kind === 'answered' ? outcome.retryAfter : undefined
-    const retryAfterMs = retryAfter === undefined ? 0 : parseRetryAfterMs(retryAfter, now)
-    const delayMs =
-      responseStatus === 410 || is_last
-        ? undefined
-        : retryDelayMs(retryDelaysMs, attempts, dependencies.random(), retryAfterMs)
-    const result = delayMs === undefined ? 'failed' : { retryAt: new Date(now + delayMs) }
-    return { responseStatus, error, result }
-  }
-
   return worker
-}
-
-/** The headers of Standard Webhooks. The id is the same for every attempt; each secret adds a signature, in order. */
-function webhookHeaders(
-  { alert_id, user_id, body }: LeasedDelivery,
-  signingSecrets: readonly string[],
-  timestampSeconds: number,
-) {
-  const id = messageId(alert_id, user_id)
-  return {
-    'content-type': 'application/json',
-    'user-agent': 'peage',
-    'webhook-id': id,
-    'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': signingSecrets
-      .map(secret => signDelivery(secret, id, timestampSeconds, body))
-      .join(' '),
-  }
 }
 
 /** The `webhook-id` of an alert to a user, by which its receiver detects a repeated delivery. */

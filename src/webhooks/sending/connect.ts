@@ -1,4 +1,4 @@
-// Opens a TLS connection to a checked address: to the address itself, so that no name is resolved again.
+// Opens a connection to a checked address: to the address itself, so that no name is resolved again.
 import { once } from 'node:events'
 import { connect as connectTcp, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -9,6 +9,7 @@ interface ConnectOptions {
   readonly port: number
   /** The host that the certificate must be for, without brackets. */
   readonly host: string
+  readonly isTls: boolean
   readonly allowPrivate: boolean
   /** For all addresses together; `signal` enforces it. */
   readonly timeoutMs: number
@@ -24,7 +25,7 @@ const maxAddressesTried = 4
  * The caller must destroy the socket.
  * @throws SendFailure `address`, `connection`, `tls`; any error once `signal` is aborted
  */
-export async function connect(options: ConnectOptions): Promise<TLSSocket> {
+export async function connect(options: ConnectOptions): Promise<Socket> {
   const socket = await connectToOne(options)
   try {
     // Checked before anything is written: what counts is the actual peer address, not the requested one.
@@ -33,7 +34,7 @@ export async function connect(options: ConnectOptions): Promise<TLSSocket> {
     if (!options.allowPrivate && !isPublic(remoteAddress)) {
       throw new SendFailure('address', `connected to ${remoteAddress}, which is not public`)
     }
-    return await startTls(socket, options)
+    return options.isTls ? await startTls(socket, options) : socket
   } catch (error) {
     socket.destroy()
     throw error

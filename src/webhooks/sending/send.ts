@@ -1,5 +1,5 @@
 // Sends one delivery: one POST to one webhook, to a checked address, over a connection of its own.
-import type { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
 import { Client, type Dispatcher, errors } from 'undici'
 import { findDestination, type Resolve } from '../address/resolve.ts'
 import { hostOf, parseWebhookUrl } from '../address/webhook-url.ts'
@@ -13,6 +13,8 @@ export interface SenderOptions {
   readonly timeoutMs: number
   /** PEM; trusted instead of the system's CAs. */
   readonly ca?: string | undefined
+  /** The URL is the operator's, who may also write `http://`: the rules for users' URLs do not apply. */
+  readonly isTrusted?: boolean
 }
 
 interface SendRequest {
@@ -55,9 +57,9 @@ async function attempt(
   request: SendRequest,
   signal: AbortSignal,
 ): Promise<SendOutcome> {
-  const { allowPrivate, timeoutMs, ca } = options
+  const { allowPrivate, timeoutMs, ca, isTrusted } = options
   // Checked again: the URL may have been stored under laxer settings.
-  const url = parseWebhookUrl(request.url, { allowPrivate })
+  const url = isTrusted ? new URL(request.url) : parseWebhookUrl(request.url, { allowPrivate })
   if (url === 'invalid') throw new SendFailure('address', 'not an address for webhooks')
   const destination = await unlessAborted(findDestination(url, options), signal)
   if (destination.kind === 'unresolved') {
@@ -67,8 +69,10 @@ async function attempt(
     throw new SendFailure('address', `the host is at ${destination.address}, which is not public`)
   }
   const { addresses } = destination
-  const port = Number(url.port || 443)
-  const socket = await connect({ addresses, port, host: hostOf(url), allowPrivate, timeoutMs, signal, ca })
+  const isTls = url.protocol === 'https:'
+  const port = Number(url.port || (isTls ? 443 : 80))
+  const host = hostOf(url)
+  const socket = await connect({ addresses, port, host, isTls, allowPrivate, timeoutMs, signal, ca })
   try {
     return await post(socket, url, request, signal)
   } finally {
@@ -77,7 +81,7 @@ async function attempt(
 }
 
 async function post(
-  socket: TLSSocket,
+  socket: Socket,
   url: URL,
   request: SendRequest,
   signal: AbortSignal,

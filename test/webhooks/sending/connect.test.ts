@@ -20,7 +20,9 @@ it('a connection to what is not public is closed before a byte is written, whoev
   const { port } = server.address() as AddressInfo
   const { signal } = new AbortController()
   const request = { addresses: ['127.0.0.1'], port, host: 'hooks.test', timeoutMs: 1_000, signal }
-  await expect(connect({ ...request, allowPrivate: false })).rejects.toMatchObject({ reason: 'address' })
+  await expect(connect({ ...request, isTls: true, allowPrivate: false })).rejects.toMatchObject({
+    reason: 'address',
+  })
   await vi.waitFor(() => expect(closed).toBe(1))
   expect(bytes).toBe(0)
   server.close()

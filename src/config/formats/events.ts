@@ -1,0 +1,36 @@
+// The address and the secret of `events` as operators write them (CONTRACT §12).
+import { FormatError } from './units.ts'
+
+const expectedUrl = 'must be an http:// or https:// address such as https://billing.internal/events'
+
+/** As written, or empty for none. It is connected to as it stands, so it must need no repair. */
+export function parseEventUrl(text: string): string {
+  if (text === '') return text
+  const [, authority] = /^https?:\/\/([^/?#\\]+)([/?#].*)?$/i.exec(text) ?? []
+  if (authority === undefined || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text))
+    throw new FormatError(expectedUrl)
+  if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
+  if (text.includes('#')) throw new FormatError('must not have a fragment')
+  if (new URL(text).port === '0') throw new FormatError('must not have port 0')
+  return text
+}
+
+/** Of the key's bytes; Standard Webhooks names both. */
+const minSecretBytes = 24
+const maxSecretBytes = 64
+
+/** `whsec_` and base64, or empty for none. The text itself stands in no message. */
+export function parseEventSecret(text: string): string {
+  if (text === '') return text
+  const [, base64] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? []
+  const key = Buffer.from(base64 ?? '', 'base64')
+  if (base64 === undefined || key.toString('base64') !== base64) {
+    throw new FormatError(
+      'must be whsec_ and base64, such as the output of: echo whsec_$(openssl rand -base64 32)',
+    )
+  }
+  if (key.length < minSecretBytes || key.length > maxSecretBytes) {
+    throw new FormatError(`must have ${minSecretBytes} to ${maxSecretBytes} bytes of base64 after whsec_`)
+  }
+  return text
+}

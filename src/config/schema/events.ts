@@ -1,0 +1,40 @@
+// The `events` section: which service is told what happens to users (CONTRACT §12).
+import { formatted, section } from './builders.ts'
+import { Type } from './type.ts'
+
+/** Every event that a service can be told of. */
+export const eventTypes = [
+  'user.created',
+  'user.email_changed',
+  'user.email_verified',
+  'user.plan_changed',
+  'user.deactivated',
+  'user.activated',
+  'user.deleted',
+] as const
+
+export type EventType = (typeof eventTypes)[number]
+
+export const events = section(
+  {
+    url: formatted('event_url', {
+      description:
+        'The service that is told: http:// or https://, private networks included. Empty: none is.',
+      default: '',
+    }),
+    secret: formatted('event_secret', {
+      description: 'What events are signed with, after Standard Webhooks. Needed where url is set.',
+      default: '',
+    }),
+    types: Type.Array(Type.Enum(eventTypes), {
+      title: 'a list of events',
+      description: 'Those that are told. Omitted: all.',
+      minItems: 1,
+      default: [...eventTypes],
+    }),
+  },
+  {
+    description:
+      'What happens to users, told to one service. Omit the section, or leave url empty, to tell none.',
+  },
+)

@@ -1,0 +1,136 @@
+// The events on their way to the service: stored with the change, leased, and recorded, in order for each user.
+import {
+  type AttemptOutcome,
+  type AttemptStore,
+  createAttemptStore,
+  type Lease,
+} from '../../outbox/attempt-store.ts'
+import type { Database, Queryable } from '../../storage/database.ts'
+
+export interface NewEvent {
+  readonly userId: number
+  readonly type: string
+  /** The request body, exactly as sent. */
+  readonly body: string
+}
+
+export interface LeasedEvent extends Lease {
+  /** A UUID. */
+  message_id: string
+  user_id: number
+  body: string
+}
+
+export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
+  /**
+   * Leases due events, the longest due first; of one user only the oldest that has not ended. Concurrent callers get
+   * different events.
+   */
+  lease(limit: number, now: Date, leaseUntil: Date): Promise<LeasedEvent[]>
+  /** As the outbox records attempts; where the event has ended, the next one of its user is due. */
+  recordAttempt(
+    leased: Lease & Pick<LeasedEvent, 'user_id'>,
+    outcome: AttemptOutcome<'delivered'>,
+    now: Date,
+  ): Promise<void>
+  /** Deletes up to `limit` events that ended before `before`. @returns how many were deleted */
+  prune(before: Date, limit: number): Promise<number>
+  /**
+   * For a gateway that tells no service any more: deletes up to `limit` pending events of users who have none since
+   * `before`. @returns how many were deleted
+   */
+  pruneUnsent(before: Date, limit: number): Promise<number>
+}
+
+/** Every method throws StorageError when the store fails. */
+export function createEventStore(database: Database): EventStore {
+  const attempts = createAttemptStore<'delivered'>(database, 'events')
+  return {
+    release: attempts.release,
+
+    lease: (limit, now, leaseUntil) =>
+      database.query<LeasedEvent>(
+        `with due as (
+           select id from events
+            where status = 'pending' and due_at <= $1::timestamptz
+            order by due_at, id limit $2 for update skip locked
+         )
+         update events e set attempts = e.attempts + 1, due_at = $3::timestamptz
+           from due where e.id = due.id
+         returning e.id, e.attempts, e.message_id, e.user_id, e.body`,
+        [now, limit, leaseUntil],
+      ),
+
+    async recordAttempt(leased, outcome, now) {
+      if (typeof outcome.result === 'object') return attempts.recordAttempt(leased, outcome, now)
+      await database.transaction(async tx => {
+        await lockUser(tx, leased.user_id)
+        await createAttemptStore<'delivered'>(tx, 'events').recordAttempt(leased, outcome, now)
+        await tx.query(
+          `update events set due_at = $2::timestamptz
+            where due_at is null
+              and id = (select id from events where user_id = $1 and status = 'pending' order by id limit 1)`,
+          [leased.user_id, now],
+        )
+      })
+    },
+
+    async prune(before, limit) {
+      const rows = await database.query(
+        `delete from events where id in (
+           select id from events where finished_at < $1 order by finished_at limit $2 for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+
+    async pruneUnsent(before, limit) {
+      const rows = await database.query(
+        `delete from events where id in (
+           select id from events e
+            where status = 'pending' and created_at < $1
+              and not exists (
+                select from events later
+                 where later.user_id = e.user_id and later.status = 'pending' and later.created_at >= $1
+              )
+            order by id limit $2 for update skip locked
+         )
+         returning id`,
+        [before, limit],
+      )
+      return rows.length
+    },
+  }
+}
+
+/**
+ * Waits for a change of the user that is being committed, and keeps the next one waiting: a change holds its user's
+ * row from before it stores its events. Otherwise an event stored just now, behind one that ends just now, would wait
+ * for ever for its turn. The row of a deleted user is gone, and no event can follow.
+ */
+async function lockUser(tx: Queryable, userId: number): Promise<void> {
+  await tx.query('select 1 from users where id = $1 for share', [userId])
+}
+
+/**
+ * Stores events in the transaction of the changes that they tell of, in this order. An event is due at once, unless an
+ * older one of its user has not ended.
+ * @param tx has changed each of these users, and so holds their rows
+ * @throws StorageError
+ */
+export async function storeEvents(tx: Queryable, events: readonly NewEvent[], now: Date): Promise<void> {
+  await tx.query(
+    `insert into events (user_id, type, body, created_at, due_at)
+     select user_id, type, body, $4::timestamptz,
+            case when row_number() over (partition by user_id order by n) = 1
+                  and not exists (
+                    select from events older where older.user_id = stored.user_id and older.status = 'pending'
+                  )
+                 then $4::timestamptz end
+       from unnest($1::bigint[], $2::text[], $3::text[]) with ordinality as stored (user_id, type, body, n)
+      order by n`,
+    [events.map(({ userId }) => userId), events.map(({ type }) => type), events.map(({ body }) => body), now],
+  )
+}

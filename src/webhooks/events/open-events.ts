@@ -1,0 +1,124 @@
+// Sends events to the service that the operator chose, once per host, and prunes those that have ended.
+import type { Clock } from '../../clock.ts'
+import type { EventsConfig } from '../../config/schema/schema.ts'
+import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
+import { startOutboxWorker } from '../../outbox/outbox-worker.ts'
+import type { Database } from '../../storage/database.ts'
+import { createPruner } from '../../storage/pruner.ts'
+import { createResolver } from '../address/resolve.ts'
+import { outcomeOf } from '../sending/outcome.ts'
+import { createSender, type Send } from '../sending/send.ts'
+import { webhookHeaders } from '../webhook-secret.ts'
+import { createEventStore, type LeasedEvent } from './event-store.ts'
+
+export interface EventSettings {
+  /** Undefined where no service is told: what is stored stays where it is. */
+  readonly events: EventsConfig | undefined
+  /** `webhooks.timeout`. */
+  readonly timeoutMs: number
+  /** `webhooks.retention`. */
+  readonly retentionMs: number
+}
+
+export interface EventService {
+  /** Events leased from now on go where these settings say. */
+  configure(settings: EventSettings): void
+  /** Polls now. */
+  wake(): void
+  /** @param graceMs for running attempts */
+  stop(graceMs: number): Promise<void>
+}
+
+interface Dependencies {
+  database: Database
+  clock: Clock
+  /** From 0 to 1. */
+  random(): number
+  /** Counts attempts as they end. */
+  outcomes: DeliveryOutcomes
+  /** @param what could not be done */
+  onError(what: string, error: unknown): void
+  /** PEM; trusted instead of the system's CAs. */
+  ca?: string | undefined
+}
+
+/** Attempts under way at once; all go to one service, and each is of another user. */
+const maxRunning = 32
+
+/** How long a lease outlasts the attempt, as with alerts; then another replica sends what a dead one had leased. */
+const leaseMarginMs = 15_000
+
+/** What an attempt keeps of the settings that it was leased under. */
+interface Leased {
+  readonly event: LeasedEvent
+  readonly target: EventsConfig
+  readonly send: Send
+}
+
+/** @param initial the settings at start */
+export function openEvents(initial: EventSettings, dependencies: Dependencies): EventService {
+  const { database, clock, outcomes } = dependencies
+  const store = createEventStore(database)
+  const resolve = createResolver({ allowPrivate: true })
+  let settings = initial
+  let send = senderOf(settings.timeoutMs)
+
+  function senderOf(timeoutMs: number): Send {
+    const { ca } = dependencies
+    return createSender({ resolve, allowPrivate: true, isTrusted: true, timeoutMs, ca })
+  }
+
+  async function lease(running: number): Promise<Leased[]> {
+    const { events: target, timeoutMs } = settings
+    if (target === undefined || running >= maxRunning) return []
+    const now = clock.now()
+    const current = send
+    const leaseUntil = new Date(now + timeoutMs + leaseMarginMs)
+    const leased = await store.lease(maxRunning - running, new Date(now), leaseUntil)
+    return leased.map(event => ({ event, target, send: current }))
+  }
+
+  async function attempt({ event, target, send }: Leased, signal: AbortSignal): Promise<void> {
+    const { body } = event
+    const id = `msg_${event.message_id.replaceAll('-', '')}`
+    const headers = webhookHeaders(id, body, [target.secret], Math.floor(clock.now() / 1000))
+    const answer = await send({ url: target.url, headers, body, signal })
+    const now = clock.now()
+    if (answer.kind === 'failed' && answer.reason === 'aborted') {
+      await store.release(event, new Date(now))
+      return
+    }
+    const outcome = outcomeOf(answer, event, dependencies.random(), now)
+    outcomes[typeof outcome.result === 'object' ? 'retried' : outcome.result] += 1
+    await store.recordAttempt(event, outcome, new Date(now))
+  }
+
+  const worker = startOutboxWorker({
+    lease: [lease],
+    hasRoom: running => running < maxRunning,
+    attempt,
+    onError: error => dependencies.onError('events cannot be leased or recorded', error),
+  })
+  const pruner = createPruner({
+    store: {
+      async prune(now, limit) {
+        const before = new Date(now.getTime() - settings.retentionMs)
+        const unsent = settings.events === undefined ? await store.pruneUnsent(before, limit) : 0
+        return Math.max(unsent, await store.prune(before, limit))
+      },
+    },
+    clock,
+    onError: error => dependencies.onError('events not pruned', error),
+  })
+  return {
+    configure(changed) {
+      settings = changed
+      send = senderOf(changed.timeoutMs)
+    },
+    wake: worker.wake,
+    async stop(graceMs) {
+      pruner.stop()
+      await worker.stop(graceMs)
+    },
+  }
+}

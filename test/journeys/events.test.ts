@@ -1,0 +1,130 @@
+// CONTRACT §12, "Events for services": what one service is told of users, by a whole gateway, and what it is not.
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { journey, routes } from '../support/journey.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const otherSecret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
+
+interface Told {
+  type: string
+  timestamp: string
+  data: Record<string, unknown>
+}
+
+describeOverSetups('a service', setup => {
+  let service: Server
+  let url: string
+  /** Verified with the secret of the moment. */
+  const told: Told[] = []
+  let key = secret
+  beforeAll(async () => {
+    service = createServer(async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const headers = request.headers as Record<string, string>
+      told.push(new Webhook(key).verify(Buffer.concat(chunks).toString(), headers) as Told)
+      response.writeHead(204).end()
+    })
+    await new Promise<void>(resolve => service.listen(0, '127.0.0.1', resolve))
+    url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/events`
+  })
+  const at = journey(
+    setup,
+    {},
+    upstream => `${routes(upstream)}\nevents: { url: '${url}', secret: '${secret}' }\n`,
+  )
+  beforeEach(() => {
+    told.length = 0
+  })
+  afterAll(() => {
+    service.close()
+  })
+
+  let made = 0
+  async function register(): Promise<{ id: number; email: string }> {
+    made += 1
+    const email = `told${made}@example.com`
+    const body = { email, password: 'correct horse battery' }
+    const answer = await call(at.gateway.url, 'POST', '/api/v1/auth/register', { body })
+    expect(answer.status).toBe(201)
+    return { id: Number(answer.body.user_id), email }
+  }
+  const patch = async (id: number, body: object) => {
+    const path = `/admin/v1/users/${id}`
+    const { status } = await call(at.gateway.admin, 'PATCH', path, { body, token: at.gateway.adminToken })
+    expect(status).toBe(200)
+  }
+  const typesOf = () => told.map(({ type }) => type)
+  /** All that is stored has arrived. */
+  const settle = () =>
+    expect
+      .poll(() => at.gateway.sql(`select type from events where status = 'pending'`), { timeout: 10_000 })
+      .toEqual([])
+
+  it('is told of a registration and of what operators change, in order, with the record as committed', async () => {
+    const { id, email } = await register()
+    await patch(id, { plan: 'pro' })
+    await patch(id, { is_active: 0, plan: 'premium' })
+    await patch(id, { is_active: 1, email_verified: true })
+    await settle()
+    const data = { user_id: id, email, plan: 'premium', is_active: 1 }
+    const timestamp = new Date(at.gateway.clock.at).toISOString()
+    expect(told).toEqual([
+      { type: 'user.created', timestamp, data: { ...data, plan: 'free' } },
+      { type: 'user.plan_changed', timestamp, data: { ...data, plan: 'pro' } },
+      { type: 'user.plan_changed', timestamp, data: { ...data, is_active: 0 } },
+      { type: 'user.deactivated', timestamp, data: { ...data, is_active: 0 } },
+      { type: 'user.email_verified', timestamp, data },
+      { type: 'user.activated', timestamp, data },
+    ])
+  })
+
+  it('is told nothing of what changes nothing, was refused, is no event, or was changed by other programs', async () => {
+    const { id, email } = await register()
+    await settle()
+    told.length = 0
+    await patch(id, { plan: 'free', is_active: 1, email_verified: false })
+    const body = { email, password: 'correct horse battery' }
+    expect((await call(at.gateway.url, 'POST', '/api/v1/auth/register', { body })).status).toBe(409)
+    expect((await call(at.gateway.url, 'POST', '/api/v1/auth/login', { body })).status).toBe(200)
+    await at.gateway.sql(`update users set plan = 'pro', is_active = 0 where id = $1`, [id])
+    await at.gateway.sql('delete from users where id = $1', [id])
+    expect(await at.gateway.sql('select type from events where user_id = $1', [id])).toEqual([
+      { type: 'user.created' },
+    ])
+    expect(told).toEqual([])
+  })
+
+  it('is told as the file says that is saved now: which events, where, and signed with what', async () => {
+    const before = await readFile(at.gateway.file, 'utf8')
+    const save = async (events: string) => {
+      await writeFile(at.gateway.file, `${before.replace(/\nevents:.*\n/, '\n')}${events}\n`)
+      await at.gateway.reload()
+    }
+    key = otherSecret
+    await save(`events: { url: '${url}?moved', secret: '${otherSecret}', types: [user.plan_changed] }`)
+    const { id } = await register()
+    await patch(id, { plan: 'pro', is_active: 0 })
+    await settle()
+    expect(typesOf()).toEqual(['user.plan_changed'])
+    await save('')
+    await patch(id, { plan: 'premium' })
+    await save(`events: { url: '${url}', secret: '${otherSecret}' }`)
+    await patch(id, { is_active: 1 })
+    await settle()
+    expect(typesOf()).toEqual(['user.plan_changed', 'user.activated'])
+  })
+
+  it('is counted in the metrics, and stands in no line of the log', async () => {
+    const { text } = await call(at.gateway.admin, 'GET', '/metrics')
+    const [, delivered] = /^peage_events_total\{outcome="delivered"\} (\d+)$/m.exec(text) ?? []
+    expect(Number(delivered)).toBeGreaterThanOrEqual(9)
+    expect(at.gateway.log.join('')).not.toMatch(/whsec_/)
+  })
+})

@@ -1,0 +1,215 @@
+// The events' records over both databases: whose turn it is, and what ends one (CONTRACT §12).
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Database } from '../../../src/storage/database.ts'
+import type { LeasedEvent } from '../../../src/webhooks/events/event-store.ts'
+import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+import { eventsIn, type StoredEvents } from './stored-events.ts'
+
+const start = Date.parse('2026-02-03T04:05:06.789Z')
+const leaseMs = 25_000
+const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
+const failed = { responseStatus: 410, error: null, result: 'failed' } as const
+
+describeOverDatabases('events', open => {
+  let database: Database
+  let stored: StoredEvents
+  let time: number
+  beforeAll(async () => {
+    database = await open()
+    stored = eventsIn(database, () => time)
+  })
+  beforeEach(async () => {
+    time = start
+    await stored.empty()
+  })
+  afterAll(() => database.close())
+
+  const lease = (limit = 32) => stored.store.lease(limit, new Date(time), new Date(time + leaseMs))
+  const typesOf = (leased: LeasedEvent[]) => leased.map(({ body }) => JSON.parse(body).type)
+  const one = async () => (await lease(1))[0] as LeasedEvent
+  const record = (event: LeasedEvent, outcome: Parameters<typeof stored.store.recordAttempt>[1]) =>
+    stored.store.recordAttempt(event, outcome, new Date(time))
+
+  it('are due at once, with the bytes of their bodies and an id that stays', async () => {
+    const id = await stored.user()
+    await stored.change(id, ['a'])
+    const [event] = await lease()
+    expect(event).toEqual({
+      id: expect.any(Number),
+      attempts: 1,
+      message_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      user_id: id,
+      body: JSON.stringify({ type: 'a', userId: id }),
+    })
+    time += leaseMs
+    expect(await lease()).toEqual([{ ...event, attempts: 2 }])
+  })
+
+  it('of one user wait for the one before, those of one transaction too; other users’ do not', async () => {
+    const ids = [await stored.user(), await stored.user()]
+    await stored.change(ids[0] ?? 0, ['a1', 'a2', 'a3'])
+    await stored.change(ids[1] ?? 0, ['b1'])
+    await stored.change(ids[0] ?? 0, ['a4'])
+    await stored.change(ids[1] ?? 0, ['b2'])
+    const order: string[] = []
+    for (let round = 0; round < 4; round += 1) {
+      const leased = await lease()
+      order.push(typesOf(leased).sort().join(' '))
+      for (const event of leased) await record(event, round % 2 === 0 ? delivered : failed)
+    }
+    expect(order).toEqual(['a1 b1', 'a2 b2', 'a3', 'a4'])
+    expect(await lease()).toEqual([])
+  })
+
+  it('that are to be tried again, or are returned, keep the next ones waiting', async () => {
+    const id = await stored.user()
+    await stored.change(id, ['a', 'b'])
+    await record(await one(), {
+      responseStatus: 500,
+      error: null,
+      result: { retryAt: new Date(time + 5_000) },
+    })
+    expect(await lease()).toEqual([])
+    time += 5_000
+    const again = await one()
+    expect(again).toMatchObject({ attempts: 2 })
+    await stored.store.release(again, new Date(time))
+    expect(typesOf(await lease())).toEqual(['a'])
+    expect(await lease()).toEqual([])
+  })
+
+  it('are recorded by the lease that has them: one that expired ends nothing, and makes nothing due', async () => {
+    const id = await stored.user()
+    await stored.change(id, ['a', 'b'])
+    const late = await one()
+    time += leaseMs
+    const taken = await one()
+    await record(late, delivered)
+    expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 2 }, { due_at: null }])
+    await record(taken, delivered)
+    await record(late, failed)
+    expect(await stored.rows()).toMatchObject([
+      { status: 'delivered', finished_at: new Date(time) },
+      { status: 'pending', due_at: new Date(time) },
+    ])
+  })
+
+  it('outlive their user, in order', async () => {
+    const id = await stored.user()
+    await stored.change(id, ['a'])
+    await stored.change(id, ['deleted'], async tx => {
+      await tx.query('delete from users where id = $1', [id])
+    })
+    await record(await one(), delivered)
+    expect(typesOf(await lease())).toEqual(['deleted'])
+  })
+
+  it('are kept by nothing but the change: it is undone with them', async () => {
+    const id = await stored.user()
+    const undone = stored.change(id, ['a'], async () => {
+      throw new Error('undone')
+    })
+    await expect(undone).rejects.toThrow('undone')
+    expect(await stored.rows()).toEqual([])
+  })
+
+  it('are pruned when they have ended, in batches, and not before', async () => {
+    for (const type of ['a', 'b', 'c']) await stored.change(await stored.user(), [type])
+    for (const event of await lease()) await record(event, delivered)
+    const pending = await stored.user()
+    await stored.change(pending, ['d', 'e'])
+    const prune = (limit: number, at: number) => stored.store.prune(new Date(at), limit)
+    expect(await prune(10, start)).toBe(0)
+    expect([await prune(2, start + 1), await prune(2, start + 1)]).toEqual([2, 1])
+    expect(await stored.rows()).toMatchObject([{ user_id: pending }, { user_id: pending }])
+  })
+
+  it('that no service is told are pruned by the user, so that none is left waiting for one that is gone', async () => {
+    const [old, both] = [await stored.user(), await stored.user()]
+    await stored.change(old, ['a', 'b'])
+    await stored.change(both, ['c'])
+    time += 1_000
+    await stored.change(both, ['d'])
+    expect(await stored.store.pruneUnsent(new Date(start), 10)).toBe(0)
+    expect(await stored.store.pruneUnsent(new Date(start + 1), 10)).toBe(2)
+    expect(await stored.rows()).toMatchObject([{ type: 'c' }, { type: 'd' }])
+    expect(await stored.store.pruneUnsent(new Date(time + 1), 10)).toBe(2)
+  })
+
+  it('are leased once, whoever asks at once', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => stored.user()))
+    for (const id of ids) await stored.change(id, ['a', 'b'])
+    const leased = (await Promise.all(Array.from({ length: 8 }, () => lease(7)))).flat()
+    const all = [...leased, ...(await lease(100))]
+    expect(new Set(all.map(({ id }) => id)).size).toBe(20)
+    expect(all).toHaveLength(20)
+  })
+})
+
+describeWithPostgres('an event behind one that ends in the same moment', () => {
+  it('gets its turn, whichever of the two commits first', async () => {
+    const database = await postgresDatabase()
+    try {
+      const stored = eventsIn(database, () => start)
+      const lease = () => stored.store.lease(10, new Date(start), new Date(start + leaseMs))
+      const id = await stored.user()
+      await stored.change(id, ['a'])
+      const [first] = await lease()
+      // The change holds its user's row, and has stored its event behind one that is pending.
+      let ending: Promise<void> = Promise.resolve()
+      await stored.change(id, ['b'], async () => {
+        ending = stored.store.recordAttempt(first as LeasedEvent, delivered, new Date(start))
+        await sleep(100)
+      })
+      await ending
+      const [second] = await lease()
+      expect(second).toMatchObject({ attempts: 1, user_id: id })
+      // At random: 300 changes, each of which races the end of the one before.
+      await stored.store.recordAttempt(second as LeasedEvent, delivered, new Date(start))
+      await Promise.all([
+        (async () => {
+          for (let n = 0; n < 300; n += 1) await stored.change(id, [`n${n}`])
+        })(),
+        (async () => {
+          for (let ended = 0; ended < 300; ) {
+            for (const event of await lease()) {
+              await stored.store.recordAttempt(event, delivered, new Date(start))
+              expect(JSON.parse(event.body).type).toBe(`n${ended}`)
+              ended += 1
+            }
+          }
+        })(),
+      ])
+    } finally {
+      await database.close()
+    }
+  })
+
+  it('is found as quickly behind a hundred thousand others as behind ten', async () => {
+    const database = await postgresDatabase()
+    try {
+      const insert = (sql: string) => database.transaction(tx => tx.query(sql), { timeoutMs: 20_000 })
+      // One user has nearly all of them, and a thousand others are due much later.
+      await insert(
+        `insert into events (user_id, type, body, created_at, due_at)
+         select case when n > 1000 then 1 else n end, 'a', '{}', now(),
+                case when n <= 1000 then now() + interval '1 day' end
+           from generate_series(1, 100000) n`,
+      )
+      const stored = eventsIn(database, Date.now)
+      await database.query(
+        `insert into events (user_id, type, body, created_at, due_at) values (2000, 'b', '{}', now(), now())`,
+      )
+      const begun = performance.now()
+      const now = new Date(Date.now() + 1_000)
+      const leased = await stored.store.lease(10, now, new Date(now.getTime() + leaseMs))
+      expect(leased).toMatchObject([{ user_id: 2000 }])
+      await stored.store.recordAttempt(leased[0] as LeasedEvent, delivered, now)
+      expect(performance.now() - begun).toBeLessThan(200)
+    } finally {
+      await database.close()
+    }
+  })
+})

@@ -1,0 +1,282 @@
+// Events to a real service, over http and TLS, from a real store: signed, in order, tried again (CONTRACT §12).
+import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import type { EventsConfig } from '../../../src/config/schema/schema.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import { StorageError } from '../../../src/storage/database.ts'
+import {
+  type EventService,
+  type EventSettings,
+  openEvents,
+} from '../../../src/webhooks/events/open-events.ts'
+import { first } from '../../support/certificates.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { eventsIn, type StoredEvents } from './stored-events.ts'
+
+interface Seen {
+  headers: IncomingHttpHeaders
+  body: string
+}
+
+/** A service that answers with `status`, or not at all. */
+interface Service {
+  readonly url: string
+  readonly seen: Seen[]
+  status: (type: string, userId: number) => number | undefined
+  close(): Promise<void>
+}
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const otherSecret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
+
+describeOverDatabases('events', open => {
+  let database: Database
+  let stored: StoredEvents
+  let time: number
+  const services: Service[] = []
+  const running: EventService[] = []
+  const errors: [string, unknown][] = []
+  const outcomes = { delivered: 0, retried: 0, failed: 0 }
+  beforeAll(async () => {
+    database = await open()
+    stored = eventsIn(database, () => time)
+  })
+  beforeEach(async () => {
+    time = Date.now()
+    errors.length = 0
+    Object.assign(outcomes, { delivered: 0, retried: 0, failed: 0 })
+    await stored.empty()
+  })
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map(one => one.stop(0)))
+    await Promise.all(services.splice(0).map(one => one.close()))
+  })
+  afterAll(() => database.close())
+
+  async function service(isTls = false): Promise<Service> {
+    const seen: Seen[] = []
+    const answer: RequestListener = async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const body = Buffer.concat(chunks).toString()
+      const { type, userId } = JSON.parse(body)
+      seen.push({ headers: request.headers, body })
+      const status = made.status(type, userId)
+      if (status !== undefined) response.writeHead(status).end()
+    }
+    const server = isTls ? await startReceiver(first, answer, '127.0.0.1') : await plain(answer)
+    const url = `${isTls ? 'https' : 'http'}://127.0.0.1:${server.port}/events?of=peage`
+    const made: Service = { url, seen, status: () => 204, close: server.close }
+    services.push(made)
+    return made
+  }
+
+  const settingsOf = (url: string, more: Partial<EventsConfig> = {}): EventSettings => ({
+    events: { url, secret, types: ['user.created'], ...more },
+    timeoutMs: 10_000,
+    retentionMs: 30 * 86_400_000,
+  })
+
+  function start(settings: EventSettings, over = database): EventService {
+    const made = openEvents(settings, {
+      database: over,
+      clock: { now: () => time },
+      random: () => 0.5,
+      outcomes,
+      onError: (what, error) => errors.push([what, error]),
+      ca: first.cert,
+    })
+    running.push(made)
+    return made
+  }
+
+  const statuses = async () => (await stored.rows()).map(({ status }) => status)
+  const become = (expected: string[]) =>
+    vi.waitFor(async () => expect(await statuses()).toEqual(expected), { timeout: 5_000, interval: 10 })
+  const typesSeen = ({ seen }: Service) => seen.map(({ body }) => JSON.parse(body).type)
+
+  it.each([false, true])('go out signed as the package verifies, over TLS: %s', async isTls => {
+    const to = await service(isTls)
+    await stored.change(await stored.user(), ['a'])
+    start(settingsOf(to.url)).wake()
+    await become(['delivered'])
+    const [{ headers, body }] = to.seen as [Seen]
+    new Webhook(secret).verify(body, headers as Record<string, string>)
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'user-agent': 'peage',
+      'webhook-id': expect.stringMatching(/^msg_[0-9a-f]{32}$/),
+      'webhook-timestamp': String(Math.floor(time / 1000)),
+    })
+    expect(outcomes).toEqual({ delivered: 1, retried: 0, failed: 0 })
+  })
+
+  it('are tried again by the schedule, with the same id and body and a new signature, and hold the next one back', async () => {
+    const to = await service()
+    to.status = () => 500
+    await stored.change(await stored.user(), ['a', 'b'])
+    const sender = start(settingsOf(to.url))
+    const delays = [5_000, 300_000, 1_800_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * 3_600_000)]
+    for (const [made, delay] of delays.entries()) {
+      sender.wake()
+      await vi.waitFor(async () =>
+        expect(await stored.rows()).toMatchObject([
+          { attempts: made + 1, response_status: 500, due_at: new Date(time + delay) },
+          { attempts: 0, due_at: null },
+        ]),
+      )
+      time += delay
+    }
+    to.status = type => (type === 'a' ? 500 : 204)
+    sender.wake()
+    await become(['failed', 'delivered'])
+    expect(typesSeen(to)).toEqual([...Array(10).fill('a'), 'b'])
+    const ofFirst = to.seen.slice(0, 10)
+    expect(new Set(ofFirst.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+    expect(new Set(ofFirst.map(({ headers }) => headers['webhook-signature'])).size).toBe(10)
+    expect(outcomes).toEqual({ delivered: 1, retried: 9, failed: 1 })
+  })
+
+  it('fail at once with a 410, and the next one goes', async () => {
+    const to = await service()
+    to.status = type => (type === 'a' ? 410 : 200)
+    await stored.change(await stored.user(), ['a', 'b'])
+    start(settingsOf(to.url)).wake()
+    await become(['failed', 'delivered'])
+    expect(typesSeen(to)).toEqual(['a', 'b'])
+  })
+
+  it('of one user come in order of commit from two replicas, whatever fails, and are taken up again after a crash', async () => {
+    const to = await service()
+    const tries = new Map<string, number>()
+    // Every third attempt fails, one event in seven is gone for good.
+    to.status = (type, userId) => {
+      const count = (tries.get(`${userId} ${type}`) ?? 0) + 1
+      tries.set(`${userId} ${type}`, count)
+      if (Number(type) % 7 === 6) return 410
+      return (Number(type) + userId + count) % 3 === 0 ? 503 : 204
+    }
+    const users = await Promise.all(Array.from({ length: 6 }, () => stored.user()))
+    // A replica that died has leased some, and never says how they ended.
+    for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
+    expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
+    // Leases that outlast the steps of the clock: what is under way is sent by one replica.
+    const settings = { ...settingsOf(to.url), timeoutMs: 600_000 }
+    const replicas = [start(settings), start(settings)]
+    for (const user of users.slice(3)) await stored.change(user, ['0'])
+    await Promise.all(
+      users.map(async user => {
+        for (let n = 1; n < 15; n += 1) await stored.change(user, [String(n)])
+      }),
+    )
+    await vi.waitFor(
+      async () => {
+        time += 30_000
+        for (const replica of replicas) replica.wake()
+        expect(await statuses()).not.toContain('pending')
+      },
+      { timeout: 20_000, interval: 60 },
+    )
+    for (const user of users) {
+      const of = to.seen.map(({ body }) => JSON.parse(body)).filter(({ userId }) => userId === user)
+      const order = of.map(({ type }) => Number(type))
+      expect(order).toEqual([...order].sort((a, b) => a - b))
+      expect(new Set(order).size).toBe(15)
+    }
+    const sent = to.seen.map(({ headers, body }) => `${headers['webhook-id']} ${body}`)
+    expect(new Set(sent).size).toBe(6 * 15)
+    expect((await stored.rows()).filter(({ status }) => status === 'failed')).toHaveLength(6 * 2)
+    expect(errors).toEqual([])
+  })
+
+  it('go where the settings of the moment say, with the secret of the moment; nowhere, they wait', async () => {
+    const [before, after] = [await service(), await service()]
+    before.status = () => 500
+    await stored.change(await stored.user(), ['a'])
+    const sender = start(settingsOf(before.url))
+    sender.wake()
+    await vi.waitFor(async () => expect(await stored.rows()).toMatchObject([{ response_status: 500 }]))
+    sender.configure({ ...settingsOf(''), events: undefined })
+    time += 5_000
+    sender.wake()
+    await sender.stop(1_000)
+    expect(before.seen).toHaveLength(1)
+    start(settingsOf(after.url, { secret: otherSecret })).wake()
+    await become(['delivered'])
+    const [{ headers, body }] = after.seen as [Seen]
+    new Webhook(otherSecret).verify(body, headers as Record<string, string>)
+    expect(() => new Webhook(secret).verify(body, headers as Record<string, string>)).toThrow()
+    expect(headers['webhook-id']).toBe(before.seen[0]?.headers['webhook-id'])
+  })
+
+  it('that cannot be connected to, or are redirected, are tried again, with a word on why', async () => {
+    const gone = await service()
+    await services.pop()?.close()
+    await stored.change(await stored.user(), ['a'])
+    const sender = start(settingsOf(gone.url))
+    sender.wake()
+    await vi.waitFor(async () =>
+      expect(await stored.rows()).toMatchObject([
+        { status: 'pending', attempts: 1, error: expect.stringMatching(/^connection: /) },
+      ]),
+    )
+    const moved = await service()
+    moved.status = () => 302
+    sender.configure(settingsOf(moved.url))
+    time += 5_000
+    sender.wake()
+    await vi.waitFor(async () =>
+      expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 2, response_status: 302 }]),
+    )
+  })
+
+  it('under way at a stop are given back, and sent at once by another replica', async () => {
+    const to = await service()
+    to.status = () => undefined
+    await stored.change(await stored.user(), ['a', 'b'])
+    const stopped = start(settingsOf(to.url))
+    stopped.wake()
+    await vi.waitFor(() => expect(to.seen).toHaveLength(1))
+    await stopped.stop(50)
+    expect(await stored.rows()).toMatchObject([{ attempts: 0, due_at: new Date(time) }, { due_at: null }])
+    to.status = () => 200
+    start(settingsOf(to.url)).wake()
+    await become(['delivered', 'delivered'])
+    expect(typesSeen(to)).toEqual(['a', 'a', 'b'])
+  })
+
+  it('tell of a store that fails once, and go on when it is back', async () => {
+    let isDown = true
+    const failing = () => Promise.reject(new StorageError('down', undefined, undefined))
+    const over: Database = {
+      ...database,
+      query: (sql, values) => (isDown ? failing() : database.query(sql, values)),
+    }
+    const to = await service()
+    await stored.change(await stored.user(), ['a'])
+    const sender = start(settingsOf(to.url), over)
+    for (let i = 0; i < 3; i += 1) {
+      sender.wake()
+      await vi.waitFor(() => expect(errors).toHaveLength(1))
+    }
+    isDown = false
+    sender.wake()
+    await become(['delivered'])
+    expect(errors.map(([what]) => what)).toEqual(['events cannot be leased or recorded'])
+  })
+})
+
+async function plain(answer: RequestListener): Promise<{ port: number; close(): Promise<void> }> {
+  const server: Server = createServer(answer)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.closeAllConnections()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}

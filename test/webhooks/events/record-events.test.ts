@@ -1,0 +1,63 @@
+// What stands in an event, and which changes become one (CONTRACT §12).
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { EventsConfig } from '../../../src/config/schema/schema.ts'
+import type { Database } from '../../../src/storage/database.ts'
+import type { User } from '../../../src/users/user.ts'
+import type { UserChange } from '../../../src/users/user-change.ts'
+import { createEventRecorder } from '../../../src/webhooks/events/record-events.ts'
+import { embeddedDatabase } from '../../support/databases.ts'
+
+const now = Date.parse('2026-02-03T04:05:06.789Z')
+const user: User = {
+  id: 7,
+  email: 'ada@example.com',
+  plan: 'pro',
+  is_active: 1,
+  daily_usage: 3,
+  last_usage_date: '2026-02-03',
+  created_at: new Date(0),
+  email_verified_at: null,
+}
+const data = { user_id: 7, email: 'ada@example.com', plan: 'pro', is_active: 1 }
+const settings = (types: EventsConfig['types']): EventsConfig => ({ url: 'http://a', secret: '', types })
+
+let database: Database
+beforeAll(async () => {
+  database = await embeddedDatabase()
+})
+beforeEach(() => database.query('delete from events').then(() => {}))
+afterAll(() => database.close())
+
+const clock = { now: () => now }
+const bodies = async () =>
+  (await database.query<{ body: string }>('select body from events order by id')).map(({ body }) =>
+    JSON.parse(body),
+  )
+const changes: UserChange[] = [
+  { type: 'user.email_changed', user, previousEmail: 'before@example.com' },
+  { type: 'user.email_verified', user },
+  { type: 'user.password_changed', user },
+]
+
+it('has the type, the time and four fields of the user; a change of email the one before too', async () => {
+  const recorder = createEventRecorder(settings(['user.email_changed', 'user.email_verified']), clock)
+  await database.transaction(tx => recorder.record(tx, changes))
+  const timestamp = '2026-02-03T04:05:06.789Z'
+  expect(await bodies()).toEqual([
+    { type: 'user.email_changed', timestamp, data: { ...data, previous_email: 'before@example.com' } },
+    { type: 'user.email_verified', timestamp, data },
+  ])
+})
+
+it('is of a type that is told at the moment; with none told, no statement is made', async () => {
+  const recorder = createEventRecorder(undefined, clock)
+  const unused = { query: () => Promise.reject(new Error('a statement')) }
+  await recorder.record(unused, changes)
+  recorder.configure(settings(['user.deleted']))
+  await recorder.record(unused, changes)
+  recorder.configure(settings(['user.email_verified']))
+  await database.transaction(tx => recorder.record(tx, changes))
+  expect(await bodies()).toMatchObject([{ type: 'user.email_verified' }])
+  recorder.configure(undefined)
+  await recorder.record(unused, changes)
+})

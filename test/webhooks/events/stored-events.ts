@@ -1,0 +1,56 @@
+// Users and events in a store, for tests.
+import type { Database, Queryable } from '../../../src/storage/database.ts'
+import { createEventStore, storeEvents } from '../../../src/webhooks/events/event-store.ts'
+
+export interface EventRow {
+  id: number
+  user_id: number
+  type: string
+  status: 'pending' | 'delivered' | 'failed'
+  attempts: number
+  due_at: Date | null
+  response_status: number | null
+  error: string | null
+  finished_at: Date | null
+}
+
+export type StoredEvents = ReturnType<typeof eventsIn>
+
+export function eventsIn(database: Database, now: () => number) {
+  let made = 0
+  return {
+    store: createEventStore(database),
+
+    async user(): Promise<number> {
+      made += 1
+      const [row] = await database.query<{ id: number }>(
+        `insert into users (email, password_hash) values ($1, 'x') returning id`,
+        [`events${made}@example.com`],
+      )
+      return row?.id ?? 0
+    },
+
+    /** Changes the user, and stores these events with that. @param more of the transaction, behind them */
+    change(
+      userId: number,
+      types: readonly string[],
+      more: (tx: Queryable) => Promise<void> = async () => {},
+    ): Promise<void> {
+      return database.transaction(async tx => {
+        await tx.query('update users set plan = plan where id = $1', [userId])
+        const events = types.map(type => ({ userId, type, body: JSON.stringify({ type, userId }) }))
+        await storeEvents(tx, events, new Date(now()))
+        await more(tx)
+      })
+    },
+
+    rows: (userId?: number): Promise<EventRow[]> =>
+      database.query<EventRow>('select * from events where $1::bigint is null or user_id = $1 order by id', [
+        userId ?? null,
+      ]),
+
+    async empty(): Promise<void> {
+      for (const table of ['events', 'users']) await database.query(`delete from ${table}`)
+    },
+  }
+}
