@@ -7,6 +7,7 @@ import { drain } from './drain.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
+import { logout } from './logout.mjs'
 import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
 import { reload } from './reload.mjs'
@@ -16,6 +17,7 @@ import * as settings from './settings.mjs'
 import { shares } from './shares.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { transfer } from './transfer.mjs'
+import { upgrade } from './upgrade.mjs'
 import { upstreamFaults } from './upstream-faults.mjs'
 import { webhooks } from './webhooks.mjs'
 
@@ -26,7 +28,7 @@ import { webhooks } from './webhooks.mjs'
  * @typedef {(watch: Watch) => Promise<void>} Drill
  */
 
-/** Those with `inShort` are what `--short` runs where none is named. @type {Record<string, { run: Drill, inShort?: boolean }>} */
+/** Those with `inShort` are what `--short` runs where none is named. `needs`: an environment variable. @type {Record<string, { run: Drill, inShort?: boolean, needs?: string }>} */
 const drills = {
   transfer: { run: transfer },
   'slow-reader': { run: slowReader },
@@ -41,6 +43,8 @@ const drills = {
   drain: { run: drain },
   webhooks: { run: webhooks },
   revocation: { run: revocation },
+  logout: { run: logout },
+  upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   rotation: { run: rotation },
   reload: { run: reload },
   'large-files': { run: largeFiles },
@@ -61,8 +65,11 @@ if (settings.isList) {
 
 /** @type {{ name: string, bar: string, isMet: boolean, measured: string }[]} */
 const results = []
-for (const [name, { run, inShort = false }] of Object.entries(drills)) {
-  const isWanted = settings.names.length > 0 ? settings.names.includes(name) : inShort || !settings.isShort
+for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {
+  // What needs more than this checkout runs where that is named, or where the drill itself is.
+  const isThere = needs === undefined || needs in process.env
+  const isWanted =
+    settings.names.length > 0 ? settings.names.includes(name) : isThere && (inShort || !settings.isShort)
   if (!isWanted) continue
   const begun = performance.now()
   process.stdout.write(`\n${name}\n`)

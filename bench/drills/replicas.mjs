@@ -20,6 +20,7 @@ export const adminToken = 'the-token-of-a-drill'
  * @property {Record<string, string>} [env]
  * @property {string} [through] the address of the database, where it is not reached directly
  * @property {string} [listen] the address to listen at
+ * @property {string} [program] another than the one built here
  */
 
 /**
@@ -77,8 +78,9 @@ ${settings}
     folder: folder.path,
     /** The configuration, as it was last written. */
     file,
-    async migrate() {
-      write()
+    /** @param {Setting} [setting] of replicas that serve already: they read the file too */
+    async migrate(setting) {
+      write(setting)
       await run(process.execPath, [
         fileURLToPath(new URL(`../${program}`, import.meta.url)),
         'migrate',
@@ -87,9 +89,9 @@ ${settings}
       ])
     },
     /** @param {Setting} setting @returns {Promise<Replica>} */
-    async start({ env = {}, ...setting } = {}) {
+    async start({ env = {}, program: which = program, ...setting } = {}) {
       write(setting)
-      const running = await startProgram(program, ['start', '-c', file], env)
+      const running = await startProgram(which, ['start', '-c', file], env)
       const replica = { ...running, admin: running.ports[1] ?? 0 }
       started.push(replica)
       return replica

@@ -30,8 +30,15 @@ export function judge({ say, expect, stoodStill }, title, asked, grace) {
 }
 
 /** The longest that a gateway stood still between a commit and an answer, in milliseconds. */
-function delayOf({ committed, answered }, stalls) {
-  const within = stalls.filter(({ from, to }) => to > committed && from < answered)
+const delayOf = ({ committed, answered }, stalls) => longestStall(stalls, committed, answered)
+
+/**
+ * @param {{ from: bigint, to: bigint }[]} stalls
+ * @param {bigint} begin @param {bigint} end
+ * @returns {number} milliseconds of the longest that touches the time between
+ */
+export function longestStall(stalls, begin, end) {
+  const within = stalls.filter(({ from, to }) => to > begin && from < end)
   return Math.max(0, ...within.map(({ from, to }) => Number(to - from) / 1e6))
 }
 
