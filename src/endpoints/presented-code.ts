@@ -1,6 +1,7 @@
 // The code or token of a mail in a request's body, and the limits of guesses at codes (CONTRACT §12, "Mail").
 import type { PresentedCode } from '../accounts/code-use.ts'
 import { isStorableEmail } from '../accounts/email.ts'
+import { inWholeSteps } from '../async/whole-steps.ts'
 import type { JsonObject } from '../http/json-body.ts'
 import type { CodeOwner } from '../mail/codes/code-store.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -28,6 +29,9 @@ export type UsePresented = <T>(
   use: (presented: PresentedCode) => Promise<T>,
 ) => Promise<T>
 
+/** Longer than counting a try takes: else its time would tell for which emails there is a code, and so an account. */
+const tryStepMs = 50
+
 interface Dependencies {
   limiters: Pick<RateLimiters, 'login' | 'login_address'>
   failedLogins: FailedLoginLimiter
@@ -37,10 +41,11 @@ export function createUsePresented({ limiters, failedLogins }: Dependencies): Us
   return async ({ body, client }, { owner, email }, use) => {
     const token = tokenOf(body)
     if (token !== '') return use({ token })
-    return failedLogins.attempt(guessLimits(limiters, client, email), async () => {
+    const tryCode = async () => {
       // No account has another one, and not every text can be asked for in the database.
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return use({ code: body.string('code').trim(), owner })
-    })
+    }
+    return failedLogins.attempt(guessLimits(limiters, client, email), () => inWholeSteps(tryStepMs, tryCode))
   }
 }

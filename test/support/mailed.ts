@@ -1,4 +1,5 @@
 // What users get by mail, read where it is written: the rows of mails, and the codes that their mails would carry.
+import { createSealer } from '../../src/identity/sealer.ts'
 import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
 import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
 import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
@@ -27,16 +28,18 @@ export async function kindsTo(gateway: TestGateway, address: string): Promise<st
   return (await mailsTo(gateway, address)).map(({ kind }) => kind)
 }
 
-/** The newest live code that was mailed to an address; of a gateway without `auth.key_secret`. */
+/** The newest live code that was mailed to an address. @param keySecret the gateway's `auth.key_secret`, if it has one */
 export async function codeTo(
   gateway: TestGateway,
   address: string,
+  keySecret?: string,
 ): Promise<{ code: string; token: string; row: AccountCode }> {
   const { database } = gateway.backing
   const ids = (await mailsTo(gateway, address)).flatMap(({ code_id: id }) => (id === null ? [] : [id]))
   const row = await createCodeStore(database).findLive(String(ids.at(-1)), new Date(gateway.clock.now()))
   if (row === undefined) throw new Error(`no live code was mailed to ${address}`)
-  const pair = await createCodeDerivation(createCodeKeys(database, undefined)).codeOf(row)
+  const sealer = keySecret === undefined ? undefined : await createSealer(keySecret)
+  const pair = await createCodeDerivation(createCodeKeys(database, sealer)).codeOf(row)
   return { ...pair, row }
 }
 

@@ -1,0 +1,221 @@
+// What codes are spent for, on both databases: with the code or not at all, told of as it is committed, hashed late.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type CodeChangeStore, createCodeChangeStore } from '../../src/accounts/code-change-store.ts'
+import { createCodeRequestStore } from '../../src/accounts/code-request-store.ts'
+import { createCodeUse } from '../../src/accounts/code-use.ts'
+import { createPasswords, type Passwords } from '../../src/accounts/password.ts'
+import { createPasswordReset } from '../../src/accounts/password-reset.ts'
+import { createSessionStore } from '../../src/accounts/session-store.ts'
+import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
+import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import {
+  type AccountCode,
+  type CodeStore,
+  createCodeStore,
+  type NewCode,
+} from '../../src/mail/codes/code-store.ts'
+import { createMailLimits } from '../../src/mail/mail-limits.ts'
+import { createMailQueue } from '../../src/mail/mail-queue.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
+import type { UserChange } from '../../src/users/user-change.ts'
+import { createUserStore } from '../../src/users/user-store.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+import { signIn, storedToken } from '../support/sessions.ts'
+
+const clock = { now: () => Date.now() }
+let people = 0
+
+describeOverDatabases('what a code is spent for', open => {
+  let database: Database
+  let codes: CodeStore
+  let changes: CodeChangeStore
+  let user: { id: number; email: string }
+  /** What was told of changes, committed or not. */
+  let told: UserChange[]
+  let forgotten: number[]
+  let failure: Error | undefined
+
+  beforeAll(async () => {
+    database = await open()
+    codes = createCodeStore(database)
+    changes = createCodeChangeStore({
+      database,
+      codes,
+      async forgetIntegrations(_tx, userId) {
+        forgotten.push(userId)
+      },
+      async recordChanges(_tx, all) {
+        told.push(...all)
+        if (failure !== undefined) throw failure
+      },
+    })
+  })
+  afterAll(() => database?.close())
+  beforeEach(async () => {
+    told = []
+    forgotten = []
+    failure = undefined
+    user = await newUser()
+  })
+
+  async function newUser() {
+    people += 1
+    const email = `spent${people}@example.com`
+    const created = await createUserStore(database).create(email, 'no hash')
+    if (created.outcome !== 'created') throw new Error('in use')
+    return { id: created.id, email }
+  }
+  const make = async (more: Partial<NewCode> = {}) =>
+    (await database.transaction(tx =>
+      codes.make(tx, { purpose: 'reset', email: user.email, ttlMs: 60_000, ...more }, new Date()),
+    )) as AccountCode
+  const record = async () =>
+    (
+      await database.query<{ email: string; password_hash: string; verified: boolean; epoch: number }>(
+        `select email, password_hash, email_verified_at is not null as verified, session_epoch as epoch
+           from users where id = $1`,
+        [user.id],
+      )
+    )[0]
+  const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
+  const types = () => told.map(({ type }) => type)
+
+  it('a reset tells of the password, and of the email where that was not verified before', async () => {
+    const changed = await changes.resetPassword(await make(), 'another hash', new Date())
+    expect(await record()).toEqual({
+      email: user.email,
+      password_hash: 'another hash',
+      verified: true,
+      epoch: 1,
+    })
+    expect(types()).toEqual(['user.password_changed', 'user.email_verified'])
+    expect(told.map(one => one.user)).toEqual([changed, changed])
+    expect(forgotten).toEqual([user.id])
+    await changes.resetPassword(await make(), 'a third hash', new Date())
+    expect(types().slice(2)).toEqual(['user.password_changed'])
+    expect(forgotten).toEqual([user.id])
+  })
+
+  it('a verification tells of an email that was not verified before', async () => {
+    await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
+    expect(types()).toEqual(['user.email_verified'])
+    await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
+    expect(told).toHaveLength(1)
+    expect(await record()).toMatchObject({ verified: true, epoch: 0 })
+  })
+
+  it('a change tells of both emails, and of one that was verified before it does not tell that again', async () => {
+    const newEmail = `next.${user.email}`
+    await verify()
+    const changed = await changes.changeEmail(await make({ purpose: 'email', newEmail }), 'none', new Date())
+    expect(told).toEqual([{ type: 'user.email_changed', user: changed, previousEmail: user.email }])
+    expect(await record()).toMatchObject({ email: newEmail, verified: true, epoch: 1 })
+  })
+
+  it('a change ends all sessions but the one that it was confirmed in', async () => {
+    const sessions = createSessionStore(database)
+    const tokens = [1, 2, 3].map(n => storedToken(`${user.email} ${n}`, new Date(Date.now() + 60_000)))
+    for (const token of tokens) await sessions.create(user.id, 0, token, signIn())
+    const [current] = tokens as [ReturnType<typeof storedToken>]
+    const code = await make({ purpose: 'email', newEmail: `next.${user.email}` })
+    await changes.changeEmail(code, { id: current.sessionId }, new Date())
+    expect((await sessions.list(user.id, new Date())).map(({ id }) => id)).toEqual([current.sessionId])
+  })
+
+  it('a change to an email that is taken changes nothing, and the code stays', async () => {
+    const other = await newUser()
+    const code = await make({ purpose: 'email', newEmail: other.email })
+    expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
+    expect(await record()).toMatchObject({ email: user.email, verified: false, epoch: 0 })
+    expect(await codes.findLive(code.id, new Date())).toEqual(code)
+    expect(told).toEqual([])
+  })
+
+  it.each(['reset', 'verify', 'email'] as const)(
+    '%s: what fails at the end has changed nothing',
+    async purpose => {
+      failure = new Error('a crash')
+      const code = await make({ purpose, ...(purpose === 'email' ? { newEmail: `x.${user.email}` } : {}) })
+      const now = new Date()
+      const spending = {
+        reset: () => changes.resetPassword(code, 'another hash', now),
+        verify: () => changes.verifyEmail(code, now),
+        email: () => changes.changeEmail(code, 'none', now),
+      }[purpose]
+      await expect(spending()).rejects.toThrow('a crash')
+      expect(await record()).toEqual({
+        email: user.email,
+        password_hash: 'no hash',
+        verified: false,
+        epoch: 0,
+      })
+      failure = undefined
+      expect(await spending()).toMatchObject({ id: user.id })
+      expect(await spending()).toBeUndefined()
+    },
+  )
+
+  describe('a new password', () => {
+    let hashed: string[]
+    let passwords: Passwords
+
+    beforeAll(async () => {
+      passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 1 })
+    })
+    beforeEach(() => {
+      hashed = []
+    })
+
+    const derivation = () => createCodeDerivation(createCodeKeys(database, undefined))
+    const service = () =>
+      createPasswordReset({
+        requests: createCodeRequestStore({ database, codes, mails: createMailQueue(clock) }),
+        changes,
+        codeUse: createCodeUse({ codes, derivation: derivation(), clock }),
+        passwords: {
+          hash(password) {
+            hashed.push(password)
+            return passwords.hash(password)
+          },
+        },
+        limits: createMailLimits({
+          perEmail: createRateLimiter('mail_email', null, { clock }),
+          perAddress: createRateLimiter('mail_address', null, { clock }),
+        }),
+        mails: createMailQueue(clock),
+        clock,
+        ttlMs: 60_000,
+        changesVisible: async () => {},
+      })
+    const mailed = async () => {
+      const row = await make()
+      return { row, owner: { email: user.email }, ...(await derivation().codeOf(row)) }
+    }
+
+    it('is hashed once the code was right, and once for many uses of one token', async () => {
+      const { code, token, owner } = await mailed()
+      const reset = service()
+      const wrong = code === '00000000' ? '00000001' : '00000000'
+      for (const presented of [{ token: 'x' }, { code: wrong, owner }, { code, owner: { email: 'x@y' } }])
+        await expect(reset.reset(presented, 'a new password')).rejects.toThrow('code_invalid')
+      expect(hashed).toEqual([])
+      const uses = await Promise.allSettled(
+        Array.from({ length: 50 }, (_, i) => reset.reset({ token }, `password ${i}`)),
+      )
+      expect(uses.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      expect(hashed).toHaveLength(1)
+    })
+
+    it('that cannot be hashed now costs neither code nor token, nor a try', async () => {
+      const { code, token, owner } = await mailed()
+      const reset = service()
+      for (const presented of [...Array(6).fill({ code, owner }), { token }]) {
+        const busy = passwords.hash('takes the one place')
+        await expect(reset.reset(presented, 'a new password')).rejects.toThrow('service_unavailable')
+        await busy
+      }
+      expect(await reset.reset({ code, owner }, 'a new password')).toBe(user.id)
+    })
+  })
+})
