@@ -76,17 +76,21 @@ export async function startPostgres(bin, extra = []) {
   await run(join(bin, 'initdb'), words, { cwd: folder.path, ...as })
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', ...extra]
-  const { pids } = await startServer(
-    join(bin, 'postgres'),
-    ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])],
-    { port, cwd: folder.path, ...(as === undefined ? {} : { as }) },
-  )
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-  // Its port is open a moment before it takes anybody in.
-  for (let tries = 0; tries < 100 && !(await onServer(url, 'select 1').then(yes, no)); tries += 1) {
-    await new Promise(resolve => setTimeout(resolve, 50))
+  /** Also again, on the same folder, after it was killed. @returns {Promise<number>} its process */
+  const start = async () => {
+    const { pids } = await startServer(
+      join(bin, 'postgres'),
+      ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])],
+      { port, cwd: folder.path, ...(as === undefined ? {} : { as }) },
+    )
+    // Its port is open a moment before it takes anybody in.
+    for (let tries = 0; tries < 100 && !(await onServer(url, 'select 1').then(yes, no)); tries += 1) {
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    return pids[0] ?? 0
   }
-  return { url, pid: pids[0] ?? 0 }
+  return { url, pid: await start(), start }
 }
 
 /** @param {string} program */

@@ -2,6 +2,7 @@
 import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
 import { connectionAge } from './connection-age.mjs'
+import { countedUses } from './counted-uses.mjs'
 import { crowd } from './crowd.mjs'
 import { drain } from './drain.mjs'
 import { events } from './events.mjs'
@@ -45,6 +46,7 @@ const drills = {
   revocation: { run: revocation },
   logout: { run: logout },
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
+  'counted-uses': { run: countedUses },
   rotation: { run: rotation },
   reload: { run: reload },
   'large-files': { run: largeFiles },

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { run, startProgram, temporaryFolder } from '../processes.mjs'
 
-const postgres = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/postgres'
-const redis = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
+const usualPostgres = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/postgres'
+const usualRedis = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
 const program = '../dist/cli.js'
 export const adminToken = 'the-token-of-a-drill'
 
@@ -41,12 +41,15 @@ export async function startReplicas({ listenThrough = async () => '', ...setting
   }
 }
 
-/** The database, empty, with nobody on it yet. */
-export async function openStage() {
+/**
+ * The database, empty, with nobody on it yet.
+ * @param {{ postgres?: string, redis?: string }} [servers] omitted: those of the environment
+ */
+export async function openStage({ postgres = usualPostgres, redis = usualRedis } = {}) {
   const name = `peage_drill_${randomBytes(6).toString('hex')}`
-  await onServer(`create database ${name}`)
+  await onServer(postgres, `create database ${name}`)
   const folder = temporaryFolder()
-  const url = urlOf(name)
+  const url = urlOf(postgres, name)
   const database = new pg.Pool({ connectionString: url, max: 2 })
   database.on('error', () => {})
   /** @type {Replica[]} */
@@ -99,19 +102,19 @@ ${settings}
     async stop() {
       await Promise.all(started.map(replica => replica.stop()))
       await database.end()
-      await onServer(`drop database ${name} with (force)`)
+      await onServer(postgres, `drop database ${name} with (force)`)
       folder.remove()
     },
   }
 }
 
-function urlOf(name) {
+function urlOf(postgres, name) {
   const url = new URL(postgres)
   url.pathname = `/${name}`
   return url.href
 }
 
-async function onServer(sql) {
+async function onServer(postgres, sql) {
   const client = new pg.Client({ connectionString: postgres })
   try {
     await client.connect()

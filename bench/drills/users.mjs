@@ -1,4 +1,5 @@
 // Many users at once, straight into the database, with an access token of each that was signed before.
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generatePrivateJwk } from '../../dist/identity/keys/signing-key.js'
@@ -32,7 +33,10 @@ export async function createUsers({ folder, database }, count, plan) {
   const signed = []
   for (let id = 1; id <= count; id += 100) {
     const some = Array.from({ length: 100 }, (_, at) =>
-      tokens.issueAccess({ id: id + at, email: `firstname.lastname${id + at}@example.com`, plan }),
+      tokens.issueAccess(
+        { id: id + at, email: `firstname.lastname${id + at}@example.com`, plan },
+        { id: randomUUID(), endsAtMs: Number.POSITIVE_INFINITY },
+      ),
     )
     signed.push(...(await Promise.all(some)))
   }

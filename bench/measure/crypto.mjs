@@ -1,4 +1,5 @@
 // What passwords and tokens take: hashing, signing, and the verification of a token that is not known yet.
+import { randomUUID } from 'node:crypto'
 import { createPasswords } from '../../dist/accounts/password.js'
 import { generatePrivateJwk, readPrivateJwk } from '../../dist/identity/keys/signing-key.js'
 import { createTokens } from '../../dist/identity/tokens/tokens.js'
@@ -18,10 +19,11 @@ export async function crypto({ say, table }) {
     refreshTokenTtlMs: 900_000,
   })
   const user = { id: 1_234_567, email: 'firstname.lastname@example.com', plan: 'free' }
-  const token = await tokens.issueAccess(user)
+  const session = { id: randomUUID(), endsAtMs: Number.POSITIVE_INFINITY }
+  const token = await tokens.issueAccess(user, session)
   const rows = [
     ['password hashed or compared (Argon2id)', 2, 40, () => passwords.hash('correct horse battery')],
-    ['token signed (ES256)', 20, 3_000, () => tokens.issueAccess(user)],
+    ['token signed (ES256)', 20, 3_000, () => tokens.issueAccess(user, session)],
     ['token verified (ES256)', 20, 3_000, () => tokens.verifyAccess(token)],
   ]
   const costs = []
