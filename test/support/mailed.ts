@@ -5,10 +5,10 @@ import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
 import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
 import type { TestGateway } from './gateway.ts'
 
-/** The section of a gateway that sends mails, without limits. @param more members, each with a comma before it */
+/** The section of a gateway whose mails wait for an SMTP server that is away, without limits. @param more members, each with a comma before it */
 export function mailSection(more = ''): string {
   const limits = more.includes('rate_limits') ? '' : ', rate_limits: { per_email: 0, per_address: 0 }'
-  return `mail: { smtp: log, from: no-reply@example.com${limits}${more} }\n`
+  return `mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com${limits}${more} }\n`
 }
 
 interface StoredMail {

@@ -1,0 +1,131 @@
+// CONTRACT §12, "Mail", through a whole gateway and a real SMTP server: what arrives, what waits, and what nobody is told.
+import { readFile, writeFile } from 'node:fs/promises'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { call, newUser, type TestUser } from '../support/client.ts'
+import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { describeOverSetups } from '../support/setups.ts'
+import { type MailServer, startMailServer, startScriptedServer } from '../support/smtp.ts'
+
+const section = (smtp: string, more = '') =>
+  `mail: { smtp: "${smtp}", from: "Péage <no-reply@example.com>", rate_limits: { per_email: 0, per_address: 0 }${more} }\n`
+const links = ', links: { reset: "https://app.example.com/reset#token={token}" }'
+
+describeOverSetups('mails', setup => {
+  let stores: Stores
+  let server: MailServer
+  let gateway: TestGateway
+  const closing: (() => unknown)[] = []
+  beforeAll(async () => {
+    stores = await setup.open()
+    server = await startMailServer()
+    gateway = await startGateway(section(`smtp://localhost:${server.port}`, links), stores)
+  })
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+  })
+  afterAll(async () => {
+    await gateway.stop()
+    await server.close()
+    await setup.drop(stores)
+  })
+
+  const post = (path: string, body: unknown, token?: string, base = gateway.url) =>
+    call(base, 'POST', `/api/v1/auth/${path}`, { body, ...(token === undefined ? {} : { token }) })
+  const admin = (path: string) =>
+    call(gateway.admin, 'GET', path, { headers: { authorization: `Bearer ${gateway.adminToken}` } })
+
+  /** The first mail to an address with this subject. */
+  function mailTo(email: string, subject: RegExp) {
+    return vi.waitFor(
+      () => {
+        const found = server.mails.find(
+          ({ to, parsed }) => to[0] === email && subject.test(String(parsed.subject)),
+        )
+        if (found === undefined) throw new Error(`no mail to ${email}`)
+        return found
+      },
+      { timeout: 5_000 },
+    )
+  }
+
+  async function codeOf(user: TestUser) {
+    const { parsed } = await mailTo(user.email, /mot de passe$/)
+    const text = String(parsed.text)
+    return { text, code: /^\d{8}$/m.exec(text)?.[0], token: /#token=([\w-]+)$/m.exec(text)?.[1] }
+  }
+
+  it('carry a code that resets the password', async () => {
+    const user = await newUser(gateway)
+    await post('password/forgot', { email: user.email })
+    const { code, token } = await codeOf(user)
+    expect(token).toMatch(/^[\w-]{43,}$/)
+    expect(
+      (await post('password/reset', { email: user.email, code, new_password: 'another password' })).status,
+    ).toBe(200)
+
+    const page = await admin(`/admin/v1/mails?user_id=${user.id}`)
+    await vi.waitFor(async () => {
+      const { mails } = (await admin(`/admin/v1/mails?user_id=${user.id}&status=sent`)).body
+      expect((mails as { kind: string }[]).map(({ kind }) => kind)).toEqual(['reset'])
+    })
+    expect(Object.keys((page.body.mails as object[])[0] ?? {})).toEqual([
+      'id',
+      'user_id',
+      'kind',
+      'address',
+      'status',
+      'attempts',
+      'created_at',
+      'due_at',
+      'sent_at',
+    ])
+    const metrics = await call(gateway.admin, 'GET', '/metrics')
+    expect(metrics.text).toMatch(/peage_mails_total\{kind="reset",outcome="sent"\} [1-9]/)
+    const rows = await gateway.sql('select * from mails where user_id = $1', [user.id])
+    const told = [...gateway.log, metrics.text, page.text, JSON.stringify(rows)].join('\n')
+    for (const secret of [code, token]) expect(told).not.toContain(secret)
+  })
+
+  it('never have a link made of a request’s Host', async () => {
+    const user = await newUser(gateway)
+    await call(gateway.url, 'POST', '/api/v1/auth/password/forgot', {
+      body: { email: user.email },
+      headers: {
+        'x-forwarded-host': 'evil.example',
+        'x-forwarded-proto': 'http',
+        forwarded: 'host=evil.example',
+      },
+    })
+    const { text } = await codeOf(user)
+    expect(text.match(/https?:\/\/[^/]+/g)).toEqual(['https://app.example.com'])
+  })
+
+  it('wait while the SMTP server is away, which neither clients nor /readyz notice, and go out when it is back', async () => {
+    const silent = await startScriptedServer(() => '')
+    closing.push(silent.close)
+    const away = [`smtp://127.0.0.1:${silent.port}`, 'smtp://127.0.0.1:1']
+    const other = await startGateway(section(String(away[0])), stores)
+    closing.push(() => other.stop())
+    const use = async (smtp: string) => {
+      const text = await readFile(other.file, 'utf8')
+      await writeFile(other.file, text.replace(/smtp: "[^"]*"/, `smtp: "${smtp}"`))
+      await other.reload()
+    }
+    const user = await newUser(other)
+    const rows = () =>
+      other.sql<{ attempts: number; due_at: Date }>('select attempts, due_at from mails where user_id = $1', [
+        user.id,
+      ])
+    for (const [i, smtp] of away.entries()) {
+      await use(smtp)
+      const begin = performance.now()
+      expect((await post('password/forgot', { email: user.email }, undefined, other.url)).status).toBe(202)
+      expect(performance.now() - begin).toBeLessThan(1_000)
+      await vi.waitFor(async () => expect((await rows())[i]?.attempts).toBe(1), { timeout: 5_000 })
+      expect((await call(other.admin, 'GET', '/readyz')).status).toBe(200)
+    }
+    await use(`smtp://localhost:${server.port}`)
+    other.clock.at += 40_000
+    await mailTo(user.email, /mot de passe$/)
+  })
+})
