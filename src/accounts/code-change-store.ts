@@ -32,7 +32,7 @@ interface Dependencies {
   codes: Pick<CodeStore, 'spend'>
   /** Ends the API token and the webhook of a user. */
   forgetIntegrations(tx: Queryable, userId: number, now: Date): Promise<void>
-  recordChanges?: RecordUserChanges | undefined
+  recordChanges: RecordUserChanges
 }
 
 /** Every method throws StorageError when the store fails. */
@@ -57,7 +57,7 @@ export function createCodeChangeStore({
       if (before === undefined) return undefined
       const user = await change(tx, before)
       const changes = [...told.map(type => ({ type, user })), ...changesBetween(before, user)]
-      if (changes.length > 0) await recordChanges?.(tx, changes)
+      if (changes.length > 0) await recordChanges(tx, changes)
       return user
     })
   }

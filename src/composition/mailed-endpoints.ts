@@ -73,7 +73,7 @@ function openMailed(
   { code_ttl: ttlMs, rate_limits: rateLimits, notices }: NonNullable<Config['mail']>,
   { services, passwords, createRateLimiter, changesVisible }: Dependencies,
 ) {
-  const { storage, sealer, clock, mailQueue: mails } = services
+  const { storage, sealer, clock, mailQueue: mails, changes } = services
   const { database } = storage
   const codes = createCodeStore(database)
   const derivation = createCodeDerivation(createCodeKeys(database, sealer))
@@ -86,6 +86,7 @@ function openMailed(
         await revokeApiToken(tx, userId)
         await removeWebhook(tx, userId, now)
       },
+      recordChanges: changes.record,
     }),
     codeUse: createCodeUse({ codes, derivation, clock }),
     limits: createMailLimits({

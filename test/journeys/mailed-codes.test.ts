@@ -6,13 +6,15 @@ import { codeTo, mailSection, otherCode } from '../support/mailed.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
 const keySecret = 'a-secret-of-our-own-0123'
+const eventSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const newPassword = 'un nouveau mot de passe'
 
 describeOverSetups('mailed codes', setup => {
   const at = journey(
     setup,
     { auth: `, key_secret: ${keySecret}, logout_ends_access: true` },
-    upstream => routes(upstream) + mailSection(),
+    upstream =>
+      `${routes(upstream)}${mailSection()}events: { url: 'http://127.0.0.1:1/', secret: '${eventSecret}' }\n`,
   )
   const post = (path: string, body: unknown, token?: string) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, ...(token === undefined ? {} : { token }) })
@@ -56,6 +58,24 @@ describeOverSetups('mailed codes', setup => {
         expect([await isGood(access), await isGood(other.access)]).toEqual([kind === 'code', false])
       },
     )
+  })
+
+  it('what they change is told to services, in the transaction of the change', async () => {
+    const { id, email, password, access } = await newUser(at.gateway)
+    const next = `next.${email}`
+    await post('email/verify/request', {}, access)
+    await post('email/verify', { token: (await codeTo(at.gateway, email, keySecret)).token })
+    await post('email', { email: next, current_password: password }, access)
+    await post('email/confirm', { token: (await codeTo(at.gateway, next, keySecret)).token })
+    await post('password/forgot', { email: next })
+    const { token } = await codeTo(at.gateway, next, keySecret)
+    expect((await post('password/reset', { token, new_password: newPassword })).status).toBe(200)
+    const sql = 'select type, body from events where user_id = $1 order by id'
+    const told = await at.gateway.sql<{ type: string; body: string }>(sql, [id])
+    expect(told.map(({ type, body }) => [type, JSON.parse(body).data])).toEqual([
+      ['user.email_verified', { user_id: id, email, plan: 'free', is_active: 1 }],
+      ['user.email_changed', { user_id: id, email: next, previous_email: email, plan: 'free', is_active: 1 }],
+    ])
   })
 
   it('a wrong try takes as long for an email with a code as for an unknown one', async () => {
