@@ -94,10 +94,11 @@ describeOverSetups('a service', setup => {
     expect((await call(at.gateway.url, 'POST', '/api/v1/auth/register', { body })).status).toBe(409)
     expect((await call(at.gateway.url, 'POST', '/api/v1/auth/login', { body })).status).toBe(200)
     await at.gateway.sql(`update users set plan = 'pro', is_active = 0 where id = $1`, [id])
-    await at.gateway.sql('delete from users where id = $1', [id])
     expect(await at.gateway.sql('select type from events where user_id = $1', [id])).toEqual([
       { type: 'user.created' },
     ])
+    await at.gateway.sql('delete from users where id = $1', [id])
+    expect(await at.gateway.sql('select type from events where user_id = $1', [id])).toEqual([])
     expect(told).toEqual([])
   })
 

@@ -27,7 +27,10 @@ export interface EventStore extends Pick<AttemptStore<'delivered'>, 'release'> {
    * different events.
    */
   lease(limit: number, now: Date, leaseUntil: Date): Promise<LeasedEvent[]>
-  /** As the outbox records attempts; where the event has ended, the next one of its user is due. */
+  /**
+   * As the outbox records attempts; where the event has ended, the next one of its user is due, and that of a deleted
+   * user is gone.
+   */
   recordAttempt(
     leased: Lease & Pick<LeasedEvent, 'user_id'>,
     outcome: AttemptOutcome<'delivered'>,
@@ -64,8 +67,9 @@ export function createEventStore(database: Database): EventStore {
     async recordAttempt(leased, outcome, now) {
       if (typeof outcome.result === 'object') return attempts.recordAttempt(leased, outcome, now)
       await database.transaction(async tx => {
-        await lockUser(tx, leased.user_id)
+        const isThere = await lockUser(tx, leased.user_id)
         await createAttemptStore<'delivered'>(tx, 'events').recordAttempt(leased, outcome, now)
+        if (!isThere) await tx.query(forgetEndedSql, [leased.user_id])
         await tx.query(
           `update events set due_at = $2::timestamptz
             where due_at is null
@@ -109,10 +113,15 @@ export function createEventStore(database: Database): EventStore {
  * Waits for a change of the user that is being committed, and keeps the next one waiting: a change holds its user's
  * row from before it stores its events. Otherwise an event stored just now, behind one that ends just now, would wait
  * for ever for its turn. The row of a deleted user is gone, and no event can follow.
+ * @returns whether the user exists
  */
-async function lockUser(tx: Queryable, userId: number): Promise<void> {
-  await tx.query('select 1 from users where id = $1 for share', [userId])
+async function lockUser(tx: Queryable, userId: number): Promise<boolean> {
+  const rows = await tx.query('select 1 from users where id = $1 for share', [userId])
+  return rows.length > 0
 }
+
+/** A deletion leaves what is still to be sent, and no longer than that (CONTRACT §12, "Account"). */
+const forgetEndedSql = `delete from events where user_id = $1 and status <> 'pending'`
 
 /**
  * Stores events in the transaction of the changes that they tell of, in this order. An event is due at once, unless an

@@ -96,14 +96,30 @@ describeOverDatabases('events', open => {
     ])
   })
 
-  it('outlive their user, in order', async () => {
+  it('outlive their user until they have ended, in order', async () => {
     const id = await stored.user()
     await stored.change(id, ['a'])
     await stored.change(id, ['deleted'], async tx => {
       await tx.query('delete from users where id = $1', [id])
     })
     await record(await one(), delivered)
-    expect(typesOf(await lease())).toEqual(['deleted'])
+    const last = await one()
+    expect(typesOf([last])).toEqual(['deleted'])
+    expect(await stored.rows()).toMatchObject([{ type: 'deleted', status: 'pending' }])
+    await record(last, failed)
+    expect(await stored.rows()).toEqual([])
+  })
+
+  it('that have ended go with their user, whoever deletes it', async () => {
+    const [id, other] = [await stored.user(), await stored.user()]
+    await stored.change(id, ['a', 'b'])
+    await stored.change(other, ['c'])
+    for (const event of await lease()) await record(event, delivered)
+    await database.query('delete from users where id = $1', [id])
+    expect(await stored.rows()).toMatchObject([
+      { type: 'b', status: 'pending' },
+      { type: 'c', status: 'delivered' },
+    ])
   })
 
   it('are kept by nothing but the change: it is undone with them', async () => {

@@ -6,14 +6,19 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vite
 import type { EventsConfig } from '../../../src/config/schema/schema.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { StorageError } from '../../../src/storage/database.ts'
+import { createResolver } from '../../../src/webhooks/address/resolve.ts'
+import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-worker.ts'
 import {
   type EventService,
   type EventSettings,
   openEvents,
 } from '../../../src/webhooks/events/open-events.ts'
+import { createSender } from '../../../src/webhooks/sending/send.ts'
+import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 import { startReceiver } from '../../support/receiver.ts'
+import { storedIn } from '../delivery/stored.ts'
 import { eventsIn, type StoredEvents } from './stored-events.ts'
 
 interface Seen {
@@ -231,6 +236,42 @@ describeOverDatabases('events', open => {
     await vi.waitFor(async () =>
       expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 2, response_status: 302 }]),
     )
+  })
+
+  it('that hang hold up no alert, not even when there are more than may be under way', async () => {
+    const to = await service()
+    to.status = () => undefined
+    await Promise.all(Array.from({ length: 40 }, async () => stored.change(await stored.user(), ['a'])))
+    start(settingsOf(to.url)).wake()
+    await vi.waitFor(() => expect(to.seen).toHaveLength(32))
+    const alerts = storedIn(database, () => time)
+    const hook = await service(true)
+    const worker = createDeliveryWorker({
+      deliveries: alerts.deliveries,
+      webhooks: alerts.webhooks,
+      secrets: createWebhookSecrets(undefined),
+      sendSettings: () => ({
+        timeoutMs: 10_000,
+        send: createSender({
+          resolve: createResolver({ allowPrivate: true }),
+          allowPrivate: true,
+          timeoutMs: 10_000,
+          ca: first.cert,
+        }),
+      }),
+      clock: { now: () => time },
+      random: () => 0.5,
+      outcomes: { delivered: 0, retried: 0, failed: 0 },
+      onError: error => errors.push(['alerts', error]),
+    })
+    const begun = performance.now()
+    await alerts.alert(await alerts.receiving(hook.url))
+    worker.wake()
+    await vi.waitFor(() => expect(hook.seen).toHaveLength(1))
+    expect(performance.now() - begun).toBeLessThan(1_000)
+    await worker.stop(1_000)
+    expect(to.seen).toHaveLength(32)
+    expect(errors).toEqual([])
   })
 
   it('under way at a stop are given back, and sent at once by another replica', async () => {
