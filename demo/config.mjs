@@ -4,12 +4,15 @@
 export function demoConfig(upstream, dataDir, adminToken) {
   return `server:
   listen: 127.0.0.1:0
-  log: { level: warn }
+  log: { requests: false }
 admin:
   listen: 127.0.0.1:0
   token: ${adminToken}
 storage:
   data_dir: ${JSON.stringify(dataDir)}
+mail:
+  smtp: log               # printed, not sent: the walk reads the code there
+  from: Demo <demo@example.com>
 upstreams:
   demo:
     targets: [${upstream}]

@@ -1,7 +1,7 @@
 // `npm run demo`: a service, a gateway in front of it, and a walk through both. `--exit` ends after the walk.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,11 +34,11 @@ try {
   )
   const client = createDemoClient(printer)
   const place = { gateway: gateway.address, admin: gateway.adminAddress, adminToken }
-  const { token } = await walk(client, place)
+  const user = await walk(client, place, gateway.mailOf)
   printer.line()
   printer.line(client.allAsDue ? 'Every step answered as it should.' : 'A step did not answer as it should.')
   if (!process.argv.includes('--exit')) {
-    invite(place, token)
+    invite(place, user)
     await ended
   }
   process.exitCode = client.allAsDue ? 0 : 1
@@ -54,6 +54,8 @@ async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
     // A Ctrl-C is for the demo alone: it ends the gateway when it is done with it.
     detached: true,
+    // Mails are printed to a log, which is refused in production.
+    env: { ...process.env, NODE_ENV: 'development' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(program, 'exit')
@@ -61,32 +63,46 @@ async function startGateway(file) {
     program.kill()
     await exited
   }
-  const lines = createInterface({ input: program.stdout })
-  const ready = (async () => {
-    for await (const line of lines) {
-      const { address, admin_address } = line.startsWith('{') ? JSON.parse(line) : {}
-      if (address !== undefined) return { address, adminAddress: admin_address }
+  const log = new EventEmitter()
+  const mails = []
+  createInterface({ input: program.stdout }).on('line', line => {
+    const entry = line.startsWith('{') ? JSON.parse(line) : {}
+    if (entry.address !== undefined) log.emit('ready', entry)
+    if (entry.msg === 'mail') {
+      mails.push(entry)
+      log.emit('mail')
     }
+  })
+  const ended = exited.then(() => {
     throw new Error('the gateway ended before it was ready')
-  })()
+  })
   try {
-    const addresses = await ready
-    program.stdout.resume()
-    return { ...addresses, stop }
+    const [{ address, admin_address }] = await Promise.race([once(log, 'ready'), ended])
+    ended.catch(() => {})
+    /** Resolves with the next mail of a kind, and prints it. */
+    const mailOf = async kind => {
+      const at = mails.findIndex(mail => mail.kind === kind)
+      if (at === -1) {
+        await once(log, 'mail')
+        return mailOf(kind)
+      }
+      const [mail] = mails.splice(at, 1)
+      printer.mail(mail)
+      return mail
+    }
+    return { address, adminAddress: admin_address, mailOf, stop }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-function invite({ gateway, admin, adminToken }, token) {
+function invite({ gateway, admin, adminToken }, { token, email, password }) {
   printer.line()
   printer.heading('It stays up. To go on by hand (Ctrl-C ends it and removes the folder):')
   printer.line(`curl -i ${gateway}/news`)
   printer.line(`curl -i ${gateway}/api/v1/courses/1 -H 'Authorization: Bearer ${token}'`)
-  printer.line(
-    `curl -i ${gateway}/api/v1/auth/login -d '{"email":"ada@example.com","password":"correct horse battery"}'`,
-  )
+  printer.line(`curl -i ${gateway}/api/v1/auth/login -d '${JSON.stringify({ email, password })}'`)
   printer.line(`curl -i ${admin}/readyz`)
   printer.line(`curl -i ${admin}/admin/v1/users -H 'Authorization: Bearer ${adminToken}'`)
 }

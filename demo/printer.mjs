@@ -17,6 +17,10 @@ export function createPrinter(out) {
       line(`  ← ${status} ${dim(json(answer))}`)
       if (due !== undefined) line(red(`  ${due} was due`))
     },
+    mail({ to, subject, text }) {
+      line(`  ✉ ${to}: ${bold(subject)}`)
+      for (const part of text.trimEnd().split('\n')) line(`    ${dim(part)}`)
+    },
   }
 }
 

@@ -1,5 +1,8 @@
-/** Ends with a user of plan `pro` and a token for it, to go on with by hand. */
-export async function walk(client, { gateway, admin, adminToken }) {
+/**
+ * Ends with a user of plan `pro`, its password and a token for it, to go on with by hand.
+ * @param mailOf resolves with the next mail of a kind
+ */
+export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const auth = `${gateway}/api/v1/auth`
   const credentials = { email: 'ada@example.com', password: 'correct horse battery' }
   const post = (title, path, body, due) =>
@@ -25,5 +28,15 @@ export async function walk(client, { gateway, admin, adminToken }) {
   await post('The first refresh token again: refused', 'refresh', { refresh_token: first.refresh_token }, 401)
   await post('Log out', 'logout', { refresh_token: second.refresh_token }, 200)
   await post('What was logged out is of no more use', 'refresh', { refresh_token: second.refresh_token }, 401)
-  return { token: String(second.access_token) }
+  const { email } = credentials
+  await post('The password is forgotten: the same answer whoever asks', 'password/forgot', { email }, 202)
+  const [code] = /^\d{8}$/m.exec((await mailOf('reset')).text) ?? []
+  const reset = { email, code, new_password: 'staple battery horse' }
+  await post('The code of the mail sets another', 'password/reset', reset, 200)
+
+  await post('The code is good once', 'password/reset', reset, 400)
+  await post('The password before', 'login', credentials, 401)
+  const password = reset.new_password
+  const last = (await post('The new one', 'login', { email, password }, 200)).body
+  return { token: String(last.access_token), email, password }
 }
