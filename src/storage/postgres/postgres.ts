@@ -52,6 +52,9 @@ export function openPostgres({ url, maxConnections, onError }: PostgresOptions):
   })
   // Without a listener a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
+  // A server may end a connection in the packet that opens it. The pool listens no more by then, and the caller that
+  // waits for the client not yet: the error would end the process.
+  pool.on('connect', client => client.on('error', () => {}))
   let closed: Promise<void> | undefined
   return {
     kind: 'postgres',

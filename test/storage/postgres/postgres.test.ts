@@ -1,6 +1,6 @@
 // Postgres down, stopped, slow or cutting connections: always a StorageError, within 2 s, and it recovers.
 import { once } from 'node:events'
-import { createServer, type Server as TcpServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { prepared, StorageError } from '../../../src/storage/database.ts'
@@ -50,6 +50,29 @@ describeWithPostgres('a Postgres connection', () => {
   it('does not wait for a statement that takes longer than a second', async () => {
     const { after } = await failure(open(url).query('select pg_sleep(10)'))
     expect(after).toBeLessThan(2_000)
+  })
+
+  it('that is ended by the server in the same breath in which it is opened is an error, and no more', async () => {
+    const { hostname, port } = new URL(url)
+    const readyForQuery = Buffer.from('Z\0\0\0\x05I', 'latin1')
+    const fields = 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(4 + fields.length)
+    const fatal = Buffer.concat([Buffer.from('E'), length, Buffer.from(fields)])
+    const relay = createServer(client => {
+      const server = connect(Number(port), hostname)
+      client.on('error', () => server.destroy()).pipe(server)
+      server.on('error', () => client.destroy())
+      server.on('data', bytes => {
+        if (bytes.includes(readyForQuery)) client.end(Buffer.concat([bytes, fatal]))
+        else client.write(bytes)
+      })
+    })
+    await once(relay.listen(0, '127.0.0.1'), 'listening')
+    const through = new URL(url)
+    through.host = `127.0.0.1:${(relay.address() as AddressInfo).port}`
+    await failure(open(through.href).query('select 1'))
+    relay.close()
   })
 
   it('prepares what it is told to prepare, and does without where a pooler mixes its connections up', async () => {
