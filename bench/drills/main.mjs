@@ -11,6 +11,7 @@ import { largeFiles } from './large-files.mjs'
 import { logout } from './logout.mjs'
 import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
+import { postgres } from './postgres.mjs'
 import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
 import { rotation } from './rotation.mjs'
@@ -40,6 +41,7 @@ const drills = {
   names: { run: names },
   shares: { run: shares },
   'upstream-faults': { run: upstreamFaults },
+  postgres: { run: postgres },
   migrations: { run: migrations },
   drain: { run: drain },
   webhooks: { run: webhooks },

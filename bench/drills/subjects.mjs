@@ -80,7 +80,7 @@ export function ask(port, headers) {
   return send(port, 'GET', '/public/small', headers)
 }
 
-function send(port, method, path, headers, body) {
+export function send(port, method, path, headers, body) {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, method, path, headers, agent })
     sent.on('error', () => resolve({ status: 0, text: '' }))
