@@ -73,7 +73,6 @@ export async function startServer(program, words, { port, env = {}, cwd, as, cou
   })
   closeSync(output)
   const stop = stopping(child, folder.remove)
-  const ended = new Promise(resolve => child.once('exit', resolve))
   for (let waited = 0; !(await isListening(port)); waited += 50) {
     if (hasEnded(child) || waited > 30_000) {
       const said = readFileSync(log, 'utf8').trim()
@@ -85,7 +84,7 @@ export async function startServer(program, words, { port, env = {}, cwd, as, cou
   // What it starts to check its files and load its caches is soon gone.
   await after(300)
   const pids = processTree(/** @type {number} */ (child.pid)).filter(counts)
-  return { port, ports: [port], pids, stop, ended }
+  return { port, ports: [port], pids, stop }
 }
 
 /**

@@ -5,6 +5,7 @@ import { connectionAge } from './connection-age.mjs'
 import { countedUses } from './counted-uses.mjs'
 import { crowd } from './crowd.mjs'
 import { drain } from './drain.mjs'
+import { embedded } from './embedded.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
@@ -42,6 +43,7 @@ const drills = {
   shares: { run: shares },
   'upstream-faults': { run: upstreamFaults },
   postgres: { run: postgres },
+  embedded: { run: embedded },
   migrations: { run: migrations },
   drain: { run: drain },
   webhooks: { run: webhooks },

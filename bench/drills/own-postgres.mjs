@@ -13,7 +13,7 @@ export async function startOwnPostgres(settings = []) {
   let { pid } = server
   // Each client has a process of its own.
   const signalAll = name => {
-    for (const pid of processTree(pid)) process.kill(pid, name)
+    for (const one of processTree(pid)) process.kill(one, name)
   }
   return {
     url: server.url,
