@@ -33,7 +33,7 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const [code] = /^\d{8}$/m.exec((await mailOf('reset')).text) ?? []
   const reset = { email, code, new_password: 'staple battery horse' }
   await post('The code of the mail sets another', 'password/reset', reset, 200)
-
+  await mailOf('password_changed')
   await post('The code is good once', 'password/reset', reset, 400)
   await post('The password before', 'login', credentials, 401)
   const password = reset.new_password

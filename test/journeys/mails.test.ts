@@ -1,6 +1,9 @@
 // CONTRACT §12, "Mail", through a whole gateway and a real SMTP server: what arrives, what waits, and what nobody is told.
 import { readFile, writeFile } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { createMailQueue } from '../../src/mail/mail-queue.ts'
+import { createNoticeRecorder } from '../../src/mail/notices.ts'
+import { createUserStore } from '../../src/users/user-store.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { describeOverSetups } from '../support/setups.ts'
@@ -54,7 +57,7 @@ describeOverSetups('mails', setup => {
     return { text, code: /^\d{8}$/m.exec(text)?.[0], token: /#token=([\w-]+)$/m.exec(text)?.[1] }
   }
 
-  it('carry a code that resets the password', async () => {
+  it('carry a code that resets the password, and the owner is told of it', async () => {
     const user = await newUser(gateway)
     await post('password/forgot', { email: user.email })
     const { code, token } = await codeOf(user)
@@ -62,11 +65,13 @@ describeOverSetups('mails', setup => {
     expect(
       (await post('password/reset', { email: user.email, code, new_password: 'another password' })).status,
     ).toBe(200)
+    const { parsed } = await mailTo(user.email, /a été modifié$/)
+    expect(parsed.text).toContain('Le mot de passe de votre compte vient d’être modifié.')
 
     const page = await admin(`/admin/v1/mails?user_id=${user.id}`)
     await vi.waitFor(async () => {
       const { mails } = (await admin(`/admin/v1/mails?user_id=${user.id}&status=sent`)).body
-      expect((mails as { kind: string }[]).map(({ kind }) => kind)).toEqual(['reset'])
+      expect((mails as { kind: string }[]).map(({ kind }) => kind)).toEqual(['password_changed', 'reset'])
     })
     expect(Object.keys((page.body.mails as object[])[0] ?? {})).toEqual([
       'id',
@@ -98,6 +103,24 @@ describeOverSetups('mails', setup => {
     })
     const { text } = await codeOf(user)
     expect(text.match(/https?:\/\/[^/]+/g)).toEqual(['https://app.example.com'])
+  })
+
+  it('tell of a changed email at the address before, and of a deletion after it, then they are forgotten', async () => {
+    const [user, fresh] = [await newUser(gateway), `fresh.${process.pid}@example.com`]
+    await post('email', { email: fresh, current_password: user.password }, user.access)
+    const { parsed } = await mailTo(fresh, /Confirmez votre nouvelle/)
+    const asked = await mailTo(user.email, /demandé$/)
+    expect(String(asked.parsed.text)).not.toContain(fresh)
+    const code = /^\d{8}$/m.exec(String(parsed.text))?.[0]
+    expect((await post('email/confirm', { code }, user.access)).body.email).toBe(fresh)
+    const told = await mailTo(user.email, /adresse e-mail a été modifiée$/)
+    expect(told.raw).not.toContain(fresh)
+    const { record } = createNoticeRecorder({ notices: true }, createMailQueue(gateway.clock))
+    await createUserStore(gateway.backing.database, record).delete(user.id)
+    expect((await mailTo(fresh, /compte a été supprimé$/)).to).toEqual([fresh])
+    await vi.waitFor(async () =>
+      expect((await admin(`/admin/v1/mails?user_id=${user.id}`)).body.mails).toEqual([]),
+    )
   })
 
   it('wait while the SMTP server is away, which neither clients nor /readyz notice, and go out when it is back', async () => {

@@ -1,0 +1,48 @@
+// Tells users by mail what has happened to their account, whoever did it (CONTRACT §12, "Mail").
+import type { MailConfig } from '../config/schema/schema.ts'
+import type { Queryable } from '../storage/database.ts'
+import type { RecordUserChanges, UserChange } from '../users/user-change.ts'
+import type { NoticeKind } from './mail-kind.ts'
+import type { MailQueue } from './mail-queue.ts'
+
+export interface NoticeRecorder {
+  readonly record: RecordUserChanges
+  /** Changes from now on are told as this section says; undefined: no mails are sent. */
+  configure(mail: Pick<MailConfig, 'notices'> | undefined): void
+}
+
+/** Stores notices in the transaction of the change. They are outside the limits, or the limits would mute them. */
+export function createNoticeRecorder(
+  initial: Pick<MailConfig, 'notices'> | undefined,
+  mails: Pick<MailQueue, 'add'>,
+): NoticeRecorder {
+  let isOn = initial?.notices === true
+  return {
+    async record(tx: Queryable, changes: readonly UserChange[]) {
+      if (!isOn) return
+      for (const change of changes) {
+        const notice = noticeOf(change)
+        // An inactive user is nobody here.
+        if (notice === undefined || change.user.is_active === 0) continue
+        await mails.add(tx, { ...notice, userId: change.user.id })
+      }
+    },
+    configure(mail) {
+      isOn = mail?.notices === true
+    },
+  }
+}
+
+function noticeOf(change: UserChange): { kind: NoticeKind; address: string } | undefined {
+  switch (change.type) {
+    case 'user.password_changed':
+      return { kind: 'password_changed', address: change.user.email }
+    // To the address before: whoever took the account over reads the new one.
+    case 'user.email_changed':
+      return { kind: 'email_changed', address: change.previousEmail }
+    case 'user.deleted':
+      return { kind: 'account_deleted', address: change.user.email }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,73 @@
+// Notices of what has happened: stored with the change, to the right address, whoever made it.
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createMailQueue } from '../../src/mail/mail-queue.ts'
+import { createNoticeRecorder } from '../../src/mail/notices.ts'
+import type { Database } from '../../src/storage/database.ts'
+import type { User } from '../../src/users/user.ts'
+import { createUserStore } from '../../src/users/user-store.ts'
+import { embeddedDatabase } from '../support/databases.ts'
+
+let database: Database
+let id: number
+const recorder = createNoticeRecorder({ notices: true }, createMailQueue({ now: Date.now }))
+const mails = () =>
+  database.query<{ kind: string; address: string; user_id: number }>(
+    'select kind, address, user_id from mails order by id',
+  )
+
+beforeAll(async () => {
+  database = await embeddedDatabase()
+})
+beforeEach(async () => {
+  recorder.configure({ notices: true })
+  for (const table of ['mails', 'users']) await database.query(`delete from ${table}`)
+  const created = await users().create('ada@example.com', 'x')
+  id = created.outcome === 'created' ? created.id : 0
+})
+afterAll(() => database.close())
+
+const users = () => createUserStore(database, recorder.record)
+
+it('tell of a changed password and of a deletion, which leaves its notice alone', async () => {
+  await users().setPassword(id, 'y')
+  await users().update(id, { plan: 'pro' })
+  expect(await mails()).toEqual([{ kind: 'password_changed', address: 'ada@example.com', user_id: id }])
+  await users().delete(id)
+  expect((await mails()).map(({ kind, address }) => [kind, address])).toEqual([
+    ['password_changed', 'ada@example.com'],
+    ['account_deleted', 'ada@example.com'],
+  ])
+})
+
+it('of a changed email go to the address before, and name no other', async () => {
+  const user = (await users().findById(id)) as User
+  await database.transaction(tx =>
+    recorder.record(tx, [
+      {
+        type: 'user.email_changed',
+        user: { ...user, email: 'new@example.com' },
+        previousEmail: 'ada@example.com',
+      },
+    ]),
+  )
+  expect(await mails()).toEqual([{ kind: 'email_changed', address: 'ada@example.com', user_id: id }])
+})
+
+it('are not sent to inactive users, nor where they are switched off, nor of a change that is undone', async () => {
+  await users().update(id, { is_active: 0 })
+  await users().setPassword(id, 'y')
+  await users().update(id, { is_active: 1 })
+  for (const off of [{ notices: false }, undefined]) {
+    recorder.configure(off)
+    await users().setPassword(id, 'z')
+  }
+  recorder.configure({ notices: true })
+  const user = (await users().findById(id)) as User
+  await database
+    .transaction(async tx => {
+      await recorder.record(tx, [{ type: 'user.password_changed', user }])
+      throw new Error('undone')
+    })
+    .catch(() => {})
+  expect(await mails()).toEqual([])
+})
