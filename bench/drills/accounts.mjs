@@ -1,7 +1,7 @@
 // Accounts of drills that sign in: straight into the database, with a password whose hash takes half a millisecond to verify.
 import { post } from './subjects.mjs'
 
-const password = 'correct horse battery'
+export const password = 'correct horse battery'
 const passwordHash =
   '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
 

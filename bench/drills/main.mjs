@@ -10,6 +10,7 @@ import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
 import { logout } from './logout.mjs'
+import { migrationLoad } from './migration-load.mjs'
 import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
 import { postgres } from './postgres.mjs'
@@ -51,6 +52,7 @@ const drills = {
   logout: { run: logout },
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   'counted-uses': { run: countedUses },
+  'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
   rotation: { run: rotation },
   reload: { run: reload },
   'large-files': { run: largeFiles },

@@ -45,11 +45,18 @@ async function statementCosts({ database, cpu }) {
   const usage = createUsageStore(database)
   const now = new Date()
   const month = new Date(Date.now() + 30 * 86_400_000)
-  const session = (id, nth) => ({ tokenHash: sha256Hex(`session ${id} ${nth}`), expiresAt: month })
+  const sessionId = id => `0f0e0d0c-0b0a-4908-8706-${String(id).padStart(12, '0')}`
+  const session = (id, nth) => ({
+    tokenHash: sha256Hex(`session ${id} ${nth}`),
+    expiresAt: month,
+    sessionId: sessionId(id),
+  })
+  // As long as a browser's usually is.
+  const origin = { createdAt: now, userAgent: 'x'.repeat(110) }
   const hash = `$argon2id$v=19$m=19456,t=2,p=1$${'s'.repeat(22)}$${'h'.repeat(43)}`
   const work = {
     registration: id => accounts.create(`firstname.lastname${id}@example.com`, hash),
-    login: id => sessions.create(id, 0, session(id, 0)),
+    login: id => sessions.create(id, 0, session(id, 0), origin),
     refresh: id => sessions.rotate({ userId: id, tokenHash: session(id, 0).tokenHash }, session(id, 1), now),
     'API token': id => keys.replace(id, sha256Hex(`key ${id}`), now),
     'last use of a key': id => keys.recordUse(id, new Date()),

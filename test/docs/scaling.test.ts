@@ -5,6 +5,8 @@ import type { Database } from '../../src/storage/database.ts'
 import { day, openRoom, outcome, password, type Room } from '../accounts/setup.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 
+const hourMs = day / 24
+
 describeOverDatabases('refresh tokens in partitions', open => {
   let database: Database
   let room: Room
@@ -41,6 +43,24 @@ describeOverDatabases('refresh tokens in partitions', open => {
     expect(await outcome(room.sessions.refresh(before))).toBe('refresh_token_inactive')
     const uses = await Promise.all([1, 2, 3, 4].map(() => outcome(room.sessions.refresh(after))))
     expect(uses.toSorted()).toEqual(['ok', ...Array(3).fill('refresh_token_inactive')])
+  })
+
+  it('are a day of exchanges and the live one, however long a session goes on', async () => {
+    const id = await room.register('daily@example.com')
+    let { refresh_token: token } = await room.accounts.login({ email: 'daily@example.com', password })
+    const rows = async () => {
+      const [row] = await database.query<{ count: number }>(
+        'select count(*)::int as count from refresh_tokens where user_id = $1',
+        [id],
+      )
+      return row?.count
+    }
+    for (let hour = 0; hour < 72; hour += 1) {
+      room.clock.advance(hourMs)
+      token = (await room.sessions.refresh(token)).refresh_token
+      await room.store.prune(new Date(room.clock.now()), 1_000)
+    }
+    expect(await rows()).toBe(25)
   })
 
   it('end at logout, with all of their user, and are pruned when they expire', async () => {
