@@ -43,10 +43,10 @@ function target(i: number) {
   return { targets: [`http://127.0.0.1:${9000 + i}`] }
 }
 
-/** A value of the kind that the name of a variable or file promises. */
+/** A value of the kind that the name of a variable or file promises, another for each secret. */
 function valueFor(name: string): string {
   if (name === 'EVENTS_SECRET') return `whsec_${Buffer.alloc(24).toString('base64')}`
-  return /url$/i.test(name) ? 'postgres://peage@127.0.0.1/peage' : 'a-secret-of-32-characters-012345'
+  return /url$/i.test(name) ? 'postgres://peage@127.0.0.1/peage' : `a-long-secret-for-${name}`
 }
 
 /** Every variable is set. */
