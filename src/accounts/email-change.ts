@@ -1,26 +1,26 @@
 // Another email: asked for with the password, confirmed by the code that the new address gets (CONTRACT §12, "Email").
+import { inWholeSteps } from '../async/whole-steps.ts'
 import type { Clock } from '../clock.ts'
 import type { MailLimits } from '../mail/mail-limits.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { User } from '../users/user.ts'
 import type { CodeChangeStore, CurrentSession } from './code-change-store.ts'
-import type { CodeRequestStore } from './code-request-store.ts'
+import type { CodeRequestStore, EmailChangeRequest } from './code-request-store.ts'
 import type { CodeUse, PresentedCode } from './code-use.ts'
+
+type Requester = EmailChangeRequest['user']
 
 export interface EmailChange {
   /**
-   * Sends a code to the new email and a notice to the one of now, unless a limit is reached: nobody is told.
+   * Sends a code to the new email and a notice to the one of now, unless a limit is reached or somebody has the email:
+   * nobody is told, and it takes the same time.
    * @param user whose password was right, with the session epoch of then
    * @param newEmail normalised, one mailbox
    * @param client its rate-limit key
    * @throws StorageError
    */
-  request(
-    user: Pick<User, 'id' | 'email'> & { sessionEpoch: number },
-    newEmail: string,
-    client: string,
-  ): Promise<void>
+  request(user: Requester, newEmail: string, client: string): Promise<void>
   /**
    * Changes the email, verified from then on.
    * @throws Refusal `code_invalid`, `email_taken`
@@ -43,15 +43,21 @@ interface Dependencies {
   changesVisible(): Promise<void>
 }
 
+/** Longer than storing the mails takes. */
+const requestStepMs = 100
+
 export function createEmailChange(dependencies: Dependencies): EmailChange {
   const { requests, changes, codeUse, limits, mails, clock, ttlMs, notices, changesVisible } = dependencies
+
+  async function sendCode(user: Requester, newEmail: string, client: string): Promise<void> {
+    const addresses = notices ? [...new Set([newEmail, user.email])] : [newEmail]
+    if (!(await limits.allow(client, addresses))) return
+    const request = { user, newEmail, notices, ttlMs }
+    if (await requests.requestEmailChange(request, new Date(clock.now()))) mails.wake()
+  }
+
   return {
-    async request(user, newEmail, client) {
-      const addresses = notices ? [...new Set([newEmail, user.email])] : [newEmail]
-      if (!(await limits.allow(client, addresses))) return
-      const request = { user, newEmail, notices, ttlMs }
-      if (await requests.requestEmailChange(request, new Date(clock.now()))) mails.wake()
-    },
+    request: (user, newEmail, client) => inWholeSteps(requestStepMs, () => sendCode(user, newEmail, client)),
 
     async confirm(presented, current) {
       const result = await codeUse.run('email', presented, (row, now) =>
