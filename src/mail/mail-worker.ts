@@ -63,7 +63,8 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     const { result } = outcome
     outcomes.count(mail.kind, typeof result === 'object' ? 'retried' : result)
     await mails.recordAttempt(mail, outcome, now)
-    if (typeof result !== 'object') await mails.forgetOrphan(mail.id)
+    // Only notices outlive their user.
+    if (typeof result !== 'object' && mail.code_id === null) await mails.forgetOrphan(mail.id)
   }
 
   /** @returns `unsent` where nothing was tried: the mail stays due */

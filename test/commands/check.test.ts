@@ -151,6 +151,7 @@ describe('peage', () => {
       'migrate [options]',
       'schema',
       'users',
+      'mail',
       'keys',
       'help [command]',
     ])
