@@ -194,6 +194,7 @@ export function createSessions(dependencies: Dependencies): Sessions {
       if (raw === '') return undefined
       const tokenHash = sha256Hex(raw)
       const [owner] = await store.revoke([tokenHash]).catch(() => queueRevocation(raw, tokenHash))
+      if (owner !== undefined) await accessEnded()
       return owner
     },
   }

@@ -56,10 +56,13 @@ const operations: readonly Operation[] = [
   ...Object.values(upgradeOperations),
 ]
 
-/** All that change something, but for those that many clients use and that end nothing where they succeed. */
+/**
+ * All that change something, but for those that strangers may send at will: the first three end nothing where they
+ * succeed, and logout waits by itself where it ended something.
+ */
 function mayEndSessions(operation: Operation): boolean {
-  const { register, login, refresh } = authOperations
-  return operation.method !== 'GET' && ![register, login, refresh].some(one => one === operation)
+  const { register, login, refresh, logout } = authOperations
+  return operation.method !== 'GET' && ![register, login, refresh, logout].some(one => one === operation)
 }
 
 export function registerEndpoints(app: FastifyInstance): void {

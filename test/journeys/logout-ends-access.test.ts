@@ -73,6 +73,17 @@ describeOverSetups('logout_ends_access', setup => {
     ],
     ['the deletion of all', user => auth(gateway, 'DELETE', '/sessions', { all: true }, user.access)],
     [
+      'a changed password',
+      user =>
+        auth(
+          gateway,
+          'POST',
+          '/password',
+          { current_password: user.password, new_password: 'another long password' },
+          user.access,
+        ),
+    ],
+    [
       'an operator',
       user =>
         call(gateway.admin, 'DELETE', `/admin/v1/users/${user.id}/sessions`, { token: gateway.adminToken }),
@@ -140,6 +151,14 @@ describeOverSetups('logout_ends_access', setup => {
     await expect.poll(cost).toBe(0)
     await logout(gateway, user)
     await expect.poll(cost).toBe(0)
+  })
+
+  it('lets the tokens of a changed password through at once, on a user who is remembered from before', async () => {
+    const user = await newUser(gateway)
+    expect((await ask(gateway, user.access)).status).toBe(200)
+    const passwords = { current_password: user.password, new_password: 'another long password' }
+    const { body } = await auth(gateway, 'POST', '/password', passwords, user.access)
+    expect((await ask(gateway, String(body.access_token))).status).toBe(200)
   })
 
   it('lets tokens of 0.1 through, which name no session', async () => {
