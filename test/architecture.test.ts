@@ -47,7 +47,7 @@ const packages: Record<string, readonly string[]> = {
   'node-pg-migrate': ['storage/migrate.ts'],
   ioredis: ['storage/redis/'],
   'lru-cache': ['identity/', 'usage/'],
-  undici: ['upstream/', 'webhooks/sending/send.ts'],
+  undici: ['http/undici.ts'],
   yaml: ['config/'],
   'ipaddr.js': [
     'config/',

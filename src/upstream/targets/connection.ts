@@ -1,6 +1,7 @@
 // One connection to an endpoint: an undici Client that carries one request at a time, and workarounds for undici.
 import type { Socket } from 'node:net'
-import { type buildConnector, Client, type Dispatcher } from 'undici'
+import type { buildConnector, Dispatcher } from 'undici'
+import { Client } from '../../http/undici.ts'
 import { patchUndiciParser } from './undici-parser.ts'
 
 /** An acquired connection: dispatch one request on it, or release it. */

@@ -1,6 +1,7 @@
 // Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
-import { Client } from 'undici'
+
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import { Client } from '../../http/undici.ts'
 import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
