@@ -149,15 +149,7 @@ export function createSessionStore(database: Database): SessionStore {
         return isUser
       }),
 
-    list: (userId, now) =>
-      database.query<Session>(
-        `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
-                t.created_at as last_used_at, t.expires_at, t.user_agent
-           from refresh_tokens t join users u on u.id = t.user_id
-          where t.user_id = $1 and ${isActive}
-          order by 2, t.id`,
-        [userId, now],
-      ),
+    list: (userId, now) => listSessions(database, userId, now),
 
     async prune(now, limit) {
       const rows = await database.query(
@@ -214,6 +206,18 @@ export async function insertSession(
     [userId, epoch, tokenHash, expiresAt, sessionId, createdAt, userAgent],
   )
   return owner ?? 'user_inactive'
+}
+
+/** The active sessions, oldest login first. */
+export function listSessions(queryable: Queryable, userId: number, now: Date): Promise<Session[]> {
+  return queryable.query<Session>(
+    `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
+            t.created_at as last_used_at, t.expires_at, t.user_agent
+       from refresh_tokens t join users u on u.id = t.user_id
+      where t.user_id = $1 and ${isActive}
+      order by 2, t.id`,
+    [userId, now],
+  )
 }
 
 /** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */

@@ -1,8 +1,12 @@
 // Assembles what users do with their account themselves, without mail.
+import { createAccountDeletion } from '../accounts/account-deletion.ts'
+import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCurrentPassword } from '../accounts/current-password.ts'
 import type { Passwords } from '../accounts/password.ts'
 import { createPasswordChange } from '../accounts/password-change.ts'
 import type { Sessions } from '../accounts/sessions.ts'
+import type { Config } from '../config/schema/schema.ts'
+import { createOwnAccountEndpoints } from '../endpoints/account.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createSessionEndpoints } from '../endpoints/sessions.ts'
@@ -16,15 +20,14 @@ interface Dependencies {
   sessions: Sessions
   limiters: RateLimiters
   signedIn: SignedInEndpoint
+  /** Resolves when changes are visible in every process. */
+  changesVisible(): Promise<void>
 }
 
-export function createAccountEndpoints({
-  services,
-  passwords,
-  sessions,
-  limiters,
-  signedIn,
-}: Dependencies): Endpoint[] {
+export function createAccountEndpoints(
+  { limits }: Config,
+  { services, passwords, sessions, limiters, signedIn, changesVisible }: Dependencies,
+): Endpoint[] {
   const { users, sessionStore, failedLogins, clock } = services
   const currentPassword = createCurrentPassword({ users, passwords })
   return [
@@ -34,6 +37,16 @@ export function createAccountEndpoints({
       limiters,
       failedLogins,
       signedIn,
+    }),
+    ...createOwnAccountEndpoints({
+      users,
+      exports: createAccountExportStore(services.storage.database),
+      accountDeletion: createAccountDeletion({ users, currentPassword, changesVisible }),
+      limiters,
+      failedLogins,
+      freeDaily: limits.free_daily,
+      signedIn,
+      clock,
     }),
   ]
 }

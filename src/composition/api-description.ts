@@ -6,9 +6,10 @@ import { listDeliveries } from '../admin/api/list-deliveries.ts'
 import { listMails } from '../admin/api/list-mails.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
 import { retryDelivery } from '../admin/api/retry-delivery.ts'
-import { userOperations as accountOperations } from '../admin/api/users.openapi.ts'
+import { userOperations as administeredUsers } from '../admin/api/users.openapi.ts'
 import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
+import { accountOperations } from '../endpoints/account.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { emailOperations } from '../endpoints/email.openapi.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
@@ -23,9 +24,13 @@ import { renderPage } from '../openapi/page.ts'
 export const operationGroups: readonly OperationGroup[] = [
   {
     name: 'Accounts and sessions',
-    description: 'Signing up, in and out, and where one is signed in.',
+    description: 'Signing up, in and out, where one is signed in, and what is kept of one.',
     listener: 'clients',
-    operations: [...Object.values(authOperations), ...Object.values(sessionOperations)],
+    operations: [
+      ...Object.values(authOperations),
+      ...Object.values(sessionOperations),
+      ...Object.values(accountOperations),
+    ],
   },
   {
     name: 'Password and email',
@@ -61,7 +66,7 @@ export const operationGroups: readonly OperationGroup[] = [
     listener: 'operators',
     operations: [
       listRoutes,
-      ...Object.values(accountOperations),
+      ...Object.values(administeredUsers),
       emitAlert,
       listDeliveries,
       retryDelivery,

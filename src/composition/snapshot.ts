@@ -6,6 +6,7 @@ import { createPasswords } from '../accounts/password.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
+import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
 import { createRequireSignedIn, createSignedInEndpoint } from '../endpoints/signed-in.ts'
@@ -122,7 +123,14 @@ async function build(
         failedLogins: services.failedLogins,
         onRegistered: mailed.onRegistered,
       }),
-      ...createAccountEndpoints({ services, passwords, sessions, limiters, signedIn }),
+      ...createAccountEndpoints(config, {
+        services,
+        passwords,
+        sessions,
+        limiters,
+        signedIn,
+        changesVisible,
+      }),
       ...mailed.endpoints,
       ...createUserEndpoints({
         apiTokens,
@@ -133,6 +141,7 @@ async function build(
       }),
     ],
     createUpgradeEndpoints(config.subscription.upgrade_url),
+    switchedOffOperations(config),
   )
   const gate = await inSlices(
     gateSteps({

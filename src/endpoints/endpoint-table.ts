@@ -12,6 +12,8 @@ interface LocalPath {
   readonly methods: readonly string[]
   /** A route declared at exactly this path replaces it. */
   readonly isReplaceable: boolean
+  /** Methods whose endpoint the configuration has switched off: as if there were no such path. */
+  readonly switchedOff: readonly string[]
 }
 
 /** The gateway's own endpoints under one configuration, without the JWKS. */
@@ -25,15 +27,19 @@ export interface LocalEndpoints {
   get(operation: Operation): Endpoint
 }
 
-/** @param replaceable endpoints that a declared route may replace */
+/**
+ * @param replaceable endpoints that a declared route may replace
+ * @param switchedOff operations of `endpoints` that the configuration has switched off
+ */
 export function createEndpointTable(
   endpoints: readonly Endpoint[],
   replaceable: readonly Endpoint[],
+  switchedOff: readonly Operation[],
 ): LocalEndpoints {
   const paths: LocalPath[] = [
-    ...pathsOf(endpoints, false),
-    ...pathsOf(replaceable, true),
-    { path: jwksPath, methods: ['GET', 'HEAD'], isReplaceable: false },
+    ...pathsOf(endpoints, false, switchedOff),
+    ...pathsOf(replaceable, true, []),
+    { path: jwksPath, methods: ['GET', 'HEAD'], isReplaceable: false, switchedOff: [] },
   ]
   const byPath = new Map(paths.map(local => [local.path, local]))
   const byOperation = new Map([...endpoints, ...replaceable].map(endpoint => [endpoint.operation, endpoint]))
@@ -55,12 +61,18 @@ export function createEndpointTable(
 }
 
 /** Their paths, each once with all of its methods. */
-function pathsOf(endpoints: readonly Endpoint[], isReplaceable: boolean): LocalPath[] {
-  const methods = new Map<string, string[]>()
+function pathsOf(
+  endpoints: readonly Endpoint[],
+  isReplaceable: boolean,
+  switchedOff: readonly Operation[],
+): LocalPath[] {
+  const paths = new Map<string, { methods: string[]; switchedOff: string[] }>()
   for (const { operation } of endpoints) {
     const { path, method } = operation
-    const before = methods.get(path) ?? []
-    methods.set(path, [...before, ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+    const known = paths.get(path) ?? { methods: [], switchedOff: [] }
+    paths.set(path, known)
+    const list = switchedOff.includes(operation) ? known.switchedOff : known.methods
+    list.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
   }
-  return [...methods].map(([path, allowed]) => ({ path, methods: allowed, isReplaceable }))
+  return [...paths].map(([path, known]) => ({ path, isReplaceable, ...known }))
 }

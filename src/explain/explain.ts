@@ -85,7 +85,7 @@ export type Explain = (request: ExplainRequest) => Promise<Explanation>
 /** Explain one request at a time, because all share the stubs. */
 export function createExplain(config: Config, clock: Clock): Explain {
   const caller = { usedToday: 0, verified: true }
-  const { endpoints, operations } = stubEndpoints()
+  const { endpoints, operations } = stubEndpoints(config)
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
   const upstreams = createStubUpstreams(config.upstreams, dispatched => onDispatch(dispatched))

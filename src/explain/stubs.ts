@@ -3,7 +3,8 @@
 
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../clock.ts'
-import type { UpstreamConfig } from '../config/schema/schema.ts'
+import type { Config, UpstreamConfig } from '../config/schema/schema.ts'
+import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
@@ -104,7 +105,10 @@ function withVerification(user: UserWithEpoch | undefined, { verified }: Caller)
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
 /** The gateway's own endpoints: only their paths and plans are read, and calling one throws. */
-export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readonly Operation[] } {
+export function stubEndpoints(config: Pick<Config, 'account'>): {
+  endpoints: LocalEndpoints
+  operations: readonly Operation[]
+} {
   const auth = createAuthEndpoints({
     accounts: { register: unreachable, login: unreachable },
     sessions: { refresh: unreachable, logout: unreachable },
@@ -129,6 +133,16 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     failedLogins: { attempt: unreachable },
     signedIn,
   })
+  const account = createOwnAccountEndpoints({
+    users: { findById: unreachable },
+    exports: { read: unreachable },
+    accountDeletion: { delete: unreachable },
+    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
+    failedLogins: { attempt: unreachable },
+    freeDaily: 1,
+    signedIn,
+    clock: { now: unreachable },
+  })
   const reset = createResetEndpoints({ passwordReset: undefined, usePresented: unreachable })
   const email = createEmailEndpoints({
     mailed: undefined,
@@ -147,9 +161,9 @@ export function stubEndpoints(): { endpoints: LocalEndpoints; operations: readon
     changesVisible: unreachable,
   })
   const upgrade = createUpgradeEndpoints('')
-  const own = [...auth, ...sessions, ...password, ...reset, ...email, ...user]
+  const own = [...auth, ...sessions, ...password, ...account, ...reset, ...email, ...user]
   return {
-    endpoints: createEndpointTable(own, upgrade),
+    endpoints: createEndpointTable(own, upgrade, switchedOffOperations(config)),
     operations: [...own, ...upgrade].map(({ operation }) => operation),
   }
 }

@@ -1,6 +1,7 @@
 // Local endpoints on the client listener: Fastify routes and serializes; guards, body and response are the gateway's.
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { accountOperations } from '../endpoints/account.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { emailOperations } from '../endpoints/email.openapi.ts'
 import type { AuthenticatedRequest, Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
@@ -49,6 +50,7 @@ export function localPathOf(request: IncomingMessage): string {
 const operations: readonly Operation[] = [
   ...Object.values(authOperations),
   ...Object.values(sessionOperations),
+  ...Object.values(accountOperations),
   ...Object.values(passwordOperations),
   ...Object.values(resetOperations),
   ...Object.values(emailOperations),

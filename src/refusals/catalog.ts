@@ -60,6 +60,7 @@ export const messages = {
   sessionsRevoked: 'Sessions révoquées',
   sessionEnded: 'Session fermée',
   sessionsEnded: 'Sessions fermées',
+  accountDeleted: 'Compte supprimé',
   apiTokenRevoked: 'Token révoqué',
   webhookRemoved: 'Webhook supprimé',
   deliveryDue: 'Livraison relancée',

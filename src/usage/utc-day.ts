@@ -21,6 +21,11 @@ export function secondsToMidnight(nowMs: number): number {
   return Math.max(1, Math.ceil((DAY_MS - (nowMs % DAY_MS)) / 1000))
 }
 
+/** When the UTC day of `nowMs` (since the epoch) ends. */
+export function nextMidnight(nowMs: number): Date {
+  return new Date((Math.floor(nowMs / DAY_MS) + 1) * DAY_MS)
+}
+
 /** In seconds since the epoch: the moment when `day` has been over for a whole day. */
 export function dayAfterEndSeconds(day: string): number {
   return (Date.parse(day) + 2 * DAY_MS) / 1000

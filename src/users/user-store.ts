@@ -66,8 +66,12 @@ export interface UserStore {
   ): Promise<User | undefined>
   /** Resets the day's usage to zero. @returns whether the user exists */
   resetUsage(id: number): Promise<boolean>
-  /** Deletes the user with all dependent records. @returns whether the user existed */
-  delete(id: number): Promise<boolean>
+  /**
+   * Deletes the user with all dependent records.
+   * @param checkedHash deletes an active user alone, and only while the password has this hash
+   * @returns whether there was such a user
+   */
+  delete(id: number, checkedHash?: string): Promise<boolean>
 }
 
 /**
@@ -177,11 +181,14 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
       return rows.length > 0
     },
 
-    delete: id =>
+    delete: (id, checkedHash) =>
       change(async tx => {
-        const [user] = await tx.query<User>(`delete from users u where u.id = $1 returning ${userColumns}`, [
-          id,
-        ])
+        const [user] = await tx.query<User>(
+          `delete from users u
+            where u.id = $1 and ($2::text is null or (u.password_hash = $2 and u.is_active = 1))
+           returning ${userColumns}`,
+          [id, checkedHash ?? null],
+        )
         if (user === undefined) return false
         await recordChanges?.(tx, [{ type: 'user.deleted', user }])
         return true

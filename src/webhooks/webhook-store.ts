@@ -32,7 +32,7 @@ export function createWebhookStore(database: Database): WebhookStore {
       const [row] = await database.query<{ created_at: Date }>(
         `with stored as (
            insert into webhooks (user_id, url, receiver, secret, created_at)
-           select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1
+           select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1 for key share
            on conflict (user_id) do update
               set registration = default, url = excluded.url, receiver = excluded.receiver,
                   secret = excluded.secret, created_at = excluded.created_at,

@@ -72,6 +72,24 @@ describeOverPlaces('peage users', ({ users, inside }) => {
     })
   })
 
+  it('export prints all that is kept of a user, by id or email, without the hash of the password', async () => {
+    const { id, email } = await newUser({ sessions: 2 })
+    for (const ref of [String(id), email]) {
+      const exported = await users(['export', ref])
+      expect(json(exported)).toEqual({
+        user: expect.objectContaining({ id, email, plan: 'free' }),
+        subscription: expect.objectContaining({ plan: 'free' }),
+        sessions: [expect.any(Object), expect.any(Object)],
+        api_token: null,
+        webhook: null,
+        deliveries: [],
+        mails: [],
+      })
+      expect(exported.stdout).not.toContain('argon2')
+    }
+    expect((await users(['export', '9007199254740991'])).exit).toBe(1)
+  })
+
   it('create --plan puts the subscription on that plan too', async () => {
     const user = json(
       await users(['create', 'b@example.com', '--plan', 'pro', '--password-stdin', '--json'], password),

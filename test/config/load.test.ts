@@ -41,6 +41,7 @@ const DEFAULTS = {
       bad_keys: { limit: 300, windowMs: MINUTE },
     },
   },
+  account: { deletion: false },
   limits: { free_daily: 1 },
   subscription: { upgrade_url: '' },
   webhooks: { allow_private_networks: false, timeout: 10 * SECOND, retention: 30 * DAY },

@@ -11,7 +11,7 @@ const ROUTE = [
 
 describe('the file as a whole', () => {
   const keys =
-    'its keys are server, admin, storage, auth, limits, subscription, webhooks, mail, events, upstreams, routes, tests'
+    'its keys are server, admin, storage, auth, account, limits, subscription, webhooks, mail, events, upstreams, routes, tests'
   it.each([
     ['', [`1:1  (file)  is empty; ${keys}`]],
     ['\n# nothing\n', [`1:1  (file)  is empty; ${keys}`]],

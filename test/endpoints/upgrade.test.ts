@@ -41,10 +41,11 @@ const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007
 
 it('is one path, for every plan, and its GET answers HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
-  expect(createEndpointTable([], endpoints).find(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
+  expect(createEndpointTable([], endpoints, []).find(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
     path: '/api/v1/subscription/upgrade',
     methods: ['GET', 'HEAD', 'POST'],
     isReplaceable: true,
+    switchedOff: [],
   })
   expect(endpoints.map(({ plans }) => plans)).toEqual([undefined, undefined])
 })

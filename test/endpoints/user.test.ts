@@ -81,12 +81,13 @@ const webhook = '/api/v1/user/webhook'
 
 it('all four are for pro users alone, under the paths of the spec', () => {
   expect(endpoints().map(({ plans }) => plans)).toEqual([['pro'], ['pro'], ['pro'], ['pro']])
-  const table = createEndpointTable(endpoints(), [])
+  const table = createEndpointTable(endpoints(), [], [])
   for (const path of [apiToken, webhook]) {
     expect(table.find(path.slice(1).split('/'))).toEqual({
       path,
       methods: ['POST', 'DELETE'],
       isReplaceable: false,
+      switchedOff: [],
     })
   }
 })

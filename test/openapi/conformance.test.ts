@@ -96,10 +96,11 @@ describeWithPostgresBinary('the document', () => {
 upstreams: { a: { targets: ['${upstream.url}'], health: { path: / }, circuit_breaker: {} } }
 routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB, free_daily: true }]`
     gateway = await startGateway(
-      `${mailSection()}subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
+      `${mailSection()}account: { deletion: true }
+subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
       { postgres: postgres.url, redis: '' },
     )
-    tight = await startGateway(mailSection(), undefined, {
+    tight = await startGateway(`${mailSection()}account: { deletion: true }`, undefined, {
       admin: '',
       auth: ', hashing: { concurrency: 1, queue: 1, wait: 1ms }',
       rateLimits:
@@ -156,6 +157,14 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
     for (const next of ['short', 'x'.repeat(1_025), session.password]) await change(session.password, next)
     await change('wrong', 'another password')
     await change(session.password, 'another password')
+    const leaving = await newUser(gateway)
+    const leave = () =>
+      drive(gateway, 'DELETE', '/api/v1/auth/account', {
+        token: leaving.access,
+        body: { current_password: leaving.password },
+      })
+    for (const status of [200, 401]) expect((await leave()).status).toBe(status)
+    await drive(closed, 'DELETE', '/api/v1/auth/account')
   })
 
   it('is kept by codes that are mailed', async () => {
@@ -198,6 +207,9 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       ['GET', '/api/v1/auth/sessions'],
       ['DELETE', '/api/v1/auth/sessions/{id}'],
       ['DELETE', '/api/v1/auth/sessions'],
+      ['GET', '/api/v1/auth/account'],
+      ['GET', '/api/v1/auth/account/export'],
+      ['DELETE', '/api/v1/auth/account'],
       ['POST', '/api/v1/auth/password'],
       ['POST', '/api/v1/auth/email'],
       ['POST', '/api/v1/auth/email/verify/request'],

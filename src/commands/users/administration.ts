@@ -1,4 +1,5 @@
 // What operators do with accounts, and its implementation on the database.
+import { type AccountExport, createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
@@ -35,6 +36,8 @@ export interface DatabaseUsers extends UserAdministration {
   setPassword(id: number, passwordHash: string): Promise<boolean>
   /** @returns whether the user exists */
   resetUsage(id: number): Promise<boolean>
+  /** All that is kept of the user; undefined if there is none. */
+  export(id: number): Promise<AccountExport | undefined>
   /** @returns whether the user existed */
   delete(id: number): Promise<boolean>
 }
@@ -47,6 +50,7 @@ export function createDatabaseUsers(
 ): DatabaseUsers {
   const users = createUserStore(database, recordChanges)
   const sessions = createSessionStore(database)
+  const exports = createAccountExportStore(database)
   return {
     async *list(filter) {
       let cursor: number | null = 0
@@ -71,6 +75,7 @@ export function createDatabaseUsers(
     },
     setPassword: (id, passwordHash) => users.setPassword(id, passwordHash),
     resetUsage: id => users.resetUsage(id),
+    export: id => exports.read(id, new Date(clock.now())),
     delete: id => users.delete(id),
   }
 }

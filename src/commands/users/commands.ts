@@ -23,6 +23,7 @@ export function usersCommand(io: Io): Command {
     resetUsage(io),
     activation(io, 'activate', 1),
     activation(io, 'deactivate', 0),
+    exportation(io),
     deletion(io),
     sessions(io),
     revokeSessions(io),
@@ -142,6 +143,18 @@ function activation(io: Io, name: string, is_active: 0 | 1): Command {
       const user = orNoSuchUser(await users.update(id, { is_active }), ref)
       await report(io, options, user, `${userLabel(user)} is ${user.is_active === 1 ? 'active' : 'inactive'}`)
     }),
+  )
+}
+
+function exportation(io: Io): Command {
+  return userCommand('export', 'print all that is kept of a user, as JSON').action(
+    (ref: UserRef, { config }: Options) =>
+      withDatabaseUsers(io, config, async records => {
+        const { id } = await findUser(records, ref)
+        const exported = await records.export(id)
+        if (exported === undefined) throw noSuchUser(ref)
+        await print(io.stdout, [`${JSON.stringify(exported, null, 2)}\n`])
+      }),
   )
 }
 

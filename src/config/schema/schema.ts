@@ -34,6 +34,17 @@ const webhooks = section(
   { description: 'Alerts to users’ webhooks.', default: {} },
 )
 
+/** What users may do with their account themselves (CONTRACT §12). */
+const account = section(
+  {
+    deletion: Type.Boolean({
+      description: 'Whether users may delete their account: DELETE /api/v1/auth/account. false: 404.',
+      default: false,
+    }),
+  },
+  { description: 'What users may do with their account themselves.', default: {} },
+)
+
 /** Where plans are paid for (CONTRACT §5). */
 const subscription = section(
   {
@@ -52,6 +63,7 @@ export const schema = section(
     admin: Type.Optional(admin),
     storage,
     auth,
+    account,
     limits,
     subscription,
     webhooks,

@@ -56,6 +56,8 @@ interface LocalEndpoint {
   readonly methods: readonly string[]
   /** Whether a route that is declared at exactly this path replaces it. */
   readonly isReplaceable?: boolean
+  /** Methods that the configuration has switched off: unknown here, and not in `Allow`. */
+  readonly switchedOff?: readonly string[]
 }
 
 /** The local endpoint at a path; `unknown` if the path is the gateway's own and has no endpoint. */
@@ -94,7 +96,8 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
   ): RoutingDecision {
     if (target.ambiguities !== 0) return refuse(request, new Refusal('path_invalid'))
     if (found === 'unknown') return refuse(request, new Refusal('route_unknown'))
-    const { path, methods } = found
+    const { path, methods, switchedOff = [] } = found
+    if (switchedOff.includes(request.method ?? '')) return refuse(request, new Refusal('route_unknown'))
     const preflight = policies && readPreflight(request)
     const answer = preflight && policies?.(undefined)?.preflight(preflight, methods)
     if (answer !== undefined) return { kind: 'preflight', name: path, cors: answer }

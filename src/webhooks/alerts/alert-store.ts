@@ -76,8 +76,8 @@ const queueSql = `
     select u.id, w.receiver from users u join webhooks w on w.user_id = u.id
      where u.plan = 'pro' and u.is_active = 1 and ($4::bigint is null or u.id = $4)
   ), queued as (
-    insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
-    select $1::uuid, id, receiver, $5::timestamptz, $5::timestamptz from receiving
+    insert into webhook_deliveries (alert_id, user_id, receiver, is_to_one, due_at, created_at)
+    select $1::uuid, id, receiver, $4::bigint is not null, $5::timestamptz, $5::timestamptz from receiving
     returning 1
   ), stored as (
     insert into alerts (id, type, body, created_at)

@@ -72,7 +72,7 @@ describe('inside a scalar', () => {
 
   it('does not happen in keys', () => {
     expect(linesOf('${A}: 1', { A: 'server' })).toEqual([
-      '1:1  ["${A}"]  unknown key; known here: server, admin, storage, auth, limits, subscription, webhooks, mail, events, upstreams, routes, tests',
+      '1:1  ["${A}"]  unknown key; known here: server, admin, storage, auth, account, limits, subscription, webhooks, mail, events, upstreams, routes, tests',
     ])
   })
 })

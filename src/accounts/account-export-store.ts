@@ -1,0 +1,93 @@
+// All that is kept of one user, as the user or an operator may take it away (CONTRACT §12, "Account").
+import type { Database, Queryable } from '../storage/database.ts'
+import type { Plan, User } from '../users/user.ts'
+import { userColumns } from '../users/user-record-store.ts'
+import { listSessions, type Session } from './session-store.ts'
+
+export interface AccountExport {
+  readonly user: User
+  readonly subscription: { plan: Plan; created_at: Date; updated_at: Date } | null
+  /** The active ones. */
+  readonly sessions: readonly Session[]
+  /** Of the active one; never its hash. */
+  readonly api_token: { created_at: Date; last_used_at: Date | null } | null
+  /** Without its secret. */
+  readonly webhook: { url: string; created_at: Date } | null
+  readonly deliveries: readonly ExportedDelivery[]
+  /** To the user's address: what went to another is not theirs to read. Never a code. */
+  readonly mails: readonly { kind: string; status: string; created_at: Date; sent_at: Date | null }[]
+}
+
+interface ExportedDelivery {
+  readonly id: number
+  readonly alert_id: string
+  readonly type: string | null
+  readonly status: string
+  readonly attempts: number
+  readonly response_status: number | null
+  readonly error: string | null
+  readonly created_at: Date
+  readonly finished_at: Date | null
+}
+
+export interface AccountExportStore {
+  /** Active or inactive; undefined if there is no such user. @throws StorageError */
+  read(userId: number, now: Date): Promise<AccountExport | undefined>
+}
+
+/** Of each list, the newest. */
+const maxListed = 1000
+
+export function createAccountExportStore(database: Database): AccountExportStore {
+  return {
+    read: (userId, now) =>
+      database.transaction(async tx => {
+        // One moment for all of it.
+        await tx.query('set transaction isolation level repeatable read, read only')
+        const user = await first<User>(tx, `select ${userColumns} from users u where u.id = $1`, [userId])
+        if (user === null) return undefined
+        const sessions = await listSessions(tx, userId, now)
+        return {
+          user,
+          subscription: await first(
+            tx,
+            'select plan, created_at, updated_at from subscriptions where user_id = $1',
+            [userId],
+          ),
+          sessions: sessions.toReversed().slice(0, maxListed),
+          api_token: await first(
+            tx,
+            'select created_at, last_used_at from api_tokens where user_id = $1 and revoked = 0',
+            [userId],
+          ),
+          webhook: await first(tx, 'select url, created_at from webhooks where user_id = $1', [userId]),
+          deliveries: await tx.query<ExportedDelivery>(
+            `select d.id, d.alert_id, a.type, d.status, d.attempts, d.response_status, d.error, d.created_at,
+                    d.finished_at
+               from webhook_deliveries d left join alerts a on a.id = d.alert_id
+              where d.user_id = $1
+              order by d.id desc
+              limit $2`,
+            [userId, maxListed],
+          ),
+          mails: await tx.query(
+            `select kind, status, created_at, case when status = 'sent' then finished_at end as sent_at
+               from mails
+              where user_id = $1 and address = $2
+              order by id desc
+              limit $3`,
+            [userId, user.email, maxListed],
+          ),
+        }
+      }),
+  }
+}
+
+async function first<Row extends object>(
+  tx: Queryable,
+  sql: string,
+  values: readonly unknown[],
+): Promise<Row | null> {
+  const [row] = await tx.query<Row>(sql, values)
+  return row ?? null
+}

@@ -1,0 +1,78 @@
+// The endpoints of one's own account: shown, exported, deleted (CONTRACT §12, "Account").
+import type { AccountDeletion } from '../accounts/account-deletion.ts'
+import type { AccountExportStore } from '../accounts/account-export-store.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema/schema.ts'
+import type { Operation } from '../openapi/operation.ts'
+import { messages } from '../refusals/catalog.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { RateLimiters } from '../storage/rate-limiter.ts'
+import { nextMidnight, utcDay } from '../usage/utc-day.ts'
+import type { UserStore } from '../users/user-store.ts'
+import { accountOperations } from './account.openapi.ts'
+import type { GuardedEndpoint } from './endpoint.ts'
+import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { SignedInEndpoint } from './signed-in.ts'
+
+interface Dependencies {
+  users: Pick<UserStore, 'findById'>
+  exports: AccountExportStore
+  accountDeletion: AccountDeletion
+  limiters: Pick<RateLimiters, 'login' | 'login_address'>
+  failedLogins: FailedLoginLimiter
+  /** `limits.free_daily`. */
+  freeDaily: number
+  signedIn: SignedInEndpoint
+  clock: Clock
+}
+
+/** Each throws StorageError when the store fails, and Refusal `user_not_found` when the user is gone by now. */
+export function createOwnAccountEndpoints({
+  users,
+  exports,
+  accountDeletion,
+  limiters,
+  failedLogins,
+  freeDaily,
+  signedIn,
+  clock,
+}: Dependencies): GuardedEndpoint[] {
+  return [
+    signedIn(accountOperations.show, async ({ user: { id } }) => {
+      // Not the guard's: what is remembered of a user does not follow each counted use.
+      const user = await users.findById(id)
+      if (user === undefined) throw new Refusal('user_not_found')
+      const { email, plan, created_at, last_usage_date, daily_usage } = user
+      const now = clock.now()
+      return {
+        status: 200,
+        body: {
+          id,
+          email,
+          email_verified: user.email_verified_at !== null,
+          plan,
+          created_at,
+          daily_usage: last_usage_date === utcDay(now) ? daily_usage : 0,
+          daily_limit: plan === 'free' ? freeDaily : null,
+          resets_at: nextMidnight(now),
+        },
+      }
+    }),
+    signedIn(accountOperations.export, async ({ user: { id } }) => {
+      const body = await exports.read(id, new Date(clock.now()))
+      if (body === undefined) throw new Refusal('user_not_found')
+      return { status: 200, headers: { 'content-disposition': 'attachment' }, body }
+    }),
+    signedIn(accountOperations.delete, async ({ user, body, client }) => {
+      await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
+        accountDeletion.delete(user, body.string('current_password')),
+      )
+      return { status: 200, body: { message: messages.accountDeleted } }
+    }),
+  ]
+}
+
+/** Operations that the configuration has not switched on. */
+export function switchedOffOperations({ account }: Pick<Config, 'account'>): readonly Operation[] {
+  return account.deletion ? [] : [accountOperations.delete]
+}

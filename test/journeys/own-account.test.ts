@@ -1,0 +1,211 @@
+// Users see, take away and delete what is kept of them: CONTRACT §12, "Account".
+import { describe, expect, it } from 'vitest'
+import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { journey, routes } from '../support/journey.ts'
+import { expectAnswer, expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const path = '/api/v1/auth/account'
+const uuid = expect.stringMatching(/^[0-9a-f-]{36}$/)
+const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+
+describeOverSetups('one’s own account', setup => {
+  const at = journey(
+    setup,
+    { rateLimits: 'rate_limits: { login_failures: 3/5m }', limits: 'free_daily: 5' },
+    upstream => `account: { deletion: true }
+${routes(upstream)}`,
+  )
+  const ask = (method: string, token: string, more: { path?: string; body?: unknown } = {}) =>
+    call(at.gateway.url, method, more.path ?? path, { token, body: more.body })
+  const remove = (user: TestUser, current_password: unknown = user.password) =>
+    ask('DELETE', user.access, { body: { current_password } })
+  const course = (token: string) => call(at.gateway.url, 'GET', '/courses/1', { token })
+  const exported = async (user: TestUser) => ask('GET', user.access, { path: `${path}/export` })
+  const emit = (user_id?: number) =>
+    call(at.gateway.admin, 'POST', '/admin/v1/alerts', {
+      token: at.gateway.adminToken,
+      body: { type: 'test', user_id },
+    })
+  const countOf = async (table: string, { id }: TestUser, column = 'user_id') =>
+    (
+      await at.gateway.sql<{ n: number }>(
+        `select count(*)::integer as n from ${table} where ${column} = $1`,
+        [id],
+      )
+    )[0]?.n
+
+  it('tells today’s use by the record, and when the day ends', async () => {
+    const user = await newUser(at.gateway)
+    const midnight = new Date(Math.ceil(at.gateway.clock.at / 86_400_000) * 86_400_000).toISOString()
+    const account = {
+      id: user.id,
+      email: user.email,
+      email_verified: false,
+      plan: 'free',
+      created_at: instant,
+      daily_usage: 0,
+      daily_limit: 5,
+      resets_at: midnight,
+    }
+    expectAnswer(await ask('GET', user.access), 200, account)
+    const today = new Date(at.gateway.clock.at).toISOString().slice(0, 10)
+    const use = (day: string) =>
+      at.gateway.sql('update users set daily_usage = 3, last_usage_date = $2 where id = $1', [user.id, day])
+    await use(today)
+    expectAnswer(await ask('GET', user.access), 200, { ...account, daily_usage: 3 })
+    await use('2026-01-01')
+    expectAnswer(await ask('GET', user.access), 200, account)
+    await at.gateway.sql("update users set plan = 'premium', email_verified_at = now() where id = $1", [
+      user.id,
+    ])
+    const paying = { ...account, email_verified: true, plan: 'premium', daily_limit: null }
+    expectAnswer(await ask('GET', user.access), 200, paying)
+  })
+
+  it('counts what was let through', async () => {
+    const { access } = await newUser(at.gateway)
+    for (let i = 0; i < 2; i += 1) expect((await course(access)).status).toBe(200)
+    await expect.poll(async () => (await ask('GET', access)).body.daily_usage).toBe(2)
+  })
+
+  it('is exported as a file: all that is kept but for secrets, hashes and codes', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const url = 'https://nobody.invalid/hook?secret'
+    const post = (path: string, body?: unknown) => ask('POST', user.access, { path, body })
+    const key = await post('/api/v1/user/api-token')
+    const hook = await post('/api/v1/user/webhook', { url })
+    await emit(user.id)
+    await at.gateway.sql(
+      `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at, finished_at)
+       values ($1, 'password_changed', $2, 'sent', now(), now(), now(), now()),
+              ($1, 'email', 'another@example.com', 'sent', now(), now(), now(), now())`,
+      [user.id, user.email],
+    )
+    const answer = await exported(user)
+    expect(answer.headers.get('content-disposition')).toBe('attachment')
+    expectAnswer(answer, 200, {
+      user: {
+        id: user.id,
+        email: user.email,
+        plan: 'pro',
+        is_active: 1,
+        daily_usage: 0,
+        last_usage_date: null,
+        created_at: instant,
+        email_verified_at: null,
+      },
+      subscription: { plan: 'free', created_at: instant, updated_at: instant },
+      sessions: [
+        {
+          id: uuid,
+          created_at: instant,
+          last_used_at: instant,
+          expires_at: instant,
+          user_agent: expect.any(String),
+        },
+      ],
+      api_token: { created_at: instant, last_used_at: null },
+      webhook: { url, created_at: instant },
+      deliveries: [expect.objectContaining({ alert_id: uuid, type: 'test', created_at: instant })],
+      mails: [{ kind: 'password_changed', status: 'sent', created_at: instant, sent_at: instant }],
+    })
+    for (const secret of [String(key.body.api_token), String(hook.body.secret), 'argon2'])
+      expect(answer.text).not.toContain(secret)
+  })
+
+  it('is exported with nothing where there is nothing', async () => {
+    const user = await newUser(at.gateway)
+    await at.gateway.sql('delete from subscriptions where user_id = $1', [user.id])
+    const { body } = await exported(user)
+    const nothing = { subscription: null, api_token: null, webhook: null, deliveries: [], mails: [] }
+    expect(body).toMatchObject(nothing)
+  })
+
+  describe('deleted', () => {
+    it('leaves nothing behind, and frees the email', async () => {
+      const [user, other] = [await newUser(at.gateway, 'pro'), await newUser(at.gateway, 'pro')]
+      const key = `peage_${user.id}`
+      for (const { access } of [user, other])
+        await ask('POST', access, { path: '/api/v1/user/webhook', body: { url: 'https://nobody.invalid/' } })
+      await giveKey(at.gateway, user, key)
+      await emit(user.id)
+      await emit(other.id)
+      await emit()
+      const alerts = async () => (await at.gateway.sql('select id from alerts')).length
+      const before = await alerts()
+      expectAnswer(await remove(user), 200, { message: 'Compte supprimé' })
+      for (const table of ['subscriptions', 'refresh_tokens', 'api_tokens', 'webhooks', 'webhook_deliveries'])
+        expect([table, await countOf(table, user)]).toEqual([table, 0])
+      expect(await countOf('users', user, 'id')).toBe(0)
+      // The one to them alone is gone, the one to all is not.
+      expect(await alerts()).toBe(before - 1)
+      expectRefusal(await course(user.access), 401, 'user_not_found', 'Utilisateur introuvable')
+      const withKey = await call(at.gateway.url, 'GET', '/courses/1', { headers: { 'x-api-key': key } })
+      expectRefusal(withKey, 401, 'token_invalid', 'Token invalide ou expiré')
+      const { status } = await call(at.gateway.url, 'POST', '/api/v1/auth/register', {
+        body: { email: user.email, password: 'un mot de passe' },
+      })
+      expect(status).toBe(201)
+    })
+
+    it('only with the current password, counted with failed logins', async () => {
+      const user = await newUser(at.gateway)
+      for (const wrong of ['wrong', undefined, 3]) {
+        const answer = await remove(user, wrong === undefined ? null : wrong)
+        expectRefusal(answer, 401, 'credentials_invalid', 'Identifiants invalides')
+        expect(answer.headers.get('www-authenticate')).toBeNull()
+      }
+      expect((await remove(user)).headers.get('x-peage-error')).toBe('rate_limited')
+      expect((await ask('GET', user.access)).status).toBe(200)
+    })
+
+    it('once: of two at one time one is as with a wrong password, or of nobody', async () => {
+      const user = await newUser(at.gateway)
+      const answers = await Promise.all([remove(user), remove(user)])
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 401])
+    })
+
+    it('against logins, refreshes, counted uses and new keys at the same time: nothing is left, no fault', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const user = await newUser(at.gateway, 'pro')
+        const raced = await Promise.all([
+          remove(user),
+          ...[1, 2].map(() => login(at.gateway.url, user.email, user.password).then(() => ({ status: 0 }))),
+          call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: user.refresh } }),
+          course(user.access),
+          ask('POST', user.access, { path: '/api/v1/user/api-token' }),
+          ask('POST', user.access, {
+            path: '/api/v1/user/webhook',
+            body: { url: 'https://nobody.invalid/' },
+          }),
+        ])
+        expect(raced.map(({ status }) => status).filter(status => status >= 500)).toEqual([])
+        for (const table of ['subscriptions', 'refresh_tokens', 'api_tokens', 'webhooks'])
+          expect([table, await countOf(table, user)]).toEqual([table, 0])
+      }
+    })
+  })
+
+  it.each(['GET', 'DELETE'])('%s asks for an access token: with an API key it is 403', async method => {
+    const key = `peage_key_for_${method}`
+    await giveKey(at.gateway, await newUser(at.gateway), key)
+    const answer = await call(at.gateway.url, method, path, { headers: { 'x-api-key': key } })
+    expectRefusal(answer, 403, 'bearer_required', "Jeton d'accès requis")
+  })
+})
+
+describeOverSetups('one’s own account where users may not delete it', setup => {
+  const at = journey(setup)
+
+  it('cannot be deleted: 404 before the guard, and Allow does not name it', async () => {
+    const { access } = await newUser(at.gateway)
+    for (const token of [access, 'no token']) {
+      const answer = await call(at.gateway.url, 'DELETE', path, { token })
+      expectRefusal(answer, 404, 'route_unknown', 'Route inconnue')
+    }
+    const answer = await call(at.gateway.url, 'POST', path, { token: access })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect((await call(at.gateway.url, 'GET', path, { token: access })).status).toBe(200)
+  })
+})
