@@ -36,7 +36,7 @@ export async function startPrimaryServices(
   dependencies: Dependencies,
   serving: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
 ): Promise<PrimaryServices> {
-  const { storage, clock, failureLog, metrics } = dependencies
+  const { storage, clock, logger, failureLog, metrics } = dependencies
   const sessions = createSessionStore(storage.database)
   const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
   const mail = openMail(dependencies.config.mail, dependencies, metrics.counters.mails)
@@ -47,6 +47,8 @@ export async function startPrimaryServices(
     random: Math.random,
     outcomes: metrics.counters.events,
     onError: failureLog,
+    onNotTaken: (problem, failures) =>
+      logger.warn({ problem, failures }, 'events not taken by the service of events.url'),
   })
   let adminSettings = adminSettingsOf(dependencies.config)
   const codes = createCodeStore(storage.database)

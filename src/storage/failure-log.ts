@@ -1,6 +1,7 @@
 // Logs repeated store failures: the first at once, then at most one line a minute with a count.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import { createLogThrottle } from '../observability/log-throttle.ts'
 import { StorageError } from './database.ts'
 
 /**
@@ -15,23 +16,13 @@ export type FailureLog = (text: string, error: unknown, fields?: () => object) =
  */
 export function createFailureLog({ logger, clock }: { logger: Logger; clock: Clock }): FailureLog {
   /** By text and SQLSTATE: an outage must not hide a faulty statement. */
-  const lines = new Map<string, { at: number; unwritten: number }>()
+  const throttle = createLogThrottle(clock)
   return (text, error, fields) => {
     if (!(error instanceof StorageError)) {
       logger.warn({ ...fields?.(), err: error }, text)
       return
     }
-    const name = `${error.code ?? ''} ${text}`
-    const now = clock.now()
-    const line = lines.get(name)
-    if (line !== undefined && now - line.at < interval) {
-      line.unwritten += 1
-      return
-    }
-    lines.set(name, { at: now, unwritten: 0 })
-    logger.warn({ ...fields?.(), reason: error.message, failures: 1 + (line?.unwritten ?? 0) }, text)
+    const failures = throttle(`${error.code ?? ''} ${text}`)
+    if (failures !== undefined) logger.warn({ ...fields?.(), reason: error.message, failures }, text)
   }
 }
-
-/** In milliseconds. */
-const interval = 60_000

@@ -1,9 +1,8 @@
 // Logs mails that could not be sent: the first of a step at once, then at most one line a minute with a count.
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
+import { createLogThrottle } from '../../observability/log-throttle.ts'
 import type { SmtpFailure, SmtpStep } from './smtp-failure.ts'
-
-const intervalMs = 60_000
 
 /** Before the conversation is about a mail; a later reply may quote the mail. */
 const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
@@ -16,22 +15,17 @@ const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
 ])
 
 export function createFailedMailLog({ logger, clock }: { logger: Logger; clock: Clock }) {
-  const lines = new Map<SmtpStep, { atMs: number; unwritten: number }>()
+  const throttle = createLogThrottle(clock)
   return ({ id, kind }: { id: number; kind: string }, { step, replyCode, message }: SmtpFailure): void => {
-    const line = lines.get(step)
-    const nowMs = clock.now()
-    if (line !== undefined && nowMs - line.atMs < intervalMs) {
-      line.unwritten += 1
-      return
-    }
-    lines.set(step, { atMs: nowMs, unwritten: 0 })
+    const failures = throttle(step)
+    if (failures === undefined) return
     const fields = {
       mail: id,
       kind,
       step,
       ...(replyCode === undefined ? {} : { reply_code: replyCode }),
       ...(stepsBeforeMail.has(step) ? { reason: message } : {}),
-      failures: 1 + (line?.unwritten ?? 0),
+      failures,
     }
     logger.warn(fields, 'mail not sent')
   }

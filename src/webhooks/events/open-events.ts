@@ -1,6 +1,7 @@
 // Sends events to the service that the operator chose, once per host, and prunes those that have ended.
 import type { Clock } from '../../clock.ts'
 import type { EventsConfig } from '../../config/schema/schema.ts'
+import { createLogThrottle } from '../../observability/log-throttle.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import { startOutboxWorker } from '../../outbox/outbox-worker.ts'
 import type { Database } from '../../storage/database.ts'
@@ -38,6 +39,12 @@ interface Dependencies {
   outcomes: DeliveryOutcomes
   /** @param what could not be done */
   onError(what: string, error: unknown): void
+  /**
+   * Called when the service did not take an event, at most once a minute.
+   * @param problem in one line: `status 500`, or what came in the place of an answer
+   * @param failures since the last call, this one included
+   */
+  onNotTaken(problem: string, failures: number): void
   /** PEM; trusted instead of the system's CAs. */
   ca?: string | undefined
 }
@@ -60,6 +67,7 @@ export function openEvents(initial: EventSettings, dependencies: Dependencies): 
   const { database, clock, outcomes } = dependencies
   const store = createEventStore(database)
   const resolve = createResolver({ allowPrivate: true })
+  const throttle = createLogThrottle(clock)
   let settings = initial
   let send = senderOf(settings.timeoutMs)
 
@@ -90,6 +98,11 @@ export function openEvents(initial: EventSettings, dependencies: Dependencies): 
     }
     const outcome = outcomeOf(answer, event, dependencies.random(), now)
     outcomes[typeof outcome.result === 'object' ? 'retried' : outcome.result] += 1
+    if (outcome.result !== 'delivered') {
+      const failures = throttle('')
+      if (failures !== undefined)
+        dependencies.onNotTaken(outcome.error ?? `status ${outcome.responseStatus}`, failures)
+    }
     await store.recordAttempt(event, outcome, new Date(now))
   }
 

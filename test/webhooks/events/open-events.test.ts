@@ -44,6 +44,7 @@ describeOverDatabases('events', open => {
   const services: Service[] = []
   const running: EventService[] = []
   const errors: [string, unknown][] = []
+  const problems: [string, number][] = []
   const outcomes = { delivered: 0, retried: 0, failed: 0 }
   beforeAll(async () => {
     database = await open()
@@ -52,6 +53,7 @@ describeOverDatabases('events', open => {
   beforeEach(async () => {
     time = Date.now()
     errors.length = 0
+    problems.length = 0
     Object.assign(outcomes, { delivered: 0, retried: 0, failed: 0 })
     await stored.empty()
   })
@@ -92,6 +94,7 @@ describeOverDatabases('events', open => {
       random: () => 0.5,
       outcomes,
       onError: (what, error) => errors.push([what, error]),
+      onNotTaken: (problem, failures) => problems.push([problem, failures]),
       ca: first.cert,
     })
     running.push(made)
@@ -217,7 +220,7 @@ describeOverDatabases('events', open => {
     expect(headers['webhook-id']).toBe(before.seen[0]?.headers['webhook-id'])
   })
 
-  it('that cannot be connected to, or are redirected, are tried again, with a word on why', async () => {
+  it('that cannot be connected to, or are redirected, are tried again, with a word on why, once a minute', async () => {
     const gone = await service()
     await services.pop()?.close()
     await stored.change(await stored.user(), ['a'])
@@ -236,6 +239,11 @@ describeOverDatabases('events', open => {
     await vi.waitFor(async () =>
       expect(await stored.rows()).toMatchObject([{ status: 'pending', attempts: 2, response_status: 302 }]),
     )
+    expect(problems).toEqual([[expect.stringMatching(/^connection: /), 1]])
+    time += 300_000
+    sender.wake()
+    await vi.waitFor(async () => expect(await stored.rows()).toMatchObject([{ attempts: 3 }]))
+    expect(problems.slice(1)).toEqual([['status 302', 2]])
   })
 
   it('that hang hold up no alert, not even when there are more than may be under way', async () => {

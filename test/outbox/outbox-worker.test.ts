@@ -1,0 +1,91 @@
+// The loop that sends what is stored: when it polls, what it says of a store that fails, and how it stops.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, expect, it, vi } from 'vitest'
+import { type OutboxWorker, startOutboxWorker } from '../../src/outbox/outbox-worker.ts'
+
+const running: OutboxWorker[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(each => each.stop(0)))
+})
+
+/** A worker with room for two, over a list of what is due; `failing` makes it fail. */
+function work(
+  due: string[],
+  attempt: (row: string, stopping: AbortSignal) => Promise<void> = async () => {},
+) {
+  const state = { polls: 0, failing: false, errors: [] as unknown[], attempted: [] as string[] }
+  const worker = startOutboxWorker<string>({
+    lease: [
+      async now => {
+        state.polls += 1
+        if (state.failing) throw new Error('down')
+        return due.splice(0, 2 - now)
+      },
+    ],
+    hasRoom: now => now < 2,
+    async attempt(row, stopping) {
+      state.attempted.push(row)
+      await attempt(row, stopping)
+    },
+    onError: error => state.errors.push(error),
+  })
+  running.push(worker)
+  return { worker, state }
+}
+
+it('takes up what is due as room is made, without another wake, and polls once for many wakes', async () => {
+  const due = ['a', 'b', 'c', 'd', 'e']
+  const { worker, state } = work(due)
+  worker.wake()
+  await vi.waitFor(() => expect(state.attempted).toEqual(['a', 'b', 'c', 'd', 'e']), { interval: 10 })
+  const { polls } = state
+  for (let n = 0; n < 100; n += 1) worker.wake()
+  await sleep(130)
+  // Polls are 50 ms apart, however often it is woken.
+  expect(state.polls - polls).toBeLessThanOrEqual(5)
+})
+
+it('tells of a store that fails once, and again after it has worked', async () => {
+  const { worker, state } = work([])
+  state.failing = true
+  const poll = async (from = state.polls) => {
+    worker.wake()
+    await vi.waitFor(() => expect(state.polls).toBeGreaterThan(from), { interval: 10 })
+  }
+  await poll()
+  await poll()
+  expect(state.errors).toHaveLength(1)
+  state.failing = false
+  await poll()
+  state.failing = true
+  await poll()
+  expect(state.errors).toHaveLength(2)
+})
+
+it('goes on with the others where the outcome of one cannot be recorded', async () => {
+  const { worker, state } = work(['a', 'b', 'c'], async row => {
+    if (row === 'a') throw new Error('not recorded')
+  })
+  worker.wake()
+  await vi.waitFor(() => expect(state.attempted).toEqual(['a', 'b', 'c']), { interval: 10 })
+  expect(state.errors).toHaveLength(1)
+})
+
+it('stops when the last attempt has ended, aborts after the grace, and leases no more', async () => {
+  const ended: string[] = []
+  const due = ['quick', 'hanging', 'late']
+  const { worker, state } = work(due, async (row, stopping) => {
+    await new Promise<void>(resolve => {
+      if (row === 'quick') setTimeout(resolve, 30)
+      else stopping.addEventListener('abort', () => resolve(), { once: true })
+    })
+    ended.push(row)
+  })
+  worker.wake()
+  await vi.waitFor(() => expect(state.attempted).toHaveLength(2), { interval: 5 })
+  await worker.stop(100)
+  expect(ended).toEqual(['quick', 'hanging'])
+  worker.wake()
+  await sleep(80)
+  expect([state.attempted, due]).toEqual([['quick', 'hanging'], ['late']])
+})
