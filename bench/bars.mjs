@@ -2,7 +2,7 @@
 
 import { httpProxy } from './contenders/bare.mjs'
 import { caddy } from './contenders/caddy.mjs'
-import { byTwo, byTwoUnhurried, rowName, unhurried } from './contenders/gateway.mjs'
+import { byTwo, byTwoUnhurried, inSession, rowName, unhurried } from './contenders/gateway.mjs'
 import { byMany } from './contenders/many-addresses.mjs'
 import { nginxCached, nginxUncached } from './contenders/nginx.mjs'
 import { ratio } from './report.mjs'
@@ -33,6 +33,7 @@ export function barsOf(ours, expressGateway) {
     { row: bearer, against: rowOf(nginxCached), atMost: 3.6, aim: 2.5 },
     { row: bearer, against: rowOf(caddy), atMost: 0.34 },
     { row: bearer, against: expressGateway, atMost: 0.11 },
+    { row: rowName(ours, inSession), against: bearer, atMost: 1.02 },
     { row: rowName(ours, byMany), against: bearer, atMost: 1.03 },
     { row: rowName(ours, byTwo), against: bearer, atMost: 1.15 },
     { row: rowName(ours, byTwoUnhurried), against: rowName(ours, unhurried), atMost: 1.15 },

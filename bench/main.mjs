@@ -5,7 +5,7 @@ import { runAndCleanUp, throwIfInterrupted } from './cleanup.mjs'
 import { direct, dispatch, httpProxy } from './contenders/bare.mjs'
 import { caddy } from './contenders/caddy.mjs'
 import { expressGateway } from './contenders/express-gateway.mjs'
-import { gateway, startGateway, twoWorkers } from './contenders/gateway.mjs'
+import { gateway, sessionsEndAccess, startGateway, twoWorkers } from './contenders/gateway.mjs'
 import { haproxy } from './contenders/haproxy.mjs'
 import { manyAddresses } from './contenders/many-addresses.mjs'
 import { nginxCached, nginxUncached } from './contenders/nginx.mjs'
@@ -33,6 +33,7 @@ async function measure() {
     dispatch,
     // The one whose tokens the others take is the one that is measured.
     gateway(ours, async () => stage.gateway),
+    sessionsEndAccess(ours),
     manyAddresses(ours),
     twoWorkers(ours),
     ...flags.also.map(([name, cli]) => gateway(name, startGateway, cli)),

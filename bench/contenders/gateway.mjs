@@ -19,6 +19,8 @@ const proxies = [answersTheUpstreams, givesRequestIds]
 
 /** What the bars on workers compare: as many as are answered, and an equal load for each process. */
 export const unhurried = 'bearer, 3,000/s'
+/** Each request is one of a session that has to live. */
+export const inSession = 'bearer, logout_ends_access'
 export const byTwo = 'bearer, two workers'
 export const byTwoUnhurried = 'bearer, two workers, 6,000/s'
 
@@ -30,12 +32,21 @@ export const byTwoUnhurried = 'bearer, two workers, 6,000/s'
  * @param {number} [options.crowded] how many more free users are made
  * @param {number} [options.workers]
  * @param {string} [options.host] of the service
+ * @param {string} [options.auth] YAML that is added to the `auth` section
  * @param {string[]} [options.before] a command that runs the gateway, as `unshare` does
  * @returns {Promise<Gateway>}
  */
 export async function startGateway(
   { upstream, services },
-  { cli = builtHere, freeDaily = 1, crowded = 0, workers = 1, host = '127.0.0.1', before = [] } = {},
+  {
+    cli = builtHere,
+    freeDaily = 1,
+    crowded = 0,
+    workers = 1,
+    host = '127.0.0.1',
+    auth = '',
+    before = [],
+  } = {},
 ) {
   const folder = temporaryFolder()
   const database = (await services?.createDatabase()) ?? ''
@@ -50,7 +61,7 @@ storage:
   redis: ${JSON.stringify(redis)}
   data_dir: ${JSON.stringify(join(folder.path, 'data'))}
 # A run takes longer than a token lives by default.
-auth: { access_token_ttl: 1d }
+auth: { access_token_ttl: 1d${auth} }
 limits: { free_daily: ${freeDaily} }
 upstreams: { service: { targets: ['http://${host}:${upstream.port}'] } }
 routes:
@@ -98,6 +109,21 @@ export function gateway(name, start, cli = builtHere) {
       return rows.map(row => ({ ...row, name: rowName(name, row.name) }))
     },
   })
+}
+
+/**
+ * The same gateway with `auth.logout_ends_access`.
+ * @param {string} name of the build
+ * @returns {import('../contender.mjs').Contender}
+ */
+export function sessionsEndAccess(name) {
+  return {
+    rows: [rowName(name, inSession)],
+    async start(stage) {
+      const row = bearerRow(await startGateway(stage, { auth: ', logout_ends_access: true' }))
+      return [{ ...row, name: rowName(name, inSession) }]
+    },
+  }
 }
 
 /**

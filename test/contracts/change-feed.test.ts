@@ -2,12 +2,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
-import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
+import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
-import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
-import { postgresListener } from '../../src/storage/postgres/postgres-listener.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases } from '../support/databases.ts'
+import { openFeed } from '../support/feed.ts'
 
 describeOverDatabases('the change feed', open => {
   let database: Database
@@ -37,18 +36,7 @@ describeOverDatabases('the change feed', open => {
     id = await newUser()
   })
 
-  function startFeed(): ChangeFeed {
-    const listen =
-      database.kind === 'embedded'
-        ? (database as EmbeddedDatabase).listen
-        : postgresListener((database as Database & { url: string }).url)
-    return createChangeFeed({
-      listen,
-      database,
-      now: () => performance.now(),
-      onState: state => states.push(state),
-    })
-  }
+  const startFeed = () => openFeed(database, state => states.push(state))
 
   async function newUser(): Promise<number> {
     made += 1

@@ -2,11 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
-import { type ChangeFeed, createChangeFeed } from '../../src/storage/change-feed.ts'
+import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
-import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
-import { postgresListener } from '../../src/storage/postgres/postgres-listener.ts'
 import { describeOverDatabases } from '../support/databases.ts'
+import { openFeed } from '../support/feed.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
 
 const hour = 3_600_000
@@ -22,15 +21,7 @@ describeOverDatabases('the feed of sessions', open => {
   beforeAll(async () => {
     database = await open()
     store = createSessionStore(database)
-    feed = createChangeFeed({
-      listen:
-        database.kind === 'embedded'
-          ? (database as EmbeddedDatabase).listen
-          : postgresListener((database as Database & { url: string }).url),
-      database,
-      now: () => performance.now(),
-      onState: () => {},
-    })
+    feed = openFeed(database)
     feed.subscribe(
       change => heard.push(change),
       () => {
