@@ -28,7 +28,7 @@ interface Dependencies {
   clock: Clock
   /** From 0 to 1. */
   random(): number
-  outcomes: MailOutcomes
+  outcomes: Pick<MailOutcomes, 'count'>
   /** Called when the store fails. */
   onStoreError(error: unknown): void
   /** Called when a mail could not be sent. */

@@ -12,6 +12,7 @@ import { createCodeDerivation } from './codes/code-derivation.ts'
 import { createCodeKeys } from './codes/code-key-store.ts'
 import { createCodeStore } from './codes/code-store.ts'
 import { noTemplates, readTemplates, type Templates } from './composing/templates.ts'
+import { mailKinds } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
 import { createMailStore, type MailStore } from './mail-store.ts'
 import { type SendSettings, startMailWorker } from './mail-worker.ts'
@@ -65,6 +66,7 @@ export function openMail(
       templates: templatesOf(next, logger),
       sender: sender ?? openMailSender(next.smtp, logger),
     }
+    if (next !== undefined) outcomes.expose(mailKinds)
     current = next
   }
 

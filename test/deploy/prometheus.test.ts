@@ -6,6 +6,7 @@ import { anchorsOf } from '../docs/check/links.ts'
 import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
+import { mailSection } from '../support/mailed.ts'
 import { type Prometheus, startPrometheus } from '../support/prometheus.ts'
 import { describeWithPromtool, describeWithServices } from '../support/services.ts'
 import { services } from '../support/setups.ts'
@@ -72,7 +73,7 @@ describeWithPromtool('promtool', () => {
     beforeAll(async () => {
       stores = await services.open()
       upstream = await startUpstream()
-      gateway = await startGateway(routes(upstream.url), stores)
+      gateway = await startGateway(routes(upstream.url) + mailSection(), stores)
       prometheus = await startPrometheus(inject('promtoolBin'), gateway.admin)
       const { access } = await newUser(gateway)
       traffic = setInterval(() => {

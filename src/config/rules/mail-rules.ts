@@ -1,8 +1,9 @@
 // What the `mail` section demands of itself, of its folder of templates, and of where it is used (CONTRACT §12).
 import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Diagnostic } from '../diagnostics.ts'
 import { parseSmtp } from '../formats/mail.ts'
-import { readErrorReason } from '../read-file.ts'
+import { inUtf8, maxValueBytes, type ReadFile, readErrorReason } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
@@ -37,11 +38,15 @@ export function checkMail(
   return diagnostics
 }
 
-/** The folder itself; each of its files may be missing. */
-export function checkMailTemplates(yaml: YamlSource, validation: Validation): Diagnostic[] {
+/** The folder must be there; each of its files may be missing, and must be text. */
+export function checkMailTemplates(
+  yaml: YamlSource,
+  validation: Validation,
+  readFile: ReadFile,
+): Diagnostic[] {
   const { templates } = writtenMail(yaml)
   if (typeof templates !== 'string' || !validation.isValid('/mail/templates')) return []
-  const problem = folderProblem(templates)
+  const problem = folderProblem(templates) ?? templateProblem(templates, inUtf8(readFile))
   return problem === undefined
     ? []
     : [
@@ -60,6 +65,21 @@ function folderProblem(folder: string): string | undefined {
     return `cannot be read (${readErrorReason(error).replace('no such file', 'no such folder')})`
   }
 }
+
+/** Of the first file that cannot be used. */
+function templateProblem(folder: string, readFile: ReadFile): string | undefined {
+  for (const name of templateFiles) {
+    try {
+      readFile(join(folder, name), maxValueBytes)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        return `has a ${name} that cannot be read (${readErrorReason(error)})`
+    }
+  }
+  return undefined
+}
+
+const templateFiles = ['reset', 'verify', 'email', 'notice'].flatMap(name => [`${name}.txt`, `${name}.html`])
 
 /** Settings that send mails, but not as they should be in production. */
 export function warnOfMail(yaml: YamlSource, validation: Validation): Diagnostic[] {

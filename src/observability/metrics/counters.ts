@@ -32,6 +32,8 @@ export interface DeliveryOutcomes {
 
 /** Attempts at mails as they end, by kind. */
 export interface MailOutcomes {
+  /** Exposes all outcomes of these kinds from now on, 0 as they may be: the first failure is then an increase. */
+  expose(kinds: readonly string[]): void
   /** @param outcome `retried` where another attempt follows */
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
@@ -74,7 +76,12 @@ export function createCounters(): Counters {
     },
     identityCache: { hit: 0, miss: 0, bypass: 0 },
     deliveries: { delivered: 0, retried: 0, failed: 0 },
-    mails: { count: (kind, outcome) => countIn(mails, kind, outcome) },
+    mails: {
+      expose(kinds) {
+        for (const kind of kinds) if (!mails.has(kind)) mails.set(kind, { sent: 0, retried: 0, failed: 0 })
+      },
+      count: (kind, outcome) => countIn(mails, kind, outcome),
+    },
     events: { delivered: 0, retried: 0, failed: 0 },
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,

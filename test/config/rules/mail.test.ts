@@ -1,5 +1,5 @@
 // What the `mail` section demands of itself and of its folder, and what it is warned of.
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -56,16 +56,21 @@ it('warns of a server that is spoken to in clear', () => {
   }
 })
 
-it('needs the folder of templates to be there', () => {
+it('needs the folder of templates to be there, and text in its files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'peage-'))
   const file = join(folder, 'x')
   writeFileSync(file, '')
   const problemsWith = (templates: string) => {
     const text = `mail: { templates: ${JSON.stringify(templates)} }`
-    const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text, toServe: true })
+    const readFile = (path: string) => (path === 'gateway.yaml' ? text : readFileSync(path, 'utf8'))
+    const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile, toServe: true })
     return 'problems' in loaded ? loaded.problems.map(formatDiagnostic) : []
   }
   expect(problemsWith(folder)).toEqual([])
+  writeFileSync(join(folder, 'reset.html'), Buffer.from([0xff]))
+  expect(problemsWith(folder)).toEqual([
+    `gateway.yaml:1:20  mail.templates  names the folder "${folder}", which has a reset.html that cannot be read (not text in UTF-8)`,
+  ])
   expect(problemsWith(file)).toEqual([
     `gateway.yaml:1:20  mail.templates  names the folder "${file}", which is no folder`,
   ])
