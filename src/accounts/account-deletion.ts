@@ -27,7 +27,7 @@ export function createAccountDeletion({
   return {
     async delete(user, password) {
       const { hash } = await currentPassword.verify(user, password)
-      if (!(await users.delete(user.id, hash))) throw new Refusal('credentials_invalid')
+      if (!(await users.delete(user.id, { checkedHash: hash }))) throw new Refusal('credentials_invalid')
       await changesVisible()
     },
   }

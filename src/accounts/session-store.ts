@@ -51,8 +51,11 @@ export interface SessionStore {
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   /** Whether the session has an active record. */
   isLive(userId: number, sessionId: string, now: Date): Promise<boolean>
-  /** Ends a session, one under rotation too; nothing if the user has none of that id. */
-  end(userId: number, sessionId: string): Promise<void>
+  /**
+   * Ends a session, one under rotation too; nothing if the user has none of that id.
+   * @param inTransaction stored with the change @returns whether the user exists
+   */
+  end(userId: number, sessionId: string, inTransaction?: TransactionStep): Promise<boolean>
   /** Ends all of a user's sessions but one. @returns how many were active */
   endOthers(userId: number, currentId: string | undefined, now: Date): Promise<number>
   rotate(
@@ -104,13 +107,15 @@ export function createSessionStore(database: Database): SessionStore {
 
     isLive: async (userId, sessionId, now) => (await findActive([{ userId, sessionId }], now)).has(sessionId),
 
-    end: (userId, sessionId) =>
+    end: (userId, sessionId, inTransaction) =>
       database.transaction(async tx => {
-        await lockUsers(tx, [userId])
+        if ((await lockUsers(tx, [userId])).length === 0) return false
         await tx.query(
           `update refresh_tokens t set revoked = 1 where t.user_id = $1 and t.revoked = 0 and ${sessionIdOf} = $2::uuid`,
           [userId, sessionId],
         )
+        await inTransaction?.(tx)
+        return true
       }),
 
     endOthers: (userId, currentId, now) =>
@@ -229,7 +234,8 @@ const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.se
 /**
  * Waits for rotations under way, which hold their user until the successor's record is stored: what ends a session
  * then sees that record too.
+ * @returns an entry for each that exists
  */
-async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<void> {
-  await tx.query('select from users where id = any($1::bigint[]) order by id for update', [ids])
+async function lockUsers(tx: Queryable, ids: readonly number[]): Promise<object[]> {
+  return tx.query('select from users where id = any($1::bigint[]) order by id for update', [ids])
 }

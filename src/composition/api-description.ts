@@ -5,6 +5,7 @@ import { listAudit } from '../admin/api/list-audit.ts'
 import { listDeliveries } from '../admin/api/list-deliveries.ts'
 import { listMails } from '../admin/api/list-mails.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
+import { listUsers } from '../admin/api/list-users.ts'
 import { retryDelivery } from '../admin/api/retry-delivery.ts'
 import { userOperations as administeredUsers } from '../admin/api/users.openapi.ts'
 import { type Documentation, documentation } from '../admin/documentation.ts'
@@ -66,6 +67,7 @@ export const operationGroups: readonly OperationGroup[] = [
     listener: 'operators',
     operations: [
       listRoutes,
+      listUsers,
       ...Object.values(administeredUsers),
       emitAlert,
       listDeliveries,

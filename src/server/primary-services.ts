@@ -1,23 +1,28 @@
 // Runs once, however many workers serve: the admin listener, alerts, events, mails, and pruning of what expired.
 import { randomBytes } from 'node:crypto'
+import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
+import { createUserDetailsStore } from '../admin/user-details-store.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
 import { createChangeRecorder } from '../composition/record-changes.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
+import { createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { createCodeStore } from '../mail/codes/code-store.ts'
 import { type MailService, openMail } from '../mail/open-mail.ts'
 import { mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
+import { createUserDirectory } from '../users/user-directory.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
 import { packageFacts } from '../version.ts'
 import { type EventSettings, openEvents } from '../webhooks/events/open-events.ts'
 import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
+import { createWebhookStore } from '../webhooks/webhook-store.ts'
 import { createDrain, type Drain } from './drain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
 
@@ -136,7 +141,12 @@ async function startAdminListener(
     routes: () => current().routes,
     targetStatuses: targetStatus,
     users,
+    userDirectory: createUserDirectory(storage.database),
+    userDetails: createUserDetailsStore(storage.database),
     sessions,
+    apiTokens: createApiTokenStore(storage.database),
+    webhooks: createWebhookStore(storage.database),
+    hashPassword: hashWith(config.auth.hashing),
     alerts,
     deliveries,
     mails,
@@ -163,6 +173,15 @@ async function startAdminListener(
   // A copy, because Fastify modifies it.
   await app.listen({ ...config.admin.listen })
   return { address: addressOf(app), drain }
+}
+
+/** Made ready at the first password that an operator sets: most gateways never see one. */
+function hashWith(options: Config['auth']['hashing']): (password: string) => Promise<string> {
+  let passwords: Promise<Passwords> | undefined
+  return async password => {
+    passwords ??= createPasswords(options)
+    return (await passwords).hash(password)
+  }
 }
 
 /** Settings that work but should not be used in production. */

@@ -1,5 +1,5 @@
 // The statements that store and change one user's record, each alone or in the caller's transaction.
-import type { Queryable } from '../storage/database.ts'
+import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import type { Plan, User } from './user.ts'
 
 export interface UserPatch {
@@ -7,6 +7,8 @@ export interface UserPatch {
   is_active?: 0 | 1
   /** Verified from now on, if it was not; or not any more. */
   email_verified?: boolean
+  /** Normalised. Another one than before is unverified, unless `email_verified` says otherwise. */
+  email?: string
 }
 
 /** The columns of a `User`, for the table alias `u`. */
@@ -14,25 +16,28 @@ export const userColumns =
   'u.id, u.email, u.plan, u.is_active, u.daily_usage, u.last_usage_date, u.created_at, u.email_verified_at'
 
 /**
- * Stores a user and the subscription, both on plan `free`. Waits for a concurrent registration of the same email, as a
+ * Stores a user and the subscription, both on the same plan. Waits for a concurrent registration of the same email, as a
  * unique violation would.
+ * @param start what the user begins with, where that is not plan `free` and an email that is not verified
  * @returns undefined if the email is in use
  */
 export async function insertUser(
   queryable: Queryable,
   email: string,
   passwordHash: string,
+  { plan = 'free', email_verified = false }: Pick<UserPatch, 'plan' | 'email_verified'> = {},
 ): Promise<User | undefined> {
   const [user] = await queryable.query<User>(
     `with created as (
-       insert into users (email, password_hash) values ($1, $2)
+       insert into users (email, password_hash, plan, email_verified_at)
+       values ($1, $2, $3, case when $4::boolean then now() end)
        on conflict (email) do nothing
        returning *
      ), subscribed as (
        insert into subscriptions (user_id, plan) select id, plan from created
      )
      select ${userColumns} from created u`,
-    [email, passwordHash],
+    [email, passwordHash, plan, email_verified],
   )
   return user
 }
@@ -49,19 +54,22 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 /**
  * Changes the given fields, and the plan in the subscription record too.
  * @returns undefined if the user does not exist
+ * @throws StorageError with the code of a unique violation if the email is in use
  */
 export async function updateUser(
   queryable: Queryable,
   id: number,
-  { plan, is_active, email_verified }: UserPatch,
+  { plan, is_active, email_verified, email }: UserPatch,
 ): Promise<User | undefined> {
   const [user] = await queryable.query<User>(
     `with changed as (
        update users u
           set plan = coalesce($2::text, u.plan), is_active = coalesce($3::smallint, u.is_active),
-              email_verified_at = case $4::boolean
-                when true then coalesce(u.email_verified_at, now())
-                when false then null
+              email = coalesce($5::text, u.email),
+              email_verified_at = case
+                when not $4::boolean then null
+                when $5::text <> u.email then case when $4 then now() end
+                when $4 then coalesce(u.email_verified_at, now())
                 else u.email_verified_at end
         where u.id = $1
        returning ${userColumns}
@@ -71,7 +79,29 @@ export async function updateUser(
        on conflict (user_id) do update set plan = excluded.plan, updated_at = now()
      )
      select ${userColumns} from changed u`,
-    [id, plan ?? null, is_active ?? null, email_verified ?? null],
+    [id, plan ?? null, is_active ?? null, email_verified ?? null, email ?? null],
   )
   return user
+}
+
+/**
+ * Changes something that belongs to a user, alone or with `inTransaction`.
+ * @returns whether the user exists, which is asked only where something is to be stored with the change
+ */
+export async function changeOfUser(
+  database: Database,
+  userId: number,
+  inTransaction: TransactionStep | undefined,
+  change: (tx: Queryable) => Promise<unknown>,
+): Promise<boolean> {
+  if (inTransaction === undefined) {
+    await change(database)
+    return true
+  }
+  return database.transaction(async tx => {
+    if ((await lockUser(tx, userId)) === undefined) return false
+    await change(tx)
+    await inTransaction(tx)
+    return true
+  })
 }

@@ -1,6 +1,12 @@
 // The records of users and of their subscriptions.
-import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
-import type { Plan, User } from './user.ts'
+import {
+  type Database,
+  prepared,
+  type Queryable,
+  StorageError,
+  type TransactionStep,
+} from '../storage/database.ts'
+import type { User } from './user.ts'
 import { changesBetween, type RecordUserChanges } from './user-change.ts'
 import { insertUser, lockUser, type UserPatch, updateUser, userColumns } from './user-record-store.ts'
 
@@ -18,28 +24,21 @@ export interface UserWithEpoch extends User {
   readonly session_epoch: number
 }
 
-interface UserPage {
-  users: User[]
-  /** The `cursor` of the next page. */
-  nextCursor: number | null
-}
-
 export interface UserStore {
-  /** Creates the user and the subscription, both on plan `free`, or neither. */
+  /**
+   * Creates the user and the subscription, on the same plan, or neither.
+   * @param start what the user begins with, where that is not plan `free` and an email that is not verified
+   * @param inTransaction stored with the user
+   */
   create(
     email: string,
     passwordHash: string,
-  ): Promise<{ outcome: 'created'; id: number } | { outcome: 'email_in_use' }>
+    start?: Pick<UserPatch, 'plan' | 'email_verified'>,
+    inTransaction?: (tx: Queryable, user: User) => Promise<void>,
+  ): Promise<{ outcome: 'created'; id: number; user: User } | { outcome: 'email_in_use' }>
   /** Finds active and inactive users. */
   findPasswordRecord(email: string): Promise<PasswordRecord | undefined>
   activeEmailExists(email: string): Promise<boolean>
-  /** For operators, in id order: active and inactive users whose id is above `cursor`. */
-  list(filter: {
-    email?: string | undefined
-    plan?: Plan | undefined
-    cursor?: number | undefined
-    limit: number
-  }): Promise<UserPage>
   /** Active or inactive. */
   findById(id: number): Promise<User | undefined>
   /** As `findById`, for the cache of identities. */
@@ -47,13 +46,17 @@ export interface UserStore {
   /** For operators; active or inactive. The email must be normalised. */
   findByEmail(email: string): Promise<User | undefined>
   /**
-   * Changes the given fields, and the plan in the subscription record too.
+   * Changes the given fields, and the plan in the subscription record too. Another email ends every session.
    * @param inTransaction stored with the change
-   * @returns undefined if the user does not exist
+   * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
-  update(id: number, patch: UserPatch, inTransaction?: TransactionStep): Promise<User | undefined>
+  update(
+    id: number,
+    patch: UserPatch,
+    inTransaction?: TransactionStep,
+  ): Promise<User | 'email_taken' | undefined>
   /** Also ends every session of the user. @returns whether the user exists */
-  setPassword(id: number, passwordHash: string): Promise<boolean>
+  setPassword(id: number, passwordHash: string, inTransaction?: TransactionStep): Promise<boolean>
   /**
    * Replaces the hash that the current password was checked against, and ends every session.
    * @param inTransaction stored with the change; `epoch` is that of sessions from now on
@@ -64,14 +67,15 @@ export interface UserStore {
     hash: { checked: string; next: string },
     inTransaction: (tx: Queryable, epoch: number) => Promise<void>,
   ): Promise<User | undefined>
-  /** Resets the day's usage to zero. @returns whether the user exists */
-  resetUsage(id: number): Promise<boolean>
+  /** Resets the day's usage to zero. @returns undefined if the user does not exist */
+  resetUsage(id: number, inTransaction?: TransactionStep): Promise<User | undefined>
   /**
    * Deletes the user with all dependent records.
-   * @param checkedHash deletes an active user alone, and only while the password has this hash
+   * @param also `checkedHash` deletes an active user alone, and only while the password has this hash; `inTransaction`
+   * is stored with the deletion
    * @returns whether there was such a user
    */
-  delete(id: number, checkedHash?: string): Promise<boolean>
+  delete(id: number, also?: { checkedHash?: string; inTransaction?: TransactionStep }): Promise<boolean>
 }
 
 /**
@@ -81,23 +85,19 @@ export interface UserStore {
  */
 export function createUserStore(database: Database, recordChanges?: RecordUserChanges): UserStore {
   /** Runs a change in a transaction if something is to be stored with it. */
-  function change<T>(
-    work: (queryable: Queryable) => Promise<T>,
-    inTransaction?: TransactionStep,
-  ): Promise<T> {
-    return recordChanges === undefined && inTransaction === undefined
-      ? work(database)
-      : database.transaction(work)
+  function change<T>(work: (queryable: Queryable) => Promise<T>, hasMore: boolean): Promise<T> {
+    return recordChanges === undefined && !hasMore ? work(database) : database.transaction(work)
   }
 
   return {
-    create: (email, passwordHash) =>
+    create: (email, passwordHash, start, inTransaction) =>
       change(async tx => {
-        const user = await insertUser(tx, email, passwordHash)
+        const user = await insertUser(tx, email, passwordHash, start)
         if (user === undefined) return { outcome: 'email_in_use' }
         await recordChanges?.(tx, [{ type: 'user.created', user }])
-        return { outcome: 'created', id: user.id }
-      }),
+        await inTransaction?.(tx, user)
+        return { outcome: 'created', id: user.id, user }
+      }, inTransaction !== undefined),
 
     findById: async id =>
       (await database.query<User>(`select ${userColumns} from users u where u.id = $1`, [id]))[0],
@@ -120,32 +120,31 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
       return rows.length > 0
     },
 
-    async list({ email, plan, cursor, limit }) {
-      const users = await database.query<User>(
-        `select ${userColumns} from users u
-          where u.id > $1
-            and ($2::text is null or u.email = $2)
-            and ($3::text is null or u.plan = $3)
-          order by u.id
-          limit $4`,
-        [cursor ?? 0, email ?? null, plan ?? null, limit + 1],
-      )
-      const page = users.slice(0, limit)
-      return { users: page, nextCursor: users.length > limit ? (page.at(-1)?.id ?? null) : null }
+    async update(id, patch, inTransaction) {
+      const mayEndSessions = patch.email !== undefined
+      try {
+        return await change(
+          async tx => {
+            const isCompared = recordChanges !== undefined || mayEndSessions
+            const before = isCompared ? await lockUser(tx, id) : undefined
+            const user = await updateUser(tx, id, patch)
+            if (user === undefined) return undefined
+            if (before !== undefined && before.email !== user.email) await endSessions(tx, id)
+            const changes = before === undefined ? [] : changesBetween(before, user)
+            if (changes.length > 0) await recordChanges?.(tx, changes)
+            await inTransaction?.(tx)
+            return user
+          },
+          mayEndSessions || inTransaction !== undefined,
+        )
+      } catch (error) {
+        if (mayEndSessions && error instanceof StorageError && error.code === UNIQUE_VIOLATION)
+          return 'email_taken'
+        throw error
+      }
     },
 
-    update: (id, patch, inTransaction) =>
-      change(async tx => {
-        const before = recordChanges && (await lockUser(tx, id))
-        const user = await updateUser(tx, id, patch)
-        if (user === undefined) return undefined
-        const changes = before === undefined ? [] : changesBetween(before, user)
-        if (changes.length > 0) await recordChanges?.(tx, changes)
-        await inTransaction?.(tx)
-        return user
-      }, inTransaction),
-
-    setPassword: (id, passwordHash) =>
+    setPassword: (id, passwordHash, inTransaction) =>
       database.transaction(async tx => {
         const [user] = await tx.query<User>(
           `update users u set password_hash = $2 where u.id = $1 returning ${userColumns}`,
@@ -154,6 +153,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         if (user === undefined) return false
         await endSessions(tx, id)
         await recordChanges?.(tx, [{ type: 'user.password_changed', user }])
+        await inTransaction?.(tx)
         return true
       }),
 
@@ -173,15 +173,17 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         return user
       }),
 
-    async resetUsage(id) {
-      const rows = await database.query(
-        'update users set daily_usage = 0, last_usage_date = null where id = $1 returning id',
-        [id],
-      )
-      return rows.length > 0
-    },
+    resetUsage: (id, inTransaction) =>
+      change(async tx => {
+        const [user] = await tx.query<User>(
+          `update users u set daily_usage = 0, last_usage_date = null where u.id = $1 returning ${userColumns}`,
+          [id],
+        )
+        if (user !== undefined) await inTransaction?.(tx)
+        return user
+      }, inTransaction !== undefined),
 
-    delete: (id, checkedHash) =>
+    delete: (id, { checkedHash, inTransaction } = {}) =>
       change(async tx => {
         const [user] = await tx.query<User>(
           `delete from users u
@@ -191,10 +193,14 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
         )
         if (user === undefined) return false
         await recordChanges?.(tx, [{ type: 'user.deleted', user }])
+        await inTransaction?.(tx)
         return true
-      }),
+      }, inTransaction !== undefined),
   }
 }
+
+/** SQLSTATE. */
+const UNIQUE_VIOLATION = '23505'
 
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 

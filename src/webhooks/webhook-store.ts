@@ -1,5 +1,6 @@
 // The records of webhooks: at most one per user.
-import type { Database, Queryable } from '../storage/database.ts'
+import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
+import { changeOfUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
   /** As the user wrote it. */
@@ -17,8 +18,11 @@ export interface WebhookStore {
    * @returns when it was registered; `user_gone` when no active user has this id
    */
   put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
-  /** Removes the user's webhook, and drops its pending deliveries. */
-  remove(userId: number, now: Date): Promise<void>
+  /**
+   * Removes the user's webhook, and drops its pending deliveries.
+   * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
+   */
+  remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   /** As `remove`, unless the webhook was registered again since. */
   removeRegistration(userId: number, registration: number, now: Date): Promise<void>
   /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
@@ -51,7 +55,8 @@ export function createWebhookStore(database: Database): WebhookStore {
       return row?.created_at ?? 'user_gone'
     },
 
-    remove: (userId, now) => removeWebhook(database, userId, now),
+    remove: (userId, now, inTransaction) =>
+      changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),
 
     async removeRegistration(userId, registration, now) {
       await database.query(removeSql, [userId, registration, now])

@@ -54,7 +54,9 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
       return { url: written as string, secret, created_at: stored }
     },
 
-    remove: userId => store.remove(userId, new Date(clock.now())),
+    async remove(userId) {
+      await store.remove(userId, new Date(clock.now()))
+    },
   }
 }
 

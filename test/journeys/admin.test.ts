@@ -81,7 +81,8 @@ describeOverSetups('the admin listener', setup => {
     await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
     const { status, body } = await ask('GET', `/admin/v1/users/${user.id}`)
     expect(status).toBe(200)
-    expect(Object.keys(body).sort()).toEqual(fields)
+    const more = ['api_token', 'sessions', 'subscription', 'webhook']
+    expect(Object.keys(body).sort()).toEqual([...fields, ...more].sort())
     expect(body).toMatchObject({
       id: user.id,
       email: user.email,
@@ -150,8 +151,8 @@ describeOverSetups('the admin listener', setup => {
     const { port } = new URL(at.gateway.admin)
     for (const [path, allow, methods] of [
       ['/admin/v1/routes', 'GET, HEAD', ['POST', 'PUT', 'OPTIONS', 'PROPFIND', 'TRACE']],
-      ['/admin/v1/users', 'GET, HEAD', ['POST', 'DELETE']],
-      ['/admin/v1/users/1', 'GET, HEAD, PATCH', ['PUT', 'DELETE', 'POST']],
+      ['/admin/v1/users', 'GET, HEAD, POST', ['PUT', 'DELETE']],
+      ['/admin/v1/users/1', 'GET, HEAD, PATCH, DELETE', ['PUT', 'POST']],
       ['/admin/v1/users/1/sessions/', 'GET, HEAD, DELETE', ['PATCH']],
       ['/admin/v1/alerts', 'POST', ['GET', 'HEAD', 'DELETE']],
       ['/healthz', 'GET, HEAD', ['POST', 'PROPFIND']],
@@ -226,6 +227,8 @@ describeOverSetups('the admin listener', setup => {
     const taking = [
       ['PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' }],
       ['POST', '/admin/v1/alerts', { type: 'x', user_id: user.id }],
+      ['POST', '/admin/v1/users', { email: 'new@example.com' }],
+      ['POST', `/admin/v1/users/${user.id}/password`, { password: 'correct horse battery' }],
     ] as const
     const served = createAdminEndpoints({} as never).filter(({ operation }) => operation.body !== undefined)
     expect(taking).toHaveLength(served.length)

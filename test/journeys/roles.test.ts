@@ -26,6 +26,13 @@ const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/users': ['support', 'read', 'billing'],
   'GET /admin/v1/users/:id': ['support', 'read', 'billing'],
   'PATCH /admin/v1/users/:id': ['billing'],
+  'POST /admin/v1/users': [],
+  'DELETE /admin/v1/users/:id': [],
+  'POST /admin/v1/users/:id/reset-usage': ['support'],
+  'POST /admin/v1/users/:id/password': [],
+  'DELETE /admin/v1/users/:id/sessions/:session': ['support'],
+  'DELETE /admin/v1/users/:id/api-token': ['support'],
+  'DELETE /admin/v1/users/:id/webhook': ['support'],
   'GET /admin/v1/users/:id/sessions': ['support', 'read'],
   'DELETE /admin/v1/users/:id/sessions': ['support'],
   'POST /admin/v1/alerts': [],
@@ -55,7 +62,7 @@ describeOverSetups('roles of operators', setup => {
   // Nobody has the id 999999999, and no endpoint takes a text for a body: a role is judged before either.
   it.each(Object.entries(may))('%s is for all and %j, judged before anything else', async (name, roles) => {
     const [method = '', pattern = ''] = name.split(' ')
-    const path = pattern.replace(':id', '999999999')
+    const path = pattern.replace(':id', '999999999').replace(':session', 'x')
     const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
     for (const role of Object.keys(tokens) as Role[]) {
       const answer = await ask(role, method, path, body)

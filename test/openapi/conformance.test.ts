@@ -235,6 +235,28 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await operator('PATCH', '/users/{id}', { body: { other: 1 } })
     await operator('PATCH', '/users/{id}', { body: tooLong })
     await operator('DELETE', '/users/{id}/sessions')
+    const password = 'correct horse battery'
+    const email = 'made-by-operators@example.com'
+    const created = await operator('POST', '/users', { body: { email, plan: 'pro', email_verified: true } })
+    for (const body of [
+      { email },
+      { email: 'x' },
+      { email: 7 },
+      { email, other: 1 },
+      { email, plan: 'gold' },
+      { email, password: 'short' },
+      { email, password: 'x'.repeat(1_025) },
+      tooLong,
+    ])
+      await operator('POST', '/users', { body })
+    for (const body of [{ email }, { email: 'x' }]) await operator('PATCH', '/users/{id}', { body })
+    for (const body of [{ password }, { password: 'short' }, { password: 'x'.repeat(1_025) }, {}, tooLong])
+      await operator('POST', '/users/{id}/password', { body })
+    await operator('POST', '/users/{id}/reset-usage')
+    for (const path of ['/users/{id}/api-token', '/users/{id}/webhook']) await operator('DELETE', path)
+    const session = '/users/{id}/sessions/{session}'
+    await operator('DELETE', session)
+    await operator('DELETE', '/users/{id}', {}, `/users/${JSON.parse(created.text).id}`)
     await operator('POST', '/alerts', { body: {} })
     await operator('POST', '/alerts', { body: tooLong })
     await operator('POST', '/alerts', { body: { type: 'x', user_id: 99_999_999 } })
@@ -243,8 +265,16 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       ['PATCH', '/users/{id}'],
       ['GET', '/users/{id}/sessions'],
       ['DELETE', '/users/{id}/sessions'],
-    ] as const)
-      await operator(method, path, method === 'PATCH' ? { body: {} } : {}, path.replace('{id}', '99999999'))
+      ['DELETE', '/users/{id}/sessions/{session}'],
+      ['DELETE', '/users/{id}/api-token'],
+      ['DELETE', '/users/{id}/webhook'],
+      ['POST', '/users/{id}/reset-usage'],
+      ['POST', '/users/{id}/password'],
+      ['DELETE', '/users/{id}'],
+    ] as const) {
+      const body = path.endsWith('/password') ? { password } : method === 'PATCH' ? {} : undefined
+      await operator(method, path, { body }, path.replace('{id}', '99999999'))
+    }
     for (const query of ['plan=gold', 'email=%00@x', 'cursor=x'])
       await operator('GET', '/users', {}, `/users?${query}`)
     await operator('GET', '/deliveries', {}, '/deliveries?status=lost')
@@ -389,15 +419,21 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await postgres.kill()
     for (const { method, path, operation } of operations) {
       if (operation.responses['503'] === undefined || path.endsWith('/register')) continue
-      const body = {
+      const ofClients = {
         email: 'a@b',
         password: 'x',
         refresh_token: pro.refresh,
-        type: 'x',
         new_password: 'correct horse battery',
       }
-      const token = isOfOperators({ path }) ? gateway.adminToken : pro.access
-      const sent = method === 'PATCH' ? { plan: 'pro' } : method === 'POST' ? body : undefined
+      const ofOperators: Record<string, object> = {
+        '/admin/v1/users': { email: 'a@b' },
+        '/admin/v1/users/{id}/password': { password: 'correct horse battery' },
+        '/admin/v1/alerts': { type: 'x' },
+      }
+      const isAdmin = isOfOperators({ path })
+      const token = isAdmin ? gateway.adminToken : pro.access
+      const posted = isAdmin ? ofOperators[path] : ofClients
+      const sent = method === 'PATCH' ? { plan: 'pro' } : method === 'POST' ? posted : undefined
       await drive(gateway, method, path, { token, body: sent })
       if (operation.security.some(one => 'apiKey' in one))
         await drive(gateway, method, path, { headers: { 'x-api-key': 'peage_away' } })

@@ -96,13 +96,14 @@ let snapshot: Promise<Blob> | undefined
 const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 const CACHE = new URL('../../node_modules/.cache/peage-test/', import.meta.url)
 
-/** A fresh PGlite takes seconds; its data folder, migrated, is kept under a name that its migrations decide. */
+/** A fresh PGlite takes seconds; its data folder, migrated, is kept under a name that its migrations and indexes decide. */
 async function migratedSnapshot(): Promise<Blob> {
   const hash = createHash('sha256')
   for (const name of (await readdir(MIGRATIONS)).sort()) {
     hash.update(name).update(await readFile(new URL(name, MIGRATIONS)))
   }
-  hash.update(await readFile(new URL('../../package-lock.json', import.meta.url)))
+  for (const file of ['package-lock.json', 'src/storage/concurrent-indexes.ts'])
+    hash.update(await readFile(new URL(`../../${file}`, import.meta.url)))
   const file = new URL(`${hash.digest('hex').slice(0, 16)}.tar`, CACHE)
   try {
     return new Blob([await readFile(file)])

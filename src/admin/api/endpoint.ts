@@ -1,5 +1,6 @@
 // An endpoint of the admin API, and the request that it receives.
 import type { FastifyRequest } from 'fastify'
+import type { OperatorRole } from '../../config/schema/admin.ts'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { OperationOfOperators, Refusals } from '../../openapi/operation.ts'
 import type { TransactionStep } from '../../storage/database.ts'
@@ -9,13 +10,15 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** @returns the body of the successful response @throws Refusal; StorageError */
-  handle(call: AdminRequest): Promise<object>
+  /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */
+  handle(call: AdminRequest): Promise<object | undefined>
 }
 
 export interface AdminRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, Parameter>>
+  /** The role of the operator's token. */
+  readonly may: OperatorRole
   /** Empty when the operation has no body. */
   readonly body: JsonObject
   /** Writes the audit record in the transaction of the change: no change is stored without one. */

@@ -1,14 +1,16 @@
 // What the role of an operator's token lets it do (CONTRACT §13): the operations themselves say which roles may call.
+import type { OperatorRole } from '../../config/schema/admin.ts'
 import type { OperationOfOperators } from '../../openapi/operation.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Operator } from '../operators.ts'
 
 type Bearer = Pick<Operator, 'may'> | undefined
 
-/** @throws Refusal 403 `admin_forbidden` */
-export function requireRole({ roles }: Pick<OperationOfOperators, 'roles'>, bearer: Bearer): void {
+/** @returns the role @throws Refusal 403 `admin_forbidden` */
+export function requireRole({ roles }: Pick<OperationOfOperators, 'roles'>, bearer: Bearer): OperatorRole {
   const may = bearer?.may
-  if (may !== 'all' && (may === undefined || !roles.includes(may))) throw new Refusal('admin_forbidden')
+  if (may === undefined || (may !== 'all' && !roles.includes(may))) throw new Refusal('admin_forbidden')
+  return may
 }
 
 /**

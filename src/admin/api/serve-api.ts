@@ -1,7 +1,5 @@
 // Serves the endpoints of the admin API to operators, and records their changes in the audit log.
 import type { FastifyInstance, HTTPMethods } from 'fastify'
-import type { SessionStore } from '../../accounts/session-store.ts'
-import type { Clock } from '../../clock.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
 import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
@@ -10,7 +8,7 @@ import type { MailStore } from '../../mail/mail-store.ts'
 import { responseSchemas } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
-import type { UserStore } from '../../users/user-store.ts'
+import type { UserDirectory } from '../../users/user-directory.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
 import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import type { AuditRecord, AuditStore } from '../audit-store.ts'
@@ -21,30 +19,32 @@ import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
 import { createMailLog } from './list-mails.ts'
 import { createRouteListing } from './list-routes.ts'
+import { createUserListing } from './list-users.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
 import { requireFields, requireRole } from './roles.ts'
-import { createUserAdministration } from './users.ts'
+import { createUserAccess, type UserAccessDependencies } from './user-access.ts'
+import { createUserAdministration, type UserAdministrationDependencies } from './users.ts'
 
-export interface AdminDependencies {
+export interface AdminDependencies extends UserAccessDependencies, UserAdministrationDependencies {
   /** The routes of the current configuration. */
   routes(): readonly RouteConfig[]
   /** The status of every target, from whichever processes serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
-  users: Pick<UserStore, 'list' | 'findById' | 'update'>
-  sessions: Pick<SessionStore, 'list' | 'revokeAll'>
+  users: UserAccessDependencies['users'] & UserAdministrationDependencies['users']
+  sessions: UserAccessDependencies['sessions']
+  userDirectory: UserDirectory
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
   mails: Pick<MailStore, 'list'>
   audit: AuditStore
-  /** Resolves when every database change committed so far is visible in this process. */
-  changesVisible(): Promise<void>
-  clock: Clock
 }
 
 export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndpoint[] {
   return [
     createRouteListing(dependencies),
+    createUserListing(dependencies.userDirectory),
     ...createUserAdministration(dependencies),
+    ...createUserAccess(dependencies),
     createAlertEndpoint(dependencies.alerts),
     createDeliveryLog(dependencies.deliveries),
     createDeliveryRetry(dependencies),
@@ -77,9 +77,10 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
         // The id of a delivery is no user's.
         let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
-          requireRole(operation, request.operator)
+          const may = requireRole(operation, request.operator)
           const result = await handle({
             params,
+            may,
             query: request.query as AdminRequest['query'],
             body:
               body === undefined

@@ -16,28 +16,40 @@ const session = record(
   },
   { title: 'Session', description: 'Where the user is signed in.' },
 )
+const email = terms.text('With an `@`, 254 characters at most; stripped and lower-cased.')
+const password = terms.text('8 to 1024 characters.')
+const details = record(
+  {
+    ...terms.user.properties,
+    subscription: terms.nullable(
+      record({
+        plan: terms.plan,
+        created_at: terms.instant('When it began.'),
+        updated_at: terms.instant('When the plan was last changed.'),
+      }),
+    ),
+    sessions: Type.Optional(Type.Array(session, { description: 'The active ones. Not for role `billing`.' })),
+    api_token: Type.Optional(
+      terms.nullable(
+        record({
+          created_at: terms.instant('When it was made.'),
+          last_used_at: terms.nullable(terms.instant('About when it was last used.')),
+        }),
+      ),
+    ),
+    webhook: Type.Optional(
+      terms.nullable(
+        record({
+          url: terms.text('For role `read` the origin alone.'),
+          created_at: terms.instant('When it was registered.'),
+        }),
+      ),
+    ),
+  },
+  { title: 'UserDetails', description: 'A user, and what is stored with the record.' },
+)
 
 export const userOperations = {
-  list: {
-    method: 'GET',
-    path: '/admin/v1/users',
-    id: 'listUsers',
-    summary: 'Lists users in the order of their ids, inactive ones too',
-    caller: 'operator',
-    roles: ['read', 'support', 'billing'],
-    query: record({
-      email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
-      plan: Type.Optional(terms.plan),
-      cursor: terms.cursor,
-    }),
-    responses: {
-      200: {
-        description: 'At most 100 users.',
-        body: record({ users: Type.Array(terms.user), next_cursor: terms.nextCursor }),
-      },
-    },
-    refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
-  },
   show: {
     method: 'GET',
     path: '/admin/v1/users/:id',
@@ -46,16 +58,78 @@ export const userOperations = {
     caller: 'operator',
     roles: ['read', 'support', 'billing'],
     params,
-    responses: { 200: { description: 'The user.', body: terms.user } },
+    responses: { 200: { description: 'The record and all that is stored with it.', body: details } },
     refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  create: {
+    method: 'POST',
+    path: '/admin/v1/users',
+    id: 'createUser',
+    summary: 'Creates a user',
+    description: 'Without a password nobody can sign in until one is set or reset. Stands in the audit.',
+    caller: 'operator',
+    roles: [],
+    body: record({
+      email,
+      password: Type.Optional(password),
+      plan: Type.Optional(terms.plan),
+      email_verified: Type.Optional(Type.Boolean({ description: 'Whether the email counts as verified.' })),
+    }),
+    responses: { 201: { description: 'The user.', body: terms.user } },
+    refusals: mergeRefusals(operatorRefusals, {
+      400: ['request_invalid', 'email_invalid', 'plan_invalid', 'password_too_short', 'password_too_long'],
+      409: ['email_taken'],
+      413: ['body_too_large'],
+    }),
+  },
+  remove: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id',
+    id: 'deleteUser',
+    summary: 'Deletes a user and all that is theirs',
+    description: 'The email is free again. Stands in the audit, by the id.',
+    caller: 'operator',
+    roles: [],
+    params,
+    responses: { 204: { description: 'The user is gone.' } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  resetUsage: {
+    method: 'POST',
+    path: '/admin/v1/users/:id/reset-usage',
+    id: 'resetUsage',
+    summary: 'Gives a user the uses of the day back',
+    description: 'Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params,
+    responses: { 200: { description: 'The user, as changed.', body: terms.user } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  setPassword: {
+    method: 'POST',
+    path: '/admin/v1/users/:id/password',
+    id: 'setPassword',
+    summary: 'Sets a user’s password, and ends all sessions',
+    description: 'Stands in the audit, without the password.',
+    caller: 'operator',
+    roles: [],
+    params,
+    body: record({ password }),
+    responses: { 204: { description: 'It is set.' } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser, {
+      400: ['request_invalid', 'password_too_short', 'password_too_long'],
+      413: ['body_too_large'],
+    }),
   },
   change: {
     method: 'PATCH',
     path: '/admin/v1/users/:id',
     id: 'changeUser',
     summary:
-      'Changes a user’s plan, whether the email counts as verified, or lets a user in or keeps one out',
-    description: 'In force from the user’s next request on. What is not named stays. Stands in the audit.',
+      'Changes a user’s plan or email, whether that counts as verified, or lets a user in or keeps one out',
+    description:
+      'In force from the user’s next request on. What is not named stays. Another email is not verified unless that is said, and ends all sessions. Stands in the audit, of an email only that it was set.',
     caller: 'operator',
     roles: ['billing'],
     fieldsOf: { billing: ['plan'] },
@@ -68,10 +142,12 @@ export const userOperations = {
       email_verified: Type.Optional(
         Type.Boolean({ description: '`true` counts the email as verified from now on, if it was not.' }),
       ),
+      email: Type.Optional(email),
     }),
     responses: { 200: { description: 'The user, as changed.', body: terms.user } },
     refusals: mergeRefusals(operatorRefusals, unknownUser, {
-      400: ['request_invalid', 'plan_invalid'],
+      400: ['request_invalid', 'plan_invalid', 'email_invalid'],
+      409: ['email_taken'],
       413: ['body_too_large'],
     }),
   },
@@ -96,6 +172,42 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 200: { description: 'They are ended.', body: terms.message } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  endSession: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/sessions/:session',
+    id: 'endUserSession',
+    summary: 'Ends one session of a user',
+    description: 'Also where there is none of that id. Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params: record({ id: terms.id('The user’s id.'), session: terms.text('The session’s id.') }),
+    responses: { 204: { description: 'The user has no such session.' } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  revokeApiToken: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/api-token',
+    id: 'revokeUserApiToken',
+    summary: 'Revokes a user’s API key',
+    description: 'Also where there is none. Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params,
+    responses: { 204: { description: 'The user has no key.' } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  removeWebhook: {
+    method: 'DELETE',
+    path: '/admin/v1/users/:id/webhook',
+    id: 'removeUserWebhook',
+    summary: 'Removes a user’s webhook, and drops what waits for it',
+    description: 'Also where there is none. Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params,
+    responses: { 204: { description: 'The user has no webhook.' } },
     refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
 } as const satisfies Record<string, Operation>

@@ -1,125 +1,120 @@
-// The operators' account endpoints, which include inactive accounts (CONTRACT §7).
-import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+// Operators see, create, change and delete users, inactive ones too (CONTRACT §7, §13).
+
 import type { SessionStore } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
-import type { JsonObject } from '../../http/json-body.ts'
-import { parseSubject } from '../../identity/tokens/tokens.ts'
-import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { isPlan, type Plan, type User } from '../../users/user.ts'
-import type { UserPatch } from '../../users/user-record-store.ts'
 import type { UserStore } from '../../users/user-store.ts'
+import type { UserDetailsStore } from '../user-details-store.ts'
 import type { AdminEndpoint } from './endpoint.ts'
-import { invalidField, pageSize, readId, singleValue } from './input.ts'
+import {
+  auditedFields,
+  notFound,
+  orNotFound,
+  parseUserId,
+  readEmail,
+  readPassword,
+  readPatch,
+} from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 
-interface Dependencies {
-  users: Pick<UserStore, 'list' | 'findById' | 'update'>
-  sessions: Pick<SessionStore, 'list' | 'revokeAll'>
+export interface UserAdministrationDependencies {
+  users: Pick<UserStore, 'create' | 'update' | 'delete' | 'resetUsage' | 'setPassword'>
+  userDetails: UserDetailsStore
+  sessions: Pick<SessionStore, 'list'>
+  /** The PHC string of a password. @throws Refusal `service_unavailable` while too many are hashed */
+  hashPassword(password: string): Promise<string>
   clock: Clock
   /** Resolves when the change is visible in this process. */
   changesVisible(): Promise<void>
 }
 
+/** No hash of any password: nobody can sign in by it. */
+const noPassword = '!'
+
 export function createUserAdministration({
   users,
+  userDetails,
   sessions,
+  hashPassword,
   clock,
   changesVisible,
-}: Dependencies): AdminEndpoint[] {
+}: UserAdministrationDependencies): AdminEndpoint[] {
   return [
     {
-      operation: userOperations.list,
-      async handle({ query: { email, plan, cursor } }) {
-        const { users: page, nextCursor } = await users.list({
-          email: readEmail(singleValue(email)),
-          plan: plan === undefined ? undefined : readPlan(singleValue(plan)),
-          cursor: readId(cursor),
-          limit: pageSize,
+      operation: userOperations.create,
+      async handle({ body, audited }) {
+        const { email: _, ...start } = readPatch(body)
+        const email = readEmail(body.string('email'))
+        const given = body.value('password')
+        const hash = given === undefined ? noPassword : await hashPassword(readPassword(given))
+        const changes = auditedFields({
+          email,
+          ...start,
+          ...(given === undefined ? {} : { password: given }),
         })
-        return { users: page, next_cursor: nextCursor === null ? null : String(nextCursor) }
+        const created = await users.create(email, hash, start, (tx, { id }) =>
+          audited({ userId: id, changes })(tx),
+        )
+        if (created.outcome === 'email_in_use') throw new Refusal('email_taken')
+        return created.user
       },
     },
     {
       operation: userOperations.show,
-      handle: async ({ params: { id } }) => orNotFound(await users.findById(parseUserId(id))),
+      async handle({ params, may }) {
+        const id = parseUserId(params.id)
+        const { user, subscription, apiToken, webhook } = orNotFound(await userDetails.find(id))
+        if (may === 'billing') return { ...user, subscription }
+        return {
+          ...user,
+          subscription,
+          sessions: await sessions.list(id, new Date(clock.now())),
+          api_token: apiToken,
+          webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
+        }
+      },
     },
     {
       operation: userOperations.change,
-      async handle({ params: { id }, body, audited }) {
-        const userId = parseUserId(id)
+      async handle({ params, body, audited }) {
+        const userId = parseUserId(params.id)
         const patch = readPatch(body)
-        const user = orNotFound(await users.update(userId, patch, audited({ userId, changes: { ...patch } })))
+        const step = audited({ userId, changes: auditedFields(patch) })
+        const user = orNotFound(await users.update(userId, patch, step))
+        if (user === 'email_taken') throw new Refusal('email_taken')
         await changesVisible()
         return user
       },
     },
     {
-      operation: userOperations.sessions,
-      async handle({ params: { id: text } }) {
-        const { id } = orNotFound(await users.findById(parseUserId(text)))
-        return { sessions: await sessions.list(id, new Date(clock.now())) }
+      operation: userOperations.remove,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        if (!(await users.delete(userId, { inTransaction: audited({ userId, changes: {} }) })))
+          throw notFound()
+        await changesVisible()
+        return undefined
       },
     },
     {
-      operation: userOperations.endSessions,
-      async handle({ params: { id: text }, audited }) {
-        const id = parseUserId(text)
-        if (!(await sessions.revokeAll(id, audited({ userId: id, changes: {} })))) throw notFound()
+      operation: userOperations.resetUsage,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        const user = orNotFound(await users.resetUsage(userId, audited({ userId, changes: {} })))
         await changesVisible()
-        return { message: messages.sessionsRevoked }
+        return user
+      },
+    },
+    {
+      operation: userOperations.setPassword,
+      async handle({ params, body, audited }) {
+        const userId = parseUserId(params.id)
+        const hash = await hashPassword(readPassword(body.value('password')))
+        const step = audited({ userId, changes: auditedFields({ password: true }) })
+        if (!(await users.setPassword(userId, hash, step))) throw notFound()
+        await changesVisible()
+        return undefined
       },
     },
   ]
-}
-
-/** Text that cannot be a user id names no user: 404. */
-function parseUserId(text: string | undefined): number {
-  const id = parseSubject(text)
-  if (id === undefined) throw notFound()
-  return id
-}
-
-/** Refused here, so that a value that no account's email can have (a NUL, say) is no database error. */
-function readEmail(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
-  const email = normalizeEmail(text)
-  if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-  return email
-}
-
-function readPlan(value: unknown): Plan {
-  if (!isPlan(value)) throw new Refusal('plan_invalid')
-  return value
-}
-
-function readPatch(body: JsonObject): UserPatch {
-  const plan = body.value('plan')
-  const isActive = body.value('is_active')
-  const verified = body.value('email_verified')
-  return {
-    ...(plan === undefined ? {} : { plan: readPlan(plan) }),
-    ...(isActive === undefined ? {} : { is_active: readFlag(isActive) }),
-    ...(verified === undefined ? {} : { email_verified: readBoolean('email_verified', verified) }),
-  }
-}
-
-function readBoolean(field: string, value: unknown): boolean {
-  if (typeof value !== 'boolean') throw invalidField(field)
-  return value
-}
-
-function readFlag(value: unknown): 0 | 1 {
-  if (value === 0 || value === false) return 0
-  if (value === 1 || value === true) return 1
-  throw invalidField('is_active')
-}
-
-function orNotFound(user: User | undefined): User {
-  if (user === undefined) throw notFound()
-  return user
-}
-
-function notFound(): Refusal {
-  return new Refusal('user_not_found', { status: 404 })
 }

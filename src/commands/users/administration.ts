@@ -5,6 +5,7 @@ import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
 import type { RecordUserChanges } from '../../users/user-change.ts'
+import { createUserDirectory } from '../../users/user-directory.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
 
@@ -49,19 +50,25 @@ export function createDatabaseUsers(
   recordChanges: RecordUserChanges,
 ): DatabaseUsers {
   const users = createUserStore(database, recordChanges)
+  const directory = createUserDirectory(database)
   const sessions = createSessionStore(database)
   const exports = createAccountExportStore(database)
   return {
     async *list(filter) {
-      let cursor: number | null = 0
-      while (cursor !== null) {
-        const page = await users.list({ ...filter, cursor, limit: pageSize })
+      let last: number | undefined
+      for (let hasMore = true; hasMore; ) {
+        const page = await directory.page(filter, last, pageSize)
         yield page.users
-        cursor = page.nextCursor
+        last = page.users.at(-1)?.id
+        hasMore = page.hasMore
       }
     },
     find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
-    update: (id, patch) => users.update(id, patch),
+    async update(id, patch) {
+      const user = await users.update(id, patch)
+      if (user === 'email_taken') throw new Error('the email is in use by another user')
+      return user
+    },
     sessions: id => sessions.list(id, new Date(clock.now())),
     revokeSessions: id => sessions.revokeAll(id),
 
@@ -74,7 +81,7 @@ export function createDatabaseUsers(
       return user
     },
     setPassword: (id, passwordHash) => users.setPassword(id, passwordHash),
-    resetUsage: id => users.resetUsage(id),
+    resetUsage: async id => (await users.resetUsage(id)) !== undefined,
     export: id => exports.read(id, new Date(clock.now())),
     delete: id => users.delete(id),
   }

@@ -1,7 +1,8 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
 
 import { createKeyedMutex } from '../../async/keyed-mutex.ts'
-import { type Database, prepared, type Queryable } from '../../storage/database.ts'
+import { type Database, prepared, type Queryable, type TransactionStep } from '../../storage/database.ts'
+import { changeOfUser } from '../../users/user-record-store.ts'
 
 /** An API token that is not revoked; its owner may be inactive. */
 export interface ActiveApiToken {
@@ -21,8 +22,11 @@ export interface ApiTokenStore {
    * @param now stored as `created_at`
    */
   replace(userId: number, tokenHash: string, now: Date): Promise<{ created_at: Date } | 'user_gone'>
-  /** Revokes the user's active API token, if there is one. */
-  revoke(userId: number): Promise<void>
+  /**
+   * Revokes the user's active API token, if there is one.
+   * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
+   */
+  revoke(userId: number, inTransaction?: TransactionStep): Promise<boolean>
 }
 
 /** Every method throws StorageError when the store fails. */
@@ -65,7 +69,8 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
         }),
       ),
 
-    revoke: userId => revokeApiToken(database, userId),
+    revoke: (userId, inTransaction) =>
+      changeOfUser(database, userId, inTransaction, tx => revokeApiToken(tx, userId)),
   }
 }
 

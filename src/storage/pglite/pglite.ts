@@ -4,6 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { Listen } from '../change-feed.ts'
+import { buildIndexes } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
@@ -111,7 +112,10 @@ function embeddedDatabase({ pglite, prepared }: Opened, releaseLock: () => Promi
       const reported = unreported
       unreported = []
       for (const name of reported) log('info', `migration ${name} applied`)
-      return [...reported, ...(await runMigrations(migrationClient(pglite), log))]
+      const client = migrationClient(pglite)
+      const applied = await runMigrations(client, log)
+      await buildIndexes(client)
+      return [...reported, ...applied]
     },
     listen: listenerOf(pglite),
     dump: () => pglite.dumpDataDir('none'),

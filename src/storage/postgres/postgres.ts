@@ -1,6 +1,7 @@
 // The production database: a connection pool to a Postgres server that never hangs and never ends the process.
 import { Client, type CustomTypesConfig, Pool, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
+import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
@@ -114,7 +115,9 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
     })
     client.on('error', () => {})
     await client.connect()
-    return await runMigrations(client, log)
+    const applied = await runMigrations(client, log)
+    await buildIndexesConcurrently(client, log)
+    return applied
   } catch (error) {
     throw toStorageError(error)
   } finally {

@@ -1,0 +1,123 @@
+// Finding users: by the beginning of an email, an id, a plan (CONTRACT §13).
+import { hash } from 'node:crypto'
+import { normalizeEmail } from '../../accounts/email.ts'
+import { Type } from '../../config/schema/type.ts'
+import { parseSubject } from '../../identity/tokens/tokens.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import type { User } from '../../users/user.ts'
+import type { UserDirectory, UserQuery } from '../../users/user-directory.ts'
+import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './endpoint.ts'
+import { singleValue } from './input.ts'
+import { readEmail, readPlan } from './user-input.ts'
+
+const mostPerPage = 200
+const defaultPerPage = 50
+
+export const listUsers = {
+  method: 'GET',
+  path: '/admin/v1/users',
+  id: 'listUsers',
+  summary: 'Lists users, inactive ones too',
+  description: 'In the order of their ids, or of their emails where `q` is there.',
+  caller: 'operator',
+  roles: ['read', 'support', 'billing'],
+  query: terms.record({
+    q: Type.Optional(
+      terms.text(
+        'Only users whose email begins so, in any letter case; of digits alone also the user of that id.',
+      ),
+    ),
+    email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
+    plan: Type.Optional(terms.plan),
+    is_active: Type.Optional(terms.oneOf(['0', '1'], 'Only those who are kept out, or those who are not.')),
+    cursor: Type.Optional(terms.text('`next_cursor` of the page before, with the same other parameters.')),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: mostPerPage,
+        default: defaultPerPage,
+        description: 'Users a page.',
+      }),
+    ),
+  }),
+  responses: {
+    200: {
+      description: 'A page of users.',
+      body: terms.record({ users: Type.Array(terms.user), next_cursor: terms.nextCursor }),
+    },
+  },
+  refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
+} as const satisfies Operation
+
+export function createUserListing(directory: UserDirectory): AdminEndpoint {
+  return {
+    operation: listUsers,
+    async handle({ query: parameters }) {
+      const query = readQuery(parameters)
+      const limit = readLimit(singleValue(parameters.limit))
+      const after = readCursor(singleValue(parameters.cursor), query)
+      if (query.prefix !== undefined && !mayBeginEmail(query.prefix)) return { users: [], next_cursor: null }
+      const { users, hasMore } = await directory.page(query, after, limit)
+      const last = hasMore ? users.at(-1) : undefined
+      return { users, next_cursor: last === undefined ? null : writeCursor(last, query) }
+    },
+  }
+}
+
+function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQuery {
+  const [search, exactly, onPlan, active] = [q, email, plan, is_active].map(singleValue)
+  const prefix = normalizeEmail(search ?? '')
+  return {
+    ...(exactly === undefined ? {} : { email: readEmail(exactly) }),
+    ...(onPlan === undefined ? {} : { plan: readPlan(onPlan) }),
+    ...(active === undefined ? {} : { isActive: readActive(active) }),
+    ...(prefix === '' ? {} : { prefix, id: parseSubject(prefix) }),
+  }
+}
+
+function readActive(text: string): 0 | 1 {
+  if (text !== '0' && text !== '1') throw new Refusal('request_invalid')
+  return text === '1' ? 1 : 0
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined) return defaultPerPage
+  const limit = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0
+  if (limit < 1 || limit > mostPerPage) throw new Refusal('request_invalid')
+  return limit
+}
+
+/** A value that no email can have (a NUL, say) would be a database error. */
+function mayBeginEmail(text: string): boolean {
+  return text.isWellFormed() && !/\p{Cc}/u.test(text)
+}
+
+/** The digest of the query, and the last user of the page: opaque, and of no other query. */
+function writeCursor({ id, email }: User, query: UserQuery): string {
+  const last = query.prefix === undefined ? id : email
+  return Buffer.from(JSON.stringify([digestOf(query), last])).toString('base64url')
+}
+
+function readCursor(text: string | undefined, query: UserQuery): string | number | undefined {
+  if (text === undefined) return undefined
+  const [digest, last] = parseCursor(text)
+  const isFit =
+    query.prefix === undefined ? Number.isSafeInteger(last) : typeof last === 'string' && mayBeginEmail(last)
+  if (digest !== digestOf(query) || !isFit) throw new Refusal('request_invalid')
+  return last as string | number
+}
+
+function parseCursor(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+function digestOf({ email, plan, isActive, prefix }: UserQuery): string {
+  return hash('sha256', JSON.stringify([email, plan, isActive, prefix]), 'base64url').slice(0, 16)
+}

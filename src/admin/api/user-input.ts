@@ -1,0 +1,83 @@
+// What operators say of users: ids, emails, passwords, plans, and the fields to change.
+import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+import { passwordRefusal } from '../../accounts/password.ts'
+import type { JsonObject } from '../../http/json-body.ts'
+import { parseSubject } from '../../identity/tokens/tokens.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import { isPlan, type Plan } from '../../users/user.ts'
+import type { UserPatch } from '../../users/user-record-store.ts'
+import { invalidField } from './input.ts'
+
+/** @throws Refusal 404: text that cannot be a user's id names no user */
+export function parseUserId(text: string | undefined): number {
+  const id = parseSubject(text)
+  if (id === undefined) throw notFound()
+  return id
+}
+
+/** @throws Refusal 404 where there is none */
+export function orNotFound<Found>(found: Found | undefined): Found {
+  if (found === undefined) throw notFound()
+  return found
+}
+
+export function notFound(): Refusal {
+  return new Refusal('user_not_found', { status: 404 })
+}
+
+/** Refused here, so that a value that no account's email can have (a NUL, say) is no database error. */
+export function readEmail(text: string): string {
+  const email = normalizeEmail(text)
+  if (!isStorableEmail(email)) throw new Refusal('email_invalid')
+  return email
+}
+
+export function readPlan(value: unknown): Plan {
+  if (!isPlan(value)) throw new Refusal('plan_invalid')
+  return value
+}
+
+/** @throws Refusal `password_too_short`, `password_too_long`; `request_invalid` for anything but text */
+export function readPassword(value: unknown): string {
+  if (typeof value !== 'string') throw invalidField('password')
+  const refusal = passwordRefusal(value)
+  if (refusal !== undefined) throw new Refusal(refusal)
+  return value
+}
+
+export function readPatch(body: JsonObject): UserPatch {
+  const plan = body.value('plan')
+  const isActive = body.value('is_active')
+  const verified = body.value('email_verified')
+  const email = body.value('email')
+  return {
+    ...(plan === undefined ? {} : { plan: readPlan(plan) }),
+    ...(isActive === undefined ? {} : { is_active: readFlag(isActive) }),
+    ...(verified === undefined ? {} : { email_verified: readBoolean('email_verified', verified) }),
+    ...(email === undefined ? {} : { email: readEmail(textOf('email', email)) }),
+  }
+}
+
+function textOf(field: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalidField(field)
+  return value
+}
+
+function readBoolean(field: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalidField(field)
+  return value
+}
+
+function readFlag(value: unknown): 0 | 1 {
+  if (value === 0 || value === false) return 0
+  if (value === 1 || value === true) return 1
+  throw invalidField('is_active')
+}
+
+/** For the audit: an email and a password are only said to have been set. */
+export function auditedFields(fields: object): Record<string, unknown> {
+  const secret = ['email', 'password']
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, secret.includes(name) ? 'set' : value]),
+  )
+}

@@ -1,0 +1,61 @@
+// Indexes on tables that older replicas write to: built beside their work, which a migration cannot, being a transaction.
+import type { MigrationLog } from './migrate.ts'
+
+interface IndexClient {
+  query(sql: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+/** Operators search users by the beginning of an email, in the order of its bytes (CONTRACT §13). */
+const indexes: Readonly<Record<string, string>> = {
+  users_by_email_bytes: 'users (email collate "C")',
+}
+
+/** Builds those that are missing, where no other process writes. */
+export async function buildIndexes(client: IndexClient): Promise<void> {
+  for (const [name, definition] of Object.entries(indexes))
+    await client.query(`create index if not exists ${name} on ${definition}`)
+}
+
+/**
+ * Builds those that are missing while others write. One that cannot be built now (a transaction elsewhere stays open
+ * for longer than `waitMs`, or another replica builds it) is left to the next start: without it a search takes longer.
+ * @param client on a connection of its own, outside any transaction
+ * @throws whatever the client throws where the catalog cannot be read
+ */
+export async function buildIndexesConcurrently(
+  client: IndexClient,
+  log: MigrationLog = () => {},
+  waitMs = 5_000,
+): Promise<void> {
+  for (const [name, definition] of Object.entries(indexes)) {
+    if (await isBuilt(client, name)) continue
+    // Not waited for: whoever waits for a lock has a snapshot, which the one who builds would wait for.
+    const { rows } = await client.query('select pg_try_advisory_lock(hashtext($1)) as is_ours', [name])
+    if (!(rows as { is_ours: boolean }[])[0]?.is_ours) continue
+    try {
+      if (await isBuilt(client, name)) continue
+      await client.query('set statement_timeout = 0')
+      await client.query(`set lock_timeout = ${waitMs}`)
+      // What a build that failed has left.
+      await client.query(`drop index concurrently if exists ${name}`)
+      await client.query(`create index concurrently ${name} on ${definition}`)
+      log('info', `index ${name} built`)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      log('warn', `index ${name} cannot be built now, the next start tries again: ${reason}`)
+    } finally {
+      await client.query('reset lock_timeout')
+      await client.query('reset statement_timeout')
+      await client.query('select pg_advisory_unlock(hashtext($1))', [name])
+    }
+  }
+}
+
+/** A build that failed leaves an index that is not valid. */
+async function isBuilt(client: IndexClient, name: string): Promise<boolean> {
+  const { rows } = await client.query(
+    'select from pg_index where indexrelid = to_regclass($1) and indisvalid',
+    [`public.${name}`],
+  )
+  return rows.length > 0
+}

@@ -1,0 +1,185 @@
+// CONTRACT §13: operators do over HTTP what `peage users` does.
+import { expect, it } from 'vitest'
+import { call, newUser } from '../support/client.ts'
+import { journey } from '../support/journey.ts'
+import { expectRefusal } from '../support/refusals.ts'
+import { describeOverSetups } from '../support/setups.ts'
+
+const tokens = {
+  all: 'a-token-for-operators-0123456789',
+  read: 'a-token-of-an-auditor',
+  billing: 'a-token-of-billing',
+}
+const admin = `, token: ${tokens.all}, tokens: { r: { token: ${tokens.read}, may: read }, b: { token: ${tokens.billing}, may: billing } }`
+const password = 'correct horse battery'
+let made = 0
+
+describeOverSetups('operators', setup => {
+  const at = journey(setup, { admin })
+  const ask = (method: string, path: string, body?: unknown, token = tokens.all) =>
+    call(at.gateway.admin, method, `/admin/v1${path}`, { body, token })
+  const login = (email: string, secret = password) =>
+    call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password: secret } })
+  const create = async (more: object = {}) => {
+    made += 1
+    const { body } = await ask('POST', '/users', { email: `made${made}@example.com`, password, ...more })
+    return body as { id: number; email: string }
+  }
+
+  it('create users, who sign in by the password, and cannot where there is none', async () => {
+    const answer = await ask('POST', '/users', {
+      email: ' New@Example.com',
+      password,
+      plan: 'pro',
+      email_verified: true,
+    })
+    expect(answer.status).toBe(201)
+    expect(answer.body).toMatchObject({ email: 'new@example.com', plan: 'pro', is_active: 1 })
+    expect(answer.body.email_verified_at).not.toBeNull()
+    expect((await login('new@example.com')).status).toBe(200)
+    const taken = await ask('POST', '/users', { email: 'NEW@example.com' })
+    expectRefusal(taken, 409, 'email_taken', 'Email déjà enregistré')
+    const { body } = await ask('POST', '/users', { email: 'without@example.com' })
+    expect(body).toMatchObject({ plan: 'free', email_verified_at: null })
+    for (const guess of ['!', '', password])
+      expect((await login('without@example.com', guess)).status).not.toBe(200)
+    expect((await ask('POST', `/users/${body.id}/password`, { password })).status).toBe(204)
+    expect((await login('without@example.com')).status).toBe(200)
+  })
+
+  it('change an email, which then is not verified and has no sessions; the same one changes nothing', async () => {
+    const { id } = await create({ email_verified: true })
+    const email = `other${id}@example.com`
+    expect((await ask('PATCH', `/users/${id}`, { email: email.toUpperCase() })).body).toMatchObject({
+      email,
+      email_verified_at: null,
+    })
+    const session = (await login(email)).body
+    const verified = await ask('PATCH', `/users/${id}`, { email, email_verified: true })
+    expect(verified.body.email_verified_at).not.toBeNull()
+    expect((await ask('PATCH', `/users/${id}`, { email })).body).toEqual(verified.body)
+    const refresh = (refresh_token: unknown) =>
+      call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })
+    const next = await refresh(session.refresh_token)
+    expect(next.status).toBe(200)
+    const moved = await ask('PATCH', `/users/${id}`, {
+      email: `third${id}@example.com`,
+      email_verified: true,
+    })
+    expect(moved.body.email_verified_at).not.toBeNull()
+    expect((await refresh(next.body.refresh_token)).status).toBe(401)
+    const other = await create()
+    const taken = await ask('PATCH', `/users/${id}`, { email: other.email, plan: 'pro' })
+    expectRefusal(taken, 409, 'email_taken', 'Email déjà enregistré')
+    expect((await ask('GET', `/users/${id}`)).body).toMatchObject({
+      email: `third${id}@example.com`,
+      plan: 'free',
+    })
+  })
+
+  it('set a password, which ends all sessions; delete, which frees the email', async () => {
+    const { id, email } = await create()
+    const { refresh_token } = (await login(email)).body
+    expect((await ask('POST', `/users/${id}/password`, { password: 'another horse battery' })).status).toBe(
+      204,
+    )
+    const refreshed = await call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })
+    expect(refreshed.status).toBe(401)
+    expect((await login(email)).status).toBe(401)
+    expect((await login(email, 'another horse battery')).status).toBe(200)
+    expect((await ask('DELETE', `/users/${id}`)).status).toBe(204)
+    expect((await ask('DELETE', `/users/${id}`)).status).toBe(404)
+    expect((await ask('POST', '/users', { email })).status).toBe(201)
+  })
+
+  it('give the uses of the day back', async () => {
+    const user = await newUser(at.gateway)
+    await at.gateway.sql('update users set daily_usage = 1, last_usage_date = current_date where id = $1', [
+      user.id,
+    ])
+    const { status, body } = await ask('POST', `/users/${user.id}/reset-usage`)
+    expect([status, body.daily_usage, body.last_usage_date]).toEqual([200, 0, null])
+  })
+
+  it('see what a user has, as far as their role goes, and take it away', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const { body: key } = await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
+    await at.gateway.sql(
+      "insert into webhooks (user_id, url, receiver, secret) values ($1, 'https://hooks.example/a?key=1', 'hooks.example:443', 'x')",
+      [user.id],
+    )
+    const { body } = await ask('GET', `/users/${user.id}`)
+    expect(body).toMatchObject({
+      id: user.id,
+      subscription: { plan: 'free' },
+      sessions: [{ id: expect.any(String) }],
+      api_token: { created_at: expect.any(String) },
+      webhook: { url: 'https://hooks.example/a?key=1' },
+    })
+    expect(JSON.stringify(body)).not.toContain('argon2')
+    const read = (await ask('GET', `/users/${user.id}`, undefined, tokens.read)).body
+    expect(read).toEqual({ ...body, webhook: { ...(body.webhook as object), url: 'https://hooks.example' } })
+    const { sessions, api_token, webhook, ...rest } = body
+    expect((await ask('GET', `/users/${user.id}`, undefined, tokens.billing)).body).toEqual(rest)
+
+    const [{ id: session } = { id: '' }] = sessions as { id: string }[]
+    for (const path of [`sessions/${session}`, `sessions/${session}`, 'sessions/x', 'api-token', 'api-token'])
+      expect([path, (await ask('DELETE', `/users/${user.id}/${path}`)).status]).toEqual([path, 204])
+    for (let i = 0; i < 2; i += 1) expect((await ask('DELETE', `/users/${user.id}/webhook`)).status).toBe(204)
+    expect((await ask('GET', `/users/${user.id}`)).body).toMatchObject({
+      sessions: [],
+      api_token: null,
+      webhook: null,
+    })
+    const used = await call(at.gateway.url, 'GET', '/any/x', {
+      headers: { 'x-api-key': String(key.api_token) },
+    })
+    expect(used.status).toBe(401)
+  })
+
+  it('find users by a prefix, an id, a plan, page by page; a cursor is of its own query', async () => {
+    const { id } = await create({ email: 'zoe.1@example.com' })
+    for (const n of [2, 3, 4]) await create({ email: `zoe.${n}@example.com`, plan: 'pro' })
+    const emails = async (query: string) => {
+      const { body } = await ask('GET', `/users?${query}`)
+      return [(body.users as { email: string }[]).map(({ email }) => email), body.next_cursor] as const
+    }
+    expect((await emails('q=ZOE.'))[0]).toHaveLength(4)
+    expect(await emails('q=zoe.&plan=free')).toEqual([['zoe.1@example.com'], null])
+    expect(await emails('q=zoe.&is_active=0')).toEqual([[], null])
+    expect((await emails(`q=${id}`))[0]).toContain('zoe.1@example.com')
+    const [first, cursor] = await emails('q=zoe.&limit=2')
+    expect(first).toEqual(['zoe.1@example.com', 'zoe.2@example.com'])
+    const [second, end] = await emails(`q=zoe.&limit=200&cursor=${cursor}`)
+    expect([second, end]).toEqual([['zoe.3@example.com', 'zoe.4@example.com'], null])
+    expect(await emails('q=%00')).toEqual([[], null])
+    for (const query of [
+      `q=zo&cursor=${cursor}`,
+      `cursor=${cursor}`,
+      'limit=0',
+      'limit=201',
+      'limit=1e1',
+      'is_active=2',
+      'q=a&q=b',
+      'cursor=W10',
+    ])
+      expect([query, (await ask('GET', `/users?${query}`)).status]).toEqual([query, 400])
+  })
+
+  it('have it all in the audit, of an email and a password only that they were set', async () => {
+    const { id, email } = await create()
+    await ask('PATCH', `/users/${id}`, { email: `audited${id}@example.com`, plan: 'pro' })
+    await ask('POST', `/users/${id}/password`, { password })
+    await ask('DELETE', `/users/${id}`)
+    const { body } = await ask('GET', `/audit?user_id=${id}`)
+    const entries = body.entries as { method: string; changes: object }[]
+    expect(entries.map(({ method, changes }) => [method, changes])).toEqual([
+      ['DELETE', {}],
+      ['POST', { password: 'set' }],
+      ['PATCH', { email: 'set', plan: 'pro' }],
+      ['POST', { email: 'set', password: 'set' }],
+    ])
+    for (const secret of [email, `audited${id}@`, password])
+      expect(JSON.stringify(body)).not.toContain(secret)
+  })
+})
