@@ -43,9 +43,6 @@ interface Dependencies {
   changesVisible(): Promise<void>
 }
 
-/** Longer than storing the mails takes. */
-const requestStepMs = 100
-
 export function createEmailChange(dependencies: Dependencies): EmailChange {
   const { requests, changes, codeUse, limits, mails, clock, ttlMs, notices, changesVisible } = dependencies
 
@@ -57,7 +54,7 @@ export function createEmailChange(dependencies: Dependencies): EmailChange {
   }
 
   return {
-    request: (user, newEmail, client) => inWholeSteps(requestStepMs, () => sendCode(user, newEmail, client)),
+    request: (user, newEmail, client) => inWholeSteps(() => sendCode(user, newEmail, client)),
 
     async confirm(presented, current) {
       const result = await codeUse.run('email', presented, (row, now) =>

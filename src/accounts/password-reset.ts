@@ -48,9 +48,6 @@ interface Dependencies {
   changesVisible(): Promise<void>
 }
 
-/** Longer than storing a mail takes: an answer comes after one of these, whether a mail was stored or not. */
-const forgotStepMs = 100
-
 export function createPasswordReset(dependencies: Dependencies): PasswordReset {
   const { requests, changes, codeUse, passwords, limits, mails, clock, ttlMs, changesVisible } = dependencies
 
@@ -62,7 +59,7 @@ export function createPasswordReset(dependencies: Dependencies): PasswordReset {
   return {
     async forgot(email, client) {
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-      await inWholeSteps(forgotStepMs, () => sendCode(email, client))
+      await inWholeSteps(() => sendCode(email, client))
       return { message: messages.resetRequested }
     },
 

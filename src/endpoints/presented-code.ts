@@ -29,9 +29,6 @@ export type UsePresented = <T>(
   use: (presented: PresentedCode) => Promise<T>,
 ) => Promise<T>
 
-/** Longer than counting a try takes: else its time would tell for which emails there is a code, and so an account. */
-const tryStepMs = 50
-
 interface Dependencies {
   limiters: Pick<RateLimiters, 'login' | 'login_address'>
   failedLogins: FailedLoginLimiter
@@ -46,6 +43,7 @@ export function createUsePresented({ limiters, failedLogins }: Dependencies): Us
       if (!isStorableEmail(email)) throw new Refusal('code_invalid')
       return use({ code: body.string('code').trim(), owner })
     }
-    return failedLogins.attempt(guessLimits(limiters, client, email), () => inWholeSteps(tryStepMs, tryCode))
+    // The time of counting a try would tell for which emails there is a code, and so an account.
+    return failedLogins.attempt(guessLimits(limiters, client, email), () => inWholeSteps(tryCode))
   }
 }
