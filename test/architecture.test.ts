@@ -170,6 +170,15 @@ describe('the house', () => {
     expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
   })
 
+  it('nodemailer is loaded with the first mail, and by no gateway that sends none', () => {
+    const users = imports.filter(({ to }) => to.startsWith('nodemailer')).map(({ from }) => from)
+    const withLibrary = new Set([...users, 'mail/sending/smtp-sender.ts'])
+    const loading = imports.filter(
+      ({ from, to, isLate }) => withLibrary.has(to) && !withLibrary.has(from) && !isLate,
+    )
+    expect(loading.filter(edge => !isTypeOnly(edge))).toEqual([])
+  })
+
   it('only programs’ entry points read the environment', () => {
     const readers = files.filter(file => /process\.env/.test(read(file)))
     expect(readers.filter(file => !/^(cli\.ts|worker\.ts|commands\/)/.test(file))).toEqual([])

@@ -53,6 +53,14 @@ export function readId(value: Parameter): number | undefined {
   return id
 }
 
+/** One of the known values. @throws Refusal `request_invalid` for any other */
+export function readOneOf<T extends string>(known: readonly T[], value: Parameter): T | undefined {
+  const text = singleValue(value)
+  const found = known.find(one => one === text)
+  if (text !== undefined && found === undefined) throw new Refusal('request_invalid')
+  return found
+}
+
 /** Rows per page. */
 export const pageSize = 100
 

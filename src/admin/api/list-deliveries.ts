@@ -2,11 +2,10 @@
 import { Type } from '../../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
-import { Refusal } from '../../refusals/refusal.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, singleValue } from './input.ts'
+import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
 
@@ -54,7 +53,7 @@ export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): Admi
   return {
     operation: listDeliveries,
     async handle({ query }) {
-      const status = readStatus(singleValue(query.status))
+      const status = readOneOf(statuses, query.status)
       const [page, next_cursor] = await readPage(query, range => deliveries.list({ ...range, status }))
       return { deliveries: page.map(toResponse), next_cursor }
     },
@@ -64,10 +63,4 @@ export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): Admi
 /** Adds the `webhook-id` that the receiver gets, to correlate its log with this one. */
 function toResponse({ alert_id, ...rest }: Delivery): object {
   return { ...rest, webhook_id: messageId(alert_id, rest.user_id) }
-}
-
-function readStatus(text: string | undefined): DeliveryStatus | undefined {
-  const known = statuses.find(name => name === text)
-  if (text !== undefined && known === undefined) throw new Refusal('request_invalid')
-  return known
 }

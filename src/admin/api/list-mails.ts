@@ -4,9 +4,8 @@ import { mailKinds } from '../../mail/mail-kind.ts'
 import type { MailStatus, MailStore } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
-import { Refusal } from '../../refusals/refusal.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, singleValue } from './input.ts'
+import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'sent', 'failed'] as const satisfies MailStatus[]
 
@@ -52,15 +51,9 @@ export function createMailLog(mails: Pick<MailStore, 'list'>): AdminEndpoint {
   return {
     operation: listMails,
     async handle({ query }) {
-      const status = readStatus(singleValue(query.status))
+      const status = readOneOf(statuses, query.status)
       const [page, next_cursor] = await readPage(query, range => mails.list({ ...range, status }))
       return { mails: page, next_cursor }
     },
   }
-}
-
-function readStatus(text: string | undefined): MailStatus | undefined {
-  const known = statuses.find(name => name === text)
-  if (text !== undefined && known === undefined) throw new Refusal('request_invalid')
-  return known
 }
