@@ -5,7 +5,8 @@ import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { isStorableEmail, normalizeEmail } from './email.ts'
-import { type Passwords, passwordRefusal } from './password.ts'
+import type { Passwords } from './password.ts'
+import type { JudgePassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 /** As the client sent them; a member that is not a string becomes the empty string. */
@@ -17,7 +18,7 @@ interface SubmittedCredentials {
 export interface Accounts {
   /**
    * Creates an account.
-   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `email_taken`; `internal` when the
+   * @throws Refusal `email_invalid`, `password_too_short`, `password_too_long`, `password_too_common`, `email_taken`; `internal` when the
    * store fails or an inactive account owns the email; `service_unavailable` when the hashing queue is full
    */
   register(submitted: SubmittedCredentials): Promise<{ message: string; user_id: number }>
@@ -34,10 +35,11 @@ export interface Accounts {
 interface Dependencies {
   users: UserStore
   passwords: Passwords
+  judgePassword: JudgePassword
   sessions: Sessions
 }
 
-export function createAccounts({ users, passwords, sessions }: Dependencies): Accounts {
+export function createAccounts({ users, passwords, judgePassword, sessions }: Dependencies): Accounts {
   /** Registrations in progress, by email. */
   const pendingRegistrations = new Map<string, Promise<number>>()
 
@@ -53,8 +55,7 @@ export function createAccounts({ users, passwords, sessions }: Dependencies): Ac
     async register({ email: raw, password }) {
       const email = normalizeEmail(raw)
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-      const refusalCode = passwordRefusal(password)
-      if (refusalCode !== undefined) throw new Refusal(refusalCode)
+      await judgePassword(password, email)
 
       // Concurrent registrations of one email compute one hash: the others wait for the outcome of the first.
       const pendingRegistration = pendingRegistrations.get(email)

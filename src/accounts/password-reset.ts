@@ -10,7 +10,8 @@ import type { CodeChangeStore } from './code-change-store.ts'
 import type { CodeRequestStore } from './code-request-store.ts'
 import type { CodeUse, PresentedCode } from './code-use.ts'
 import { isStorableEmail } from './email.ts'
-import { type Passwords, passwordRefusal } from './password.ts'
+import type { Passwords } from './password.ts'
+import type { JudgePassword } from './password-rules.ts'
 
 export interface PasswordReset {
   /**
@@ -23,13 +24,15 @@ export interface PasswordReset {
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
    * The form of the new password, to be judged before a code is tried.
-   * @throws Refusal `password_too_short`, `password_too_long`
+   * @param email as submitted, normalised: of a token's account nothing is known yet
+   * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
-  judge(newPassword: string): void
+  judge: JudgePassword
   /**
    * Sets the password, which is hashed only once the code was right.
    * @returns the user's id
-   * @throws Refusal `code_invalid`; `service_unavailable` when the hashing queue is full: the code stays good
+   * @throws Refusal `code_invalid`; where the code stays good `service_unavailable` when the hashing queue is full, and
+   * `password_too_common` where the password is the email of the account
    * @throws StorageError
    */
   reset(presented: PresentedCode, newPassword: string): Promise<number>
@@ -40,6 +43,7 @@ interface Dependencies {
   changes: Pick<CodeChangeStore, 'resetPassword'>
   codeUse: CodeUse
   passwords: Pick<Passwords, 'hash'>
+  judgePassword: JudgePassword
   limits: MailLimits
   mails: Pick<MailQueue, 'wake'>
   clock: Clock
@@ -49,7 +53,18 @@ interface Dependencies {
 }
 
 export function createPasswordReset(dependencies: Dependencies): PasswordReset {
-  const { requests, changes, codeUse, passwords, limits, mails, clock, ttlMs, changesVisible } = dependencies
+  const {
+    requests,
+    changes,
+    codeUse,
+    passwords,
+    judgePassword,
+    limits,
+    mails,
+    clock,
+    ttlMs,
+    changesVisible,
+  } = dependencies
 
   async function sendCode(email: string, client: string): Promise<void> {
     if (!(await limits.allow(client, [email])) || !isMailbox(email)) return
@@ -63,15 +78,13 @@ export function createPasswordReset(dependencies: Dependencies): PasswordReset {
       return { message: messages.resetRequested }
     },
 
-    judge(newPassword) {
-      const refusalCode = passwordRefusal(newPassword)
-      if (refusalCode !== undefined) throw new Refusal(refusalCode)
-    },
+    judge: judgePassword,
 
     async reset(presented, newPassword) {
-      const user = await codeUse.run('reset', presented, async (row, now) =>
-        changes.resetPassword(row, await passwords.hash(newPassword), now),
-      )
+      const user = await codeUse.run('reset', presented, async (row, now) => {
+        await judgePassword(newPassword, row.email)
+        return changes.resetPassword(row, await passwords.hash(newPassword), now)
+      })
       mails.wake()
       await changesVisible()
       return user.id

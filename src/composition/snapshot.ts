@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
+import { createJudgePassword } from '../accounts/password-rules.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -92,7 +93,8 @@ async function build(
   const passwords = await getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
     value: createPasswords(auth.hashing),
   }))
-  const accounts = createAccounts({ users, passwords, sessions })
+  const judgePassword = createJudgePassword(auth.common_passwords)
+  const accounts = createAccounts({ users, passwords, judgePassword, sessions })
   const upstreams = createUpstreams(config.upstreams, {
     lookups: services.nameLookups,
     durationsOf: metrics.upstream,
@@ -108,6 +110,7 @@ async function build(
   const mailed = createMailedEndpoints(config, {
     services,
     passwords,
+    judgePassword,
     limiters,
     createRateLimiter: guardDependencies.createRateLimiter,
     requireSignedIn,
@@ -126,6 +129,7 @@ async function build(
       ...createAccountEndpoints(config, {
         services,
         passwords,
+        judgePassword,
         sessions,
         limiters,
         signedIn,

@@ -48,7 +48,7 @@ export const authOperations = {
       },
     },
     refusals: mergeRefusals(openRefusals, limited, {
-      400: ['email_invalid', 'password_too_short', 'password_too_long'],
+      400: ['email_invalid', 'password_too_short', 'password_too_long', 'password_too_common'],
       409: ['email_taken'],
       500: ['internal'],
     }),

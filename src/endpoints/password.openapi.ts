@@ -20,7 +20,7 @@ export const passwordOperations = {
     ),
     responses: { 200: { description: 'The new session’s first tokens.', body: tokenPair } },
     refusals: mergeRefusals(signedInRefusals, {
-      400: ['password_too_short', 'password_too_long', 'password_unchanged'],
+      400: ['password_too_short', 'password_too_long', 'password_too_common', 'password_unchanged'],
       401: ['credentials_invalid'],
     }),
   },

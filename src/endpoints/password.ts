@@ -1,7 +1,6 @@
 // The change of one's own password (CONTRACT §12, "Password").
-import { passwordRefusal } from '../accounts/password.ts'
 import type { PasswordChange } from '../accounts/password-change.ts'
-import { Refusal } from '../refusals/refusal.ts'
+import type { JudgePassword } from '../accounts/password-rules.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
 import type { GuardedEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
@@ -10,6 +9,7 @@ import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {
   passwordChange: PasswordChange
+  judgePassword: JudgePassword
   limiters: Pick<RateLimiters, 'login' | 'login_address'>
   failedLogins: FailedLoginLimiter
   signedIn: SignedInEndpoint
@@ -17,6 +17,7 @@ interface Dependencies {
 
 export function createPasswordEndpoints({
   passwordChange,
+  judgePassword,
   limiters,
   failedLogins,
   signedIn,
@@ -24,8 +25,7 @@ export function createPasswordEndpoints({
   return [
     signedIn(passwordOperations.change, async ({ user, body, client, userAgent }) => {
       const next = body.string('new_password')
-      const refusalCode = passwordRefusal(next)
-      if (refusalCode !== undefined) throw new Refusal(refusalCode)
+      await judgePassword(next, user.email)
       const { userId, ...pair } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
         passwordChange.change(user, { current: body.string('current_password'), next, userAgent }),
       )

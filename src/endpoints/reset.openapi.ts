@@ -47,7 +47,7 @@ export const resetOperations = {
       },
     },
     refusals: mergeRefusals(openRefusals, codeRefusals, {
-      400: ['password_too_short', 'password_too_long'],
+      400: ['password_too_short', 'password_too_long', 'password_too_common'],
     }),
   },
 } as const satisfies Record<string, Operation>

@@ -34,8 +34,8 @@ export function createResetEndpoints({ passwordReset, usePresented }: Dependenci
         if (passwordReset === undefined) throw new Refusal('code_invalid')
         const { body } = request
         const newPassword = body.string('new_password')
-        passwordReset.judge(newPassword)
         const email = normalizeEmail(body.string('email'))
+        await passwordReset.judge(newPassword, email)
         const userId = await usePresented(request, { owner: { email }, email }, presented =>
           passwordReset.reset(presented, newPassword),
         )

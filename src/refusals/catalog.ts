@@ -4,6 +4,7 @@ export const catalog = {
   email_invalid: { status: 400, error: 'Email invalide' },
   password_too_short: { status: 400, error: 'Mot de passe trop court (min 8 caractères)' },
   password_too_long: { status: 400, error: 'Mot de passe trop long (max 1024 caractères)' },
+  password_too_common: { status: 400, error: 'Mot de passe trop courant' },
   password_unchanged: { status: 400, error: 'Le nouveau mot de passe doit être différent' },
   code_invalid: { status: 400, error: 'Code invalide ou expiré' },
   email_taken: { status: 409, error: 'Email déjà enregistré' },

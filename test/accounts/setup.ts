@@ -1,6 +1,7 @@
 // Builds the accounts over a database, with a clock that tests move.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
+import { createJudgePassword } from '../../src/accounts/password-rules.ts'
 import { createPendingRevocations, type PendingRevocations } from '../../src/accounts/pending-revocations.ts'
 import { createSessionStore, type Session, type SessionStore } from '../../src/accounts/session-store.ts'
 import { createSessions, type Sessions } from '../../src/accounts/sessions.ts'
@@ -74,7 +75,8 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     sessionMaxMs: options.sessionMaxMs ?? 0,
   })
   const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
-  const accounts = createAccounts({ users, passwords, sessions })
+  const judgePassword = createJudgePassword('allow')
+  const accounts = createAccounts({ users, passwords, judgePassword, sessions })
   return {
     database,
     clock,

@@ -28,6 +28,7 @@ const DEFAULTS = {
     session_max: 0,
     logout_ends_access: false,
     refresh_reuse: 'reject',
+    common_passwords: 'allow',
     keys: [],
     key_secret: '',
     key_secret_old: '',

@@ -99,6 +99,7 @@ routes: [{ path: /a, upstream: a, plans: [pro], rate_limit: 9/1m, max_body: 1KiB
       `${mailSection()}account: { deletion: true }
 subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${rest}`,
       { postgres: postgres.url, redis: '' },
+      { auth: ', common_passwords: refuse' },
     )
     tight = await startGateway(`${mailSection()}account: { deletion: true }`, undefined, {
       admin: '',
@@ -130,6 +131,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const body of [
       { email: 'held', password },
       { email: 'held@example.com', password: 'short' },
+      { email: 'held@example.com', password: 'password1' },
       { email: 'held@example.com', password: 'x'.repeat(1_025) },
       { email: 'held@example.com', password },
       { email: gone.email, password },
@@ -154,7 +156,8 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
         token: session.access,
         body: { current_password, new_password },
       })
-    for (const next of ['short', 'x'.repeat(1_025), session.password]) await change(session.password, next)
+    for (const next of ['short', 'x'.repeat(1_025), 'password1', session.password])
+      await change(session.password, next)
     await change('wrong', 'another password')
     await change(session.password, 'another password')
     const leaving = await newUser(gateway)
@@ -185,7 +188,13 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       await auth('email/confirm', body, user.access)
     for (const email of ['held', change.email]) await auth('password/forgot', { email })
     const reset = await codeTo(gateway, change.email)
-    for (const new_password of ['short', 'x'.repeat(1_025), 'correct horse battery', 'correct horse battery'])
+    for (const new_password of [
+      'short',
+      'x'.repeat(1_025),
+      'password1',
+      'correct horse battery',
+      'correct horse battery',
+    ])
       await auth('password/reset', { token: reset.token, new_password })
     await auth('email/verify', {})
   })

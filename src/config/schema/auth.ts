@@ -79,6 +79,11 @@ export const auth = section(
         'What the use of an exchanged refresh token does: refused, or (more than 10 s after the exchange) refused with every session of its user revoked.',
       default: 'reject',
     }),
+    common_passwords: Type.Enum(['allow', 'refuse'], {
+      description:
+        'Whether new passwords may be among the 10,000 most common, or the email or its local part. Asked at registration, change and reset.',
+      default: 'allow',
+    }),
     keys: Type.Array(Type.String({ title: 'a file name', minLength: 1 }), {
       description:
         'Files with private JWKs: the first signs, all verify. Empty: made once and kept in the database.',

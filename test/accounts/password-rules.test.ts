@@ -1,0 +1,46 @@
+// The form of new passwords: CONTRACT §12, `auth.common_passwords`.
+import { describe, expect, it } from 'vitest'
+import { commonPasswordList } from '../../src/accounts/common-password-list.ts'
+import { createJudgePassword } from '../../src/accounts/password-rules.ts'
+import { outcome } from './setup.ts'
+
+const email = 'ada.lovelace@example.com'
+const refuse = (password: string, of = email) => outcome(createJudgePassword('refuse')(password, of))
+
+describe('common passwords, where they are refused', () => {
+  it.each(['password', '12345678', 'PassWord1', 'qwertyuiop', 'motdepasse', 'azertyuiop'])(
+    '%s is too common, letter case aside',
+    async password => expect(await refuse(password)).toBe('password_too_common'),
+  )
+
+  it.each(['ada.lovelace', 'Ada.Lovelace', email, email.toUpperCase()])(
+    'so is the email or its local part: %s',
+    async password => expect(await refuse(password)).toBe('password_too_common'),
+  )
+
+  it.each(['correct horse battery', 'example.com', 'ada.lovelace1', `${email} `, 'lovelace@example'])(
+    'others are not: %s',
+    async password => expect(await refuse(password)).toBe('ok'),
+  )
+
+  it('the lengths are judged first', async () => {
+    expect(await refuse('123456')).toBe('password_too_short')
+    const long = `${'x'.repeat(1_100)}@example.com`
+    expect(await refuse(long, long)).toBe('password_too_long')
+  })
+
+  it('an account without an email that is known has none of it', async () => {
+    expect(await refuse('anything else', '')).toBe('ok')
+  })
+})
+
+it('common passwords are taken where nothing is said', async () => {
+  expect(await outcome(createJudgePassword('allow')('password', email))).toBe('ok')
+  expect(await outcome(createJudgePassword('allow')(email, email))).toBe('ok')
+})
+
+it('the list has 10,000 of 8 characters or more, in lower case, each once', () => {
+  const words = commonPasswordList.trim().split(/\s+/)
+  expect([words.length, new Set(words).size]).toEqual([10_000, 10_000])
+  expect(words.filter(word => word.length < 8 || word !== word.toLowerCase())).toEqual([])
+})
