@@ -26,16 +26,6 @@ create index events_due on events (due_at, id) where status = 'pending' and due_
 create index events_of_user on events (user_id, id);
 create index events_finished on events (finished_at) where finished_at is not null;
 
--- Of a deleted user only what is still to be sent stays. The trigger is that of migration 2: replicas of 0.1 and other
--- programs fire it too.
-create or replace function forget_deliveries() returns trigger language plpgsql as $$
-begin
-  delete from webhook_deliveries where user_id = old.id;
-  delete from events where user_id = old.id and status <> 'pending';
-  return null;
-end
-$$;
-
 -- An operator may have a delivery tried once more, and not while it is being tried (CONTRACT §13). `leased_until` is
 -- what the last lease set `due_at` to: while both are the same, and ahead, an attempt is under way. `retried_at` is set
 -- where the delivery had failed for good, and then one attempt is all. Replicas of 0.1 write neither.

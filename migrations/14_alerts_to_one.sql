@@ -10,6 +10,8 @@ begin
     delete from webhook_deliveries where user_id = old.id returning alert_id, is_to_one
   )
   delete from alerts where id in (select alert_id from forgotten where is_to_one);
+  -- Those that are still to be sent stay until they are: the last tells of the deletion.
+  delete from events where user_id = old.id and status <> 'pending';
   return null;
 end
 $$;

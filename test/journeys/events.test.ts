@@ -85,6 +85,29 @@ describeOverSetups('a service', setup => {
     ])
   })
 
+  it('is told of whom operators create, of a new email with the one before, and of whom they delete, as it was', async () => {
+    const ask = async (method: string, path: string, body?: object) => {
+      const answer = await call(at.gateway.admin, method, `/admin/v1/users${path}`, {
+        body,
+        token: at.gateway.adminToken,
+      })
+      expect(answer.status).toBeLessThan(300)
+      return answer.body
+    }
+    const { id } = await ask('POST', '', { email: 'made@example.com', plan: 'pro' })
+    await ask('PATCH', `/${id}`, { email: 'moved@example.com', is_active: 0 })
+    await ask('DELETE', `/${id}`)
+    await settle()
+    const data = { user_id: id, email: 'moved@example.com', plan: 'pro', is_active: 0 }
+    expect(told.map(({ type, data }) => ({ type, data }))).toEqual([
+      { type: 'user.created', data: { ...data, email: 'made@example.com', is_active: 1 } },
+      { type: 'user.email_changed', data: { ...data, previous_email: 'made@example.com' } },
+      { type: 'user.deactivated', data },
+      { type: 'user.deleted', data },
+    ])
+    expect(await at.gateway.sql('select 1 from events where user_id = $1', [id])).toEqual([])
+  })
+
   it('is told nothing of what changes nothing, was refused, is no event, or was changed by other programs', async () => {
     const { id, email } = await register()
     await settle()
