@@ -1,5 +1,5 @@
 // The use of a mail's code or token: tries at codes are counted before they are compared, and one use at a time goes on.
-import { createKeyedMutex } from '../async/keyed-mutex.ts'
+import { createTurns } from '../async/turns.ts'
 import type { Clock } from '../clock.ts'
 import { type CodeDerivation, idOfToken } from '../mail/codes/code-derivation.ts'
 import type { AccountCode, CodeOwner, CodePurpose, CodeStore } from '../mail/codes/code-store.ts'
@@ -29,36 +29,54 @@ interface Dependencies {
 }
 
 export function createCodeUse({ codes, derivation, clock }: Dependencies): CodeUse {
-  // A thousand uses of one token at once compute one hash, and wait here instead of in the pool of connections.
-  const userMutex = createKeyedMutex()
+  // A thousand tries at one code, or uses of one token, wait here and not for the row with a connection each; once there
+  // is nothing to try any more, all that waited are told so at once.
+  const turns = createTurns()
   const now = () => new Date(clock.now())
 
-  async function prove(purpose: CodePurpose, presented: PresentedCode): Promise<AccountCode | undefined> {
-    if ('token' in presented) {
-      const id = idOfToken(presented.token)
-      const row = id === undefined ? undefined : await codes.findLive(id, now())
-      const isRight = row?.purpose === purpose && (await derivation.isToken(row, presented.token))
-      return isRight ? row : undefined
+  async function useToken<T>(
+    id: string,
+    purpose: CodePurpose,
+    token: string,
+    work: (row: AccountCode, now: Date) => Promise<T | undefined>,
+  ): Promise<T | 'wrong' | 'gone'> {
+    const row = await codes.findLive(id, now())
+    if (row?.purpose !== purpose) return 'gone'
+    if (!(await derivation.isToken(row, token))) return 'wrong'
+    return (await work(row, now())) ?? 'gone'
+  }
+
+  async function useCode<T>(
+    owner: CodeOwner,
+    purpose: CodePurpose,
+    code: string,
+    work: (row: AccountCode, now: Date) => Promise<T | undefined>,
+  ): Promise<T | 'wrong' | 'gone'> {
+    const row = await codes.countTry(owner, purpose, now())
+    if (row === undefined) return 'gone'
+    if (!(await derivation.isCode(row, code))) return 'wrong'
+    try {
+      return (await work(row, now())) ?? 'gone'
+    } finally {
+      // A right code is no guess: one that could not be used (the hashing queue was full) is as good as it was. Where the
+      // store cannot tell now, one try less is left.
+      await codes.uncountTry(row.id).catch(() => {})
     }
-    const row = await codes.countTry(presented.owner, purpose, now())
-    return row !== undefined && (await derivation.isCode(row, presented.code)) ? row : undefined
   }
 
   return {
     async run(purpose, presented, work) {
-      const row = await prove(purpose, presented)
-      if (row === undefined) throw new Refusal('code_invalid')
-      try {
-        const result = await userMutex.run(row.user_id, async () =>
-          (await codes.findLive(row.id, now())) === undefined ? undefined : work(row, now()),
-        )
-        if (result === undefined) throw new Refusal('code_invalid')
-        return result
-      } finally {
-        // A right code is no guess: one that could not be used (the hashing queue was full) is as good as it was. Where
-        // the store cannot tell now, one try less is left.
-        if ('code' in presented) await codes.uncountTry(row.id).catch(() => {})
-      }
+      const id = 'token' in presented ? idOfToken(presented.token) : undefined
+      if ('token' in presented && id === undefined) throw new Refusal('code_invalid')
+      const result = await ('code' in presented
+        ? turns.run(JSON.stringify([purpose, presented.owner]), () =>
+            useCode(presented.owner, purpose, presented.code, work),
+          )
+        : turns.run(JSON.stringify([purpose, id]), () =>
+            useToken(String(id), purpose, presented.token, work),
+          ))
+      if (result === 'wrong' || result === 'gone') throw new Refusal('code_invalid')
+      return result
     },
   }
 }
