@@ -36,7 +36,19 @@ export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   await mailOf('password_changed')
   await post('The code is good once', 'password/reset', reset, 400)
   await post('The password before', 'login', credentials, 401)
-  const password = reset.new_password
-  const last = (await post('The new one', 'login', { email, password }, 200)).body
+  const third = (await post('The new one', 'login', { email, password: reset.new_password }, 200)).body
+  const password = 'horse staple battery'
+  const change = { current_password: reset.new_password, new_password: password }
+  const last = (
+    await client.send('Who is signed in changes it: every session ends, and a new one opens', {
+      method: 'POST',
+      url: `${auth}/password`,
+      token: String(third.access_token),
+      body: change,
+      due: 200,
+    })
+  ).body
+  await post('The session of before', 'refresh', { refresh_token: third.refresh_token }, 401)
+  await get('What the gateway keeps of one', '/api/v1/auth/account', String(last.access_token), 200)
   return { token: String(last.access_token), email, password }
 }

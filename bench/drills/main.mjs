@@ -1,4 +1,5 @@
 // The drills: the built program under loads and faults that a test suite has no time for. Exits 1 when a bar is missed.
+import { accountRaces } from './account-races.mjs'
 import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
 import { connectionAge } from './connection-age.mjs'
@@ -50,6 +51,7 @@ const drills = {
   webhooks: { run: webhooks },
   revocation: { run: revocation },
   logout: { run: logout },
+  accounts: { run: accountRaces },
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   'counted-uses': { run: countedUses },
   'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
