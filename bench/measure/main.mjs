@@ -1,6 +1,7 @@
 // What the gateway and its stores carry, measured by the part: `npm run measure`, or `npm run measure -- memory`.
 import { runAndCleanUp } from '../cleanup.mjs'
 import { crypto } from './crypto.mjs'
+import { growth } from './growth.mjs'
 import { heartbeats } from './heartbeats.mjs'
 import { memory } from './memory.mjs'
 import { processes } from './processes.mjs'
@@ -13,7 +14,7 @@ import { stores } from './stores.mjs'
  */
 
 /** @type {Record<string, Part>} */
-const parts = { memory, processes, crypto, statements, stores, heartbeats }
+const parts = { memory, processes, crypto, statements, stores, heartbeats, growth }
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in parts))
