@@ -34,3 +34,12 @@ begin
 end
 $$;
 create trigger users_forget_mails after delete on users for each row execute function forget_mails();
+
+create function forget_mail_of_nobody() returns trigger language plpgsql as $$
+begin
+  delete from mails where id = new.id and not exists (select from users where id = new.user_id);
+  return null;
+end
+$$;
+create trigger mails_forget_of_nobody after update of status on mails for each row
+  when (new.status <> 'pending' and new.code_id is null) execute function forget_mail_of_nobody();

@@ -64,8 +64,6 @@ export interface MailStore extends AttemptStore<'sent'> {
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
   /** Newest first. */
   list(filter: MailFilter): Promise<Mail[]>
-  /** Forgets a mail that has ended if its user is gone. */
-  forgetOrphan(id: number): Promise<void>
   /**
    * Of the oldest `limit` mails, deletes those created before `before`.
    * @returns how many were deleted
@@ -103,14 +101,6 @@ export function createMailStore(database: Database): MailStore {
           limit $4`,
         [userId ?? null, status ?? null, before ?? null, limit],
       ),
-
-    async forgetOrphan(id) {
-      await database.query(
-        `delete from mails m where id = $1 and status <> 'pending'
-            and not exists (select from users u where u.id = m.user_id)`,
-        [id],
-      )
-    },
 
     // Ordered by id, which rises with age: an index on the age would cost one more write per mail.
     async prune(before, limit) {

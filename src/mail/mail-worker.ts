@@ -1,4 +1,5 @@
 // Sends due mails. Every replica runs one: a lease gives each mail to one replica at a time.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { Sender } from '../config/formats/mail.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
@@ -20,7 +21,7 @@ export interface SendSettings extends ComposeSettings {
 }
 
 interface Dependencies {
-  mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release' | 'forgetOrphan'>
+  mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release'>
   codes: Pick<CodeStore, 'findLive'>
   derivation: Pick<CodeDerivation, 'codeOf'>
   /** The current settings; an attempt keeps those it began with. Undefined: mails wait. */
@@ -45,6 +46,9 @@ const maxLeased = 64
 export const attemptMs = 60_000
 const leaseMs = 75_000
 
+/** Between tries to record an outcome: they end before the lease of an attempt that was not slow. */
+const recordRetriesMs = [100, 1_000, 3_000, 10_000]
+
 export function startMailWorker(dependencies: Dependencies): OutboxWorker {
   const { mails, codes, derivation, sendSettings, clock, outcomes } = dependencies
 
@@ -62,9 +66,27 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     if (outcome === 'unsent') return mails.release(mail, now)
     const { result } = outcome
     outcomes.count(mail.kind, typeof result === 'object' ? 'retried' : result)
+    await record(mail, outcome, now, stopping)
+  }
+
+  /** A mail that was sent and is not recorded is sent again: a store that is away for a moment is waited for. */
+  async function record(
+    mail: LeasedMail,
+    outcome: AttemptOutcome<'sent'>,
+    now: Date,
+    stopping: AbortSignal,
+  ): Promise<void> {
+    for (const delayMs of recordRetriesMs) {
+      try {
+        await mails.recordAttempt(mail, outcome, now)
+        return
+      } catch (error) {
+        if (stopping.aborted) throw error
+        dependencies.onStoreError(error)
+        await sleep(delayMs)
+      }
+    }
     await mails.recordAttempt(mail, outcome, now)
-    // Only notices outlive their user.
-    if (typeof result !== 'object' && mail.code_id === null) await mails.forgetOrphan(mail.id)
   }
 
   /** @returns `unsent` where nothing was tried: the mail stays due */

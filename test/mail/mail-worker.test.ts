@@ -11,7 +11,7 @@ import { startMailWorker } from '../../src/mail/mail-worker.ts'
 import type { SmtpFailure } from '../../src/mail/sending/smtp-failure.ts'
 import { createSmtpSender } from '../../src/mail/sending/smtp-sender.ts'
 import type { OutboxWorker } from '../../src/outbox/outbox-worker.ts'
-import type { Database } from '../../src/storage/database.ts'
+import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverDatabases } from '../support/databases.ts'
 import { startMailServer, startScriptedServer } from '../support/smtp.ts'
 
@@ -59,12 +59,12 @@ describeOverDatabases('sending mails', open => {
   const notice = (address = 'ada@example.com') => add({ kind: 'password_changed', userId, address })
   const rows = () => database.query<Row>('select * from mails order by id')
 
-  function worker(port: number, random = 0.5): OutboxWorker {
+  function worker(port: number, mails = createMailStore(database)): OutboxWorker {
     const smtp = parseSmtp(`smtp://127.0.0.1:${port}`)
     if (smtp === undefined || smtp === 'log') throw new Error('no server')
     const sender = createSmtpSender(smtp, 20_000)
     const started = startMailWorker({
-      mails: createMailStore(database),
+      mails,
       codes: createCodeStore(database),
       derivation: createCodeDerivation(createCodeKeys(database, undefined)),
       sendSettings: () => ({
@@ -75,7 +75,7 @@ describeOverDatabases('sending mails', open => {
         sender,
       }),
       clock,
-      random: () => random,
+      random: () => 0.5,
       outcomes: { count: (kind, outcome) => counts.push(`${kind} ${outcome}`) },
       onStoreError: error => errors.push(error),
       onFailure: (_, failure) => failures.push(failure),
@@ -221,6 +221,26 @@ describeOverDatabases('sending mails', open => {
     await vi.waitFor(async () => expect((await rows()).every(({ status }) => status === 'sent')).toBe(true))
     expect(new Set(mails.map(({ to }) => to[0])).size).toBe(40)
     expect(mails).toHaveLength(40)
+  })
+
+  it('is not sent again where the store was away for a moment when it was to be recorded', async () => {
+    const { port, mails } = await server()
+    await notice()
+    const store = createMailStore(database)
+    let isAway = true
+    const started = worker(port, {
+      ...store,
+      async recordAttempt(...recorded) {
+        if (isAway) {
+          isAway = false
+          throw new StorageError('away', undefined, undefined)
+        }
+        return store.recordAttempt(...recorded)
+      },
+    })
+    started.wake()
+    await vi.waitFor(async () => expect((await rows())[0]?.status).toBe('sent'))
+    expect([mails.length, errors.splice(0).length]).toEqual([1, 1])
   })
 
   it('that stops with its worker goes back to the queue as it was', async () => {
