@@ -65,7 +65,17 @@ export function createCodeUse({ codes, derivation, clock }: Dependencies): CodeU
   }
 
   return {
-    async run(purpose, presented, work) {
+    async run<T>(
+      purpose: CodePurpose,
+      presented: PresentedCode,
+      use: (row: AccountCode, now: Date) => Promise<T | undefined>,
+    ) {
+      // What one request alone is refused for (its new password, say) is no answer to those that wait behind it.
+      const work = (row: AccountCode, at: Date) =>
+        use(row, at).catch((error: unknown) => {
+          if (error instanceof Refusal && error.code !== 'service_unavailable') return error
+          throw error
+        })
       const id = 'token' in presented ? idOfToken(presented.token) : undefined
       if ('token' in presented && id === undefined) throw new Refusal('code_invalid')
       const result = await ('code' in presented
@@ -76,6 +86,7 @@ export function createCodeUse({ codes, derivation, clock }: Dependencies): CodeU
             useToken(String(id), purpose, presented.token, work),
           ))
       if (result === 'wrong' || result === 'gone') throw new Refusal('code_invalid')
+      if (result instanceof Refusal) throw result
       return result
     },
   }

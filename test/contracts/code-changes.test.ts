@@ -174,7 +174,7 @@ describeOverDatabases('what a code is spent for', open => {
         requests: createCodeRequestStore({ database, codes, mails: createMailQueue(clock) }),
         changes,
         codeUse: createCodeUse({ codes, derivation: derivation(), clock }),
-        judgePassword: createJudgePassword('allow'),
+        judgePassword: createJudgePassword('refuse'),
         passwords: {
           hash(password) {
             hashed.push(password)
@@ -207,6 +207,19 @@ describeOverDatabases('what a code is spent for', open => {
       )
       expect(uses.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       expect(hashed).toHaveLength(1)
+    })
+
+    it('that is refused for the account it is for is refused alone: another use at the same time goes on', async () => {
+      const { token } = await mailed()
+      const reset = service()
+      const [first, ...others] = await Promise.allSettled([
+        reset.reset({ token }, user.email),
+        reset.reset({ token }, user.email),
+        reset.reset({ token }, 'quite another one'),
+      ])
+      expect(String((first as PromiseRejectedResult).reason)).toContain('password_too_common')
+      expect(others.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+      expect(hashed).toEqual(['quite another one'])
     })
 
     it('that cannot be hashed now costs neither code nor token, nor a try', async () => {
