@@ -7,6 +7,8 @@ import { listMails } from '../admin/api/list-mails.ts'
 import { listRoutes } from '../admin/api/list-routes.ts'
 import { listUsers } from '../admin/api/list-users.ts'
 import { retryDelivery } from '../admin/api/retry-delivery.ts'
+import { showConfiguration } from '../admin/api/show-configuration.ts'
+import { showOverview } from '../admin/api/show-overview.ts'
 import { userOperations as administeredUsers } from '../admin/api/users.openapi.ts'
 import { type Documentation, documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
@@ -74,6 +76,8 @@ export const operationGroups: readonly OperationGroup[] = [
       retryDelivery,
       listMails,
       listAudit,
+      showConfiguration,
+      showOverview,
     ],
   },
   {

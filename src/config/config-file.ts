@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { watchContent } from '../async/watch-content.ts'
 import type { Problems } from './diagnostics.ts'
 import { createDigestPoll } from './file-digest.ts'
+import type { Listing } from './listing.ts'
 import type { LoadedConfig } from './load.ts'
 import { type FileSource, readAgain } from './reading/read-again.ts'
 import { createReadApart, type Reread } from './reading/read-apart.ts'
@@ -13,6 +14,8 @@ export interface ConfigFile {
   load(): LoadedConfig | Problems
   /** The same without blocking. @throws Error if the read itself fails, never for the file's content */
   reload(): Promise<Reread>
+  /** Of what was loaded at the start. */
+  listing(): Listing | undefined
   /** Digest of the bytes that were read last. */
   digest(): string | undefined
   /**
@@ -34,13 +37,16 @@ export function createConfigFile(
 ): ConfigFile {
   const path = resolve(source.folder, source.file)
   let last: string | undefined
+  let listing: Listing | undefined
 
   return {
     load() {
       const { read, digest } = readAgain(source)
       last = digest
+      if ('listing' in read) listing = read.listing
       return read
     },
+    listing: () => listing,
     async reload() {
       const read = await readApart()
       last = read.digest ?? last

@@ -16,6 +16,12 @@ export interface LocatedDiagnostic extends Position {
   readonly message: string
 }
 
+/** A problem as operators may see it. */
+export interface ListedProblem extends Position {
+  readonly path: string
+  readonly text: string
+}
+
 /** The first diagnostics of a file, in file order. */
 export interface Problems {
   readonly problems: readonly LocatedDiagnostic[]
@@ -23,6 +29,8 @@ export interface Problems {
   readonly more: number
   /** Diagnostics that would not keep the file from being used. */
   readonly warnings?: Problems
+  /** The same problems without a secret, for operators; only of a file to serve with. */
+  readonly listed?: readonly ListedProblem[]
 }
 
 /** Reported per file. The rest are reported once these are fixed. */

@@ -1,6 +1,7 @@
 // Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
 import { availableParallelism } from 'node:os'
 import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
+import { type Listing, maskProblems, packListing } from './listing.ts'
 import { readLimited } from './read-file.ts'
 import { checkRules } from './rules/check-rules.ts'
 import { checkKeyFiles } from './rules/key-rules.ts'
@@ -29,6 +30,8 @@ export interface LoadedConfig {
   readonly cases: readonly LocatedCase[]
   /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
+  /** For operators; only of a file to serve with. */
+  readonly listing?: Listing
 }
 
 /** Reads, completes, checks and decodes gateway.yaml. Never throws for its content; problems come in file order. */
@@ -48,13 +51,18 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
     diagnostics.push(...filesToServeWith.flatMap(check => check(yaml, validation, readFile)))
   }
   const warnings = locateDiagnostics(file, text, checkWarnings(yaml, validation))
-  if (diagnostics.length > 0) return { ...locateDiagnostics(file, text, diagnostics), warnings }
+  if (diagnostics.length > 0) {
+    const located = locateDiagnostics(file, text, diagnostics)
+    const listed = source.toServe ? { listed: maskProblems(located, yaml) } : {}
+    return { ...located, warnings, ...listed }
+  }
   const config = applyComputedDefaults(decode(schema, yaml.value), cores)
   return {
     config,
     warnings,
     cases: locateCases(config.tests, file, yaml, text),
     lines: linesOf(config, positionsOf(yaml, text)),
+    ...(source.toServe ? { listing: packListing(yaml, positionsOf(yaml, text)) } : {}),
   }
 }
 

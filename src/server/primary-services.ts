@@ -4,12 +4,19 @@ import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
+import {
+  type ConfigurationRecord,
+  createConfigurationRecord,
+  type ReloadOutcome,
+} from '../admin/configuration-record.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
+import { createOverviewHistory, sampleEachStep } from '../admin/overview.ts'
 import { createUserDetailsStore } from '../admin/user-details-store.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
 import { createChangeRecorder } from '../composition/record-changes.ts'
+import type { Listing } from '../config/listing.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
@@ -30,6 +37,8 @@ export interface PrimaryServices {
   /** Undefined without an admin listener. */
   readonly adminAddress: string | undefined
   applyConfig(config: Config): void
+  /** Notes what came of a reload, for operators. */
+  reloaded(outcome: ReloadOutcome): void
   /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
   stopDeliveries(grace: number): Promise<void>
   /** Closes everything it opened; the caller closes the storage. */
@@ -40,6 +49,7 @@ export interface PrimaryServices {
 export async function startPrimaryServices(
   dependencies: Dependencies,
   serving: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
+  listing?: Listing,
 ): Promise<PrimaryServices> {
   const { storage, clock, logger, failureLog, metrics } = dependencies
   const sessions = createSessionStore(storage.database)
@@ -56,6 +66,7 @@ export async function startPrimaryServices(
       logger.warn({ problem, failures }, 'events not taken by the service of events.url'),
   })
   let adminSettings = adminSettingsOf(dependencies.config)
+  const configuration = createConfigurationRecord(listing, clock)
   const codes = createCodeStore(storage.database)
   const pruner = createPruner({
     store: {
@@ -79,6 +90,7 @@ export async function startPrimaryServices(
       users: createUserStore(storage.database, changes.record),
       webhooks,
       mails: mail.mails,
+      configuration,
     })
   } catch (error) {
     await close()
@@ -93,6 +105,7 @@ export async function startPrimaryServices(
       events.configure(eventSettingsOf(config))
       changes.configure(config)
     },
+    reloaded: configuration.reloaded,
     stopDeliveries,
     close,
   }
@@ -103,6 +116,7 @@ interface AdminSettings {
   operators: Operators
   isAllowedAddress: IsAllowedAddress
   routes: Config['routes']
+  upstreamNames: string[]
   warnings: string[]
 }
 
@@ -112,6 +126,7 @@ function adminSettingsOf(config: Config): AdminSettings {
     operators: createOperators({ token: { token, may: 'all' }, ...tokens }),
     isAllowedAddress: createAddressFilter(allow_from, config.server.trusted_proxies),
     routes: config.routes,
+    upstreamNames: Object.keys(config.upstreams),
     warnings: warningsOf(config),
   }
 }
@@ -126,15 +141,31 @@ interface AdminListenerServices {
   users: UserStore
   webhooks: AlertService
   mails: MailService['mails']
+  configuration: ConfigurationRecord
 }
 
 async function startAdminListener(
   { config, storage, clock, logger, failureLog, metrics }: Dependencies,
   { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
-  { adminSettings: current, sessions, users, webhooks: { alerts, deliveries }, mails }: AdminListenerServices,
+  {
+    adminSettings: current,
+    sessions,
+    users,
+    webhooks: { alerts, deliveries },
+    mails,
+    configuration,
+  }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
+  const gather = async () => [await metrics.gather(), ...((await workers?.metrics()) ?? [])]
+  const history = createOverviewHistory({ clock, gather })
+  const health = createHealth({
+    ...storage.checks,
+    workers: workers?.health,
+    warnings: () => current().warnings,
+    isLastReloadGood: metrics.counters.isLastReloadGood,
+  })
   const app = createAdminListener({
     operators: () => current().operators,
     isAllowedAddress: request => current().isAllowedAddress(request),
@@ -152,16 +183,10 @@ async function startAdminListener(
     mails,
     audit: createAuditStore(storage.database),
     changesVisible,
-    renderMetrics: async () =>
-      workers === undefined
-        ? metrics.text()
-        : mergedText([await metrics.gather(), ...(await workers.metrics())]),
-    health: createHealth({
-      ...storage.checks,
-      workers: workers?.health,
-      warnings: () => current().warnings,
-      isLastReloadGood: metrics.counters.isLastReloadGood,
-    }),
+    renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather())),
+    health,
+    configuration,
+    overview: { history, upstreamNames: () => current().upstreamNames, health, workers: workers?.health },
     documentation: async () =>
       (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
     requestIdFor: createRequestIdFor(randomBytes),
@@ -169,6 +194,8 @@ async function startAdminListener(
     logger,
     failureLog,
   })
+  const stopSampling = sampleEachStep(history, clock)
+  app.addHook('onClose', async () => stopSampling())
   const drain = createDrain(app)
   // A copy, because Fastify modifies it.
   await app.listen({ ...config.admin.listen })

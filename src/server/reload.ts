@@ -2,7 +2,8 @@
 import type { Logger } from 'pino'
 import { inSlices } from '../async/steps.ts'
 import type { ConfigFile } from '../config/config-file.ts'
-import { linesOf, logWarnings } from '../config/diagnostics.ts'
+import { type ListedProblem, linesOf, logWarnings } from '../config/diagnostics.ts'
+import { maskProblems } from '../config/listing.ts'
 import type { Reread } from '../config/reading/read-apart.ts'
 import { diffSteps, keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -30,7 +31,7 @@ interface Options {
   /** Undefined if the configuration cannot be reloaded. */
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
-  primaryServices: Pick<PrimaryServices, 'applyConfig'>
+  primaryServices: Pick<PrimaryServices, 'applyConfig' | 'reloaded'>
   counters: Pick<Counters, 'countReload'>
   logger: Logger
 }
@@ -43,13 +44,14 @@ export function createReload(options: Options): Reload {
   let running: Promise<void> | undefined
   let isRequestedAgain = false
 
-  function refuse(lines: readonly string[]): void {
+  function refuse(lines: readonly string[], problems: readonly ListedProblem[]): void {
     counters.countReload('failure')
+    primaryServices.reloaded({ ok: false, problems })
     source?.onRefused(lines)
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
-  async function apply({ config: written, lines, warnings, digest }: Taken): Promise<void> {
+  async function apply({ config: written, lines, warnings, listing, digest }: Taken): Promise<void> {
     const { config, restartRequired } = keepImmutable(activeConfig, written)
     const changes = await inSlices(diffSteps(activeConfig, config))
     const prepared = await dataPlane.prepare(config)
@@ -64,6 +66,7 @@ export function createReload(options: Options): Reload {
     const isSameFile = digest !== undefined && digest === activeDigest
     activeDigest = digest
     counters.countReload('success')
+    primaryServices.reloaded({ ok: true, listing, restartRequired })
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
@@ -81,10 +84,12 @@ export function createReload(options: Options): Reload {
     try {
       const read = await file.reload()
       if (isOver) return
-      if ('problems' in read) refuse(linesOf(read))
+      if ('problems' in read) refuse(linesOf(read), read.listed ?? maskProblems(read))
       else await apply(read)
     } catch (error) {
-      refuse([`error: ${error instanceof Error ? error.message : error}`])
+      // The file is good, and its message may name what the file says.
+      const text = 'the configuration cannot be served with; the log says why'
+      refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
     }
   }
 
@@ -113,6 +118,8 @@ export function createReload(options: Options): Reload {
     },
   }
 }
+
+const start = { line: 1, column: 1 }
 
 const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
 

@@ -49,7 +49,11 @@ export async function startServer(options: Options): Promise<RunningServer> {
       ? (await import('./workers/pool.ts')).serveByWorkers(dependencies)
       : serveInProcess(dependencies))
     undo.unshift(() => dataPlane.close())
-    const primaryServices = await startPrimaryServices(dependencies, dataPlane)
+    const primaryServices = await startPrimaryServices(
+      dependencies,
+      dataPlane,
+      options.reloadSource?.file.listing(),
+    )
     const { logger, metrics } = dependencies
     const { counters } = metrics
     const reload = createReload({

@@ -40,6 +40,8 @@ const may: Readonly<Record<string, readonly Role[]>> = {
   'POST /admin/v1/deliveries/:id/retry': ['support'],
   'GET /admin/v1/audit': ['support', 'read'],
   'GET /admin/v1/mails': ['support', 'read'],
+  'GET /admin/v1/configuration': ['support', 'read'],
+  'GET /admin/v1/overview': ['support', 'read'],
   'GET /openapi.json': ['support', 'read'],
   'GET /docs': ['support', 'read'],
 }

@@ -291,6 +291,8 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     const audit = await operator('GET', '/audit')
     expect(JSON.parse(audit.text).entries.length).toBeGreaterThan(5)
     await operator('GET', '/audit', {}, '/audit?cursor=x')
+    await gateway.reload()
+    for (const path of ['/configuration', '/overview']) await operator('GET', path)
     for (const path of ['/healthz', '/readyz', '/metrics']) await drive(gateway, 'GET', path)
     for (const path of ['/openapi.json', '/docs'])
       await drive(gateway, 'GET', path, { token: gateway.adminToken })

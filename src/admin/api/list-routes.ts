@@ -8,7 +8,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
 
-const target = terms.record(
+export const target = terms.record(
   {
     url: terms.text('Scheme, host and port.'),
     healthy: Type.Boolean({ description: 'Whether requests go to it.' }),
@@ -92,15 +92,7 @@ export function createRouteListing({ routes, targetStatuses }: Dependencies): Ad
 
 function toResponse(declared: RouteConfig, targetStatuses: readonly TargetStatus[]): object {
   const { name, path, methods, hosts, auth, plans, free_daily, rate_limit, max_body, websocket } = declared
-  const targets = targetStatuses
-    .filter(({ upstream }) => upstream === declared.upstream)
-    .map(({ target: url, isHealthy, checks, circuit, isEjected }) => ({
-      url,
-      healthy: isHealthy,
-      checks,
-      circuit,
-      avoided: isEjected,
-    }))
+  const targets = targetStatuses.filter(({ upstream }) => upstream === declared.upstream).map(toTarget)
   return {
     name,
     path,
@@ -119,4 +111,8 @@ function toResponse(declared: RouteConfig, targetStatuses: readonly TargetStatus
       targets,
     },
   }
+}
+
+export function toTarget({ target: url, isHealthy, checks, circuit, isEjected }: TargetStatus) {
+  return { url, healthy: isHealthy, checks, circuit, avoided: isEjected }
 }

@@ -12,6 +12,7 @@ import type { UserDirectory } from '../../users/user-directory.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
 import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import type { AuditRecord, AuditStore } from '../audit-store.ts'
+import type { ConfigurationRecord } from '../configuration-record.ts'
 import { createAlertEndpoint } from './emit-alert.ts'
 import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
 import { readBody } from './input.ts'
@@ -22,10 +23,14 @@ import { createRouteListing } from './list-routes.ts'
 import { createUserListing } from './list-users.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
 import { requireFields, requireRole } from './roles.ts'
+import { createConfigurationEndpoint } from './show-configuration.ts'
+import { createOverviewEndpoint, type OverviewDependencies } from './show-overview.ts'
 import { createUserAccess, type UserAccessDependencies } from './user-access.ts'
 import { createUserAdministration, type UserAdministrationDependencies } from './users.ts'
 
 export interface AdminDependencies extends UserAccessDependencies, UserAdministrationDependencies {
+  configuration: ConfigurationRecord
+  overview: Pick<OverviewDependencies, 'history' | 'upstreamNames' | 'health' | 'workers'>
   /** The routes of the current configuration. */
   routes(): readonly RouteConfig[]
   /** The status of every target, from whichever processes serve requests. */
@@ -50,6 +55,8 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
     createDeliveryRetry(dependencies),
     createMailLog(dependencies.mails),
     createAuditLog(dependencies.audit),
+    createConfigurationEndpoint(dependencies.configuration),
+    createOverviewEndpoint({ ...dependencies, ...dependencies.overview }),
   ]
 }
 

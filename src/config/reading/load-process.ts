@@ -28,7 +28,8 @@ function* answers(source: FileSource): Generator<ReadAnswer> {
     // A gateway does not use the test cases.
     const { rest, routes } = atOnce(packSteps({ ...read.config, tests: [] }))
     for (const part of routes) yield { routes: part }
-    yield { rest, lines: read.lines, warnings: read.warnings, digest }
+    const { lines, warnings, listing } = read
+    yield { rest, lines, warnings, ...(listing === undefined ? {} : { listing }), digest }
   } catch (error) {
     yield { error: error instanceof Error ? error.message : String(error) }
   }

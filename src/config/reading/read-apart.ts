@@ -15,7 +15,7 @@ export type Reread = { readonly digest: string | undefined } & (
 )
 
 /** What is read along with the configuration. */
-type Beside = Pick<LoadedConfig, 'lines' | 'warnings'>
+type Beside = Pick<LoadedConfig, 'lines' | 'warnings' | 'listing'>
 
 /** @throws Error if the process fails */
 type ReadApart = () => Promise<Reread>

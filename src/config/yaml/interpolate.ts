@@ -10,6 +10,8 @@ interface InterpolationContext {
 
 export interface InterpolationResult {
   readonly text: string
+  /** Whether any of it came from a file. */
+  readonly fromFile: boolean
   /** Characters that were inserted; more than `room` if that was the problem. */
   readonly putIn: number
   /** One sentence for each placeholder that could not be replaced; values are never repeated. */
@@ -23,6 +25,7 @@ export function interpolate(
 ): InterpolationResult {
   const errors: string[] = []
   let putIn = 0
+  let fromFile = false
   const put = (value: string): string => {
     putIn += value.length
     return putIn > room ? '' : value
@@ -39,6 +42,7 @@ export function interpolate(
           'has a ${…} that cannot be read; write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for ${',
         )
       } else if (path !== undefined) {
+        fromFile = true
         const read = tryRead(path, maxValueBytes, inUtf8(readFile))
         if (read.error === undefined) return put(read.text.replace(/\r?\n$/, ''))
         errors.push(read.error)
@@ -55,5 +59,5 @@ export function interpolate(
     },
   )
   if (putIn > room) errors.push('needs more text through ${…} than the whole file may have: 4 MiB')
-  return { text: replaced, putIn, errors }
+  return { text: replaced, fromFile, putIn, errors }
 }

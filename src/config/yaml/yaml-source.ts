@@ -25,7 +25,7 @@ import { MAX_DEPTH, parseText, resolveAliases, syntaxDiagnostics, Unreadable } f
 
 export interface SourceLocation {
   readonly path: string
-  /** Offset of its key; `undefined` for the root and for list items. */
+  /** Offset of its key; `undefined` for the root and list items. */
   readonly key: number | undefined
   readonly value: number
 }
@@ -38,6 +38,8 @@ export interface YamlSource {
   readonly locations: ReadonlyMap<string, SourceLocation>
   /** Pointers of scalars with interpolated text. */
   readonly interpolated: ReadonlySet<string>
+  /** Those with text from a `${file:}`. */
+  readonly fromFile: ReadonlySet<string>
   /** Pointers of values that could not be read: any further error about them would be a consequence. */
   readonly unknown: ReadonlySet<string>
 }
@@ -66,7 +68,7 @@ type Interpolate = (text: string, room: number) => InterpolationResult
 /** More values than this through aliases are an attack on memory ("billion laughs"), not a configuration. */
 const MAX_ALIASED_VALUES = 10_000
 
-/** A file of the maximum size with nothing but routes has fewer. Diagnostics of each value take memory too. */
+/** A file of the maximum size with nothing but routes has fewer. */
 const MOST_VALUES = 500_000
 
 /** @returns the source, or the diagnostics if the text cannot be used as YAML */
@@ -96,6 +98,7 @@ class Reader {
   readonly #aliasTargets: ReadonlyMap<Alias, Node>
   readonly #locations = new Map<string, SourceLocation>()
   readonly #interpolated = new Set<string>()
+  readonly #fromFile = new Set<string>()
   readonly #unknown = new Set<string>()
   /** Collections being read: an alias to one of them would recurse without end. */
   readonly #open = new Set<Node>()
@@ -118,6 +121,7 @@ class Reader {
       diagnostics: this.#diagnostics,
       locations: this.#locations,
       interpolated: this.#interpolated,
+      fromFile: this.#fromFile,
       unknown: this.#unknown,
     }
   }
@@ -153,7 +157,6 @@ class Reader {
       return this.#markUnknown(pointer)
     }
     const value = this.#value(target, pointer, location, true)
-    // An error of the aliased value itself is reported at the alias, one inside it where it is written.
     this.#locations.set(pointer, location)
     return value
   }
@@ -173,7 +176,7 @@ class Reader {
     return object
   }
 
-  /** The pairs of a mapping, then those that it merges in (`<<`) and does not set itself. */
+  /** The pairs of a mapping, then those that it merges in (`<<`). */
   #entries(map: YAMLMap, location: SourceLocation): Entry[] {
     const own: Entry[] = []
     const sources: unknown[] = []
@@ -209,9 +212,10 @@ class Reader {
     if (next !== undefined && next.offset < to) return this.#markUnknown(pointer)
     if (typeof scalar.value !== 'string' || !scalar.value.includes('${')) return scalar.value
     if (this.#room < 0) return this.#markUnknown(pointer)
-    const { text, putIn, errors } = this.#interpolate(scalar.value, this.#room)
+    const { text, fromFile, putIn, errors } = this.#interpolate(scalar.value, this.#room)
     this.#room -= putIn
     this.#interpolated.add(pointer)
+    if (fromFile) this.#fromFile.add(pointer)
     for (const message of errors) this.#report(location, message)
     return errors.length === 0 ? text : this.#markUnknown(pointer)
   }

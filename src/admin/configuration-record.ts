@@ -1,0 +1,77 @@
+// Remembers the running configuration as operators may see it, and what came of the last reload (CONTRACT §13).
+import type { Clock } from '../clock.ts'
+import type { ListedProblem } from '../config/diagnostics.ts'
+import { type ListedValue, type Listing, unpackListing } from '../config/listing.ts'
+
+interface RunningValue extends ListedValue {
+  /** The file has another value, which a reload cannot take. */
+  readonly waits_for_restart?: true
+}
+
+export interface LastReload {
+  readonly at: Date
+  readonly ok: boolean
+  readonly problems: readonly ListedProblem[]
+}
+
+export type ReloadOutcome =
+  | {
+      readonly ok: true
+      readonly listing: Listing | undefined
+      /** JSON Pointers of changes that need a restart. */
+      readonly restartRequired: readonly string[]
+    }
+  | { readonly ok: false; readonly problems: readonly ListedProblem[] }
+
+export interface ConfigurationRecord {
+  reloaded(outcome: ReloadOutcome): void
+  running(): RunningValue[]
+  lastReload(): LastReload | null
+  /** How many reloads have been tried. */
+  counts(): { success: number; failure: number }
+}
+
+/** @param first the configuration at the start; undefined where it came from no file */
+export function createConfigurationRecord(first: Listing | undefined, clock: Clock): ConfigurationRecord {
+  let latest = first
+  /** Values from the start on that no reload can take. */
+  let waiting: readonly string[] = []
+  let last: LastReload | null = null
+  const counts = { success: 0, failure: 0 }
+  return {
+    reloaded(outcome) {
+      counts[outcome.ok ? 'success' : 'failure'] += 1
+      const problems = outcome.ok ? [] : outcome.problems
+      last = { at: new Date(clock.now()), ok: outcome.ok, problems }
+      if (!outcome.ok) return
+      latest = outcome.listing
+      waiting = outcome.restartRequired.map(toPath)
+    },
+    running() {
+      const values = latest === undefined ? [] : unpackListing(latest)
+      if (waiting.length === 0 || first === undefined) return values
+      const waits = ({ path }: ListedValue) => waiting.some(section => isWithin(path, section))
+      const unchanged = unpackListing(first).filter(waits)
+      const all = [
+        ...values.filter(value => !waits(value)),
+        ...unchanged.map((value): RunningValue => ({ ...value, waits_for_restart: true })),
+      ]
+      return all.sort((a, b) => sectionOf(a).localeCompare(sectionOf(b)))
+    },
+    lastReload: () => last,
+    counts: () => ({ ...counts }),
+  }
+}
+
+/** Only keys that are no lists can wait: `/auth/key_secret` is `auth.key_secret`. */
+function toPath(pointer: string): string {
+  return pointer.slice(1).replaceAll('/', '.')
+}
+
+function isWithin(path: string, section: string): boolean {
+  return path === section || path.startsWith(`${section}.`) || path.startsWith(`${section}[`)
+}
+
+function sectionOf({ path }: ListedValue): string {
+  return /^[^.[]*/.exec(path)?.[0] ?? ''
+}

@@ -1,0 +1,75 @@
+// What all processes have counted together, without routes and methods: read from the metrics that they have.
+import type { FamilyJson } from './families.ts'
+
+export interface CounterTotals {
+  readonly requests: number
+  /** Answered 5xx. */
+  readonly errors: number
+  /** By guard. */
+  readonly refused: Readonly<Record<string, number>>
+  /** Cumulative, by upper bound in seconds, in rising order; the last is infinite. */
+  readonly durations: ReadonlyMap<number, number>
+  /** Look-ups of identities that memory could answer. */
+  readonly hits: number
+  readonly lookups: number
+}
+
+export function totalsOf(gathered: readonly (readonly FamilyJson[])[]): CounterTotals {
+  const requests = { all: 0, errors: 0 }
+  const refused: Record<string, number> = {}
+  const durations = new Map<number, number>()
+  const cache = { hits: 0, lookups: 0 }
+  const readers: Record<string, (sample: FamilyJson['values'][number]) => void> = {
+    http_requests_total({ labels, value }) {
+      requests.all += value
+      if (String(labels.status).startsWith('5')) requests.errors += value
+    },
+    peage_guard_decisions_total({ labels, value }) {
+      const guard = String(labels.guard)
+      refused[guard] = (refused[guard] ?? 0) + (labels.decision === 'refuse' ? value : 0)
+    },
+    http_request_duration_seconds({ metricName, labels, value }) {
+      if (metricName !== 'http_request_duration_seconds_bucket') return
+      const bound = labels.le === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels.le)
+      durations.set(bound, (durations.get(bound) ?? 0) + value)
+    },
+    peage_identity_cache_total({ labels, value }) {
+      cache.lookups += value
+      if (labels.result === 'hit') cache.hits += value
+    },
+  }
+  for (const families of gathered) {
+    for (const { name, values } of families) {
+      const read = readers[name]
+      if (read !== undefined) for (const sample of values) read(sample)
+    }
+  }
+  return {
+    requests: requests.all,
+    errors: requests.errors,
+    refused,
+    durations: new Map([...durations].sort(([a], [b]) => a - b)),
+    ...cache,
+  }
+}
+
+/**
+ * As Prometheus' `histogram_quantile`: within a bucket durations count as spread evenly.
+ * @param durations cumulative, by upper bound in seconds @returns milliseconds; null where there are none
+ */
+export function quantileMs(durations: ReadonlyMap<number, number>, quantile: number): number | null {
+  const buckets = [...durations]
+  const total = buckets.at(-1)?.[1] ?? 0
+  if (total === 0) return null
+  const rank = quantile * total
+  let below = 0
+  let from = 0
+  for (const [to, count] of buckets) {
+    // Above the last bound nothing is known but that.
+    if (to === Number.POSITIVE_INFINITY) break
+    if (count >= rank) return (from + ((to - from) * (rank - below)) / (count - below)) * 1000
+    below = count
+    from = to
+  }
+  return from * 1000
+}

@@ -1,0 +1,138 @@
+// CONTRACT §13: the running configuration and the last reload, with secrets planted wherever one may stand.
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { call } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+const secretFile = join(mkdtempSync(join(tmpdir(), 'peage-test-')), 'secret')
+writeFileSync(secretFile, 'planted-in-a-file-0123456789\n')
+
+const admin = `, token: a-token-for-operators-0123456789, tokens: { aud: { token: planted-as-a-token-0123, may: read }, plain: planted-as-plain-token-1 }`
+const rest = `
+events: { url: 'https://billing.example/x', secret: whsec_cGxhbnRlZC1ldmVudC1zZWNyZXQtMDEyMzQ1Njc4OTA= }
+upstreams:
+  token: { targets: ['http://127.0.0.1:9'] }
+routes:
+  - name: one
+    path: /one
+    upstream: token
+    headers:
+      request:
+        set:
+          X-Team: blue
+          X-Link: https://planted-user:planted-password@x.example/
+          X-Api-Key: planted-as-field
+          Cookie: planted-as-cookie
+          X-From-File: \${file:${secretFile}}
+          X-From-Default: \${NO_SUCH_VARIABLE:-planted-as-default}
+          Authorization: Basic planted-as-basic
+`
+
+describe('the running configuration', () => {
+  let gateway: TestGateway
+  const ask = async () => {
+    const answer = await call(gateway.admin, 'GET', '/admin/v1/configuration', {
+      token: 'planted-as-a-token-0123',
+    })
+    expect(answer.status).toBe(200)
+    return answer.body as {
+      values: { path: string; value: unknown; line: number | null; waits_for_restart?: true }[]
+      last_reload: {
+        ok: boolean
+        problems: { line: number; column: number; path: string; text: string }[]
+      } | null
+    }
+  }
+  const save = (edit: (text: string) => string) => {
+    writeFileSync(gateway.file, edit(readFileSync(gateway.file, 'utf8')))
+    return gateway.reload()
+  }
+
+  beforeAll(async () => {
+    gateway = await startGateway(rest, undefined, {
+      admin,
+      auth: `, key_secret: planted-as-key-secret-0123456789abcdef`,
+    })
+  })
+  afterAll(() => gateway?.stop())
+
+  it('is told with its lines and defaults, and none of its secrets', async () => {
+    const body = await ask()
+    expect(JSON.stringify(body)).not.toContain('planted')
+    expect(body.last_reload).toBeNull()
+    const at = (path: string) => body.values.find(value => value.path === path)
+    const lines = readFileSync(gateway.file, 'utf8').split('\n')
+    const lineOf = (text: string) => lines.findIndex(line => line.includes(text)) + 1
+    expect(at('routes[0].path')).toEqual({
+      path: 'routes[0].path',
+      value: '/one',
+      line: lineOf('path: /one'),
+    })
+    expect(at('upstreams.token.targets[0]')?.value).toBe('http://127.0.0.1:9')
+    expect(at('server.drain_timeout')).toMatchObject({ value: '2s', line: 1 })
+    expect(at('server.log.level')).toEqual({ path: 'server.log.level', value: 'info', line: null })
+    expect(
+      at('routes[0].headers.request.set["X-Team"]') ?? at('routes[0].headers.request.set.X-Team'),
+    ).toMatchObject({
+      value: 'blue',
+    })
+    for (const path of [
+      'admin.token',
+      'admin.tokens.aud.token',
+      'admin.tokens.plain',
+      'auth.key_secret',
+      'routes[0].headers.request.set.X-Link',
+      'events.secret',
+      'storage.postgres',
+      'storage.redis',
+      'routes[0].headers.request.set.Cookie',
+      'routes[0].headers.request.set.X-From-File',
+      'routes[0].headers.request.set.X-From-Default',
+    ])
+      expect([path, at(path)?.value]).toEqual([path, '***'])
+  })
+
+  it('keeps what waits for a restart, and says so', async () => {
+    await save(text =>
+      text.replace("postgres: ''", "postgres: 'postgres://other:planted@db/x'").replace('/one', '/two'),
+    )
+    const { values, last_reload } = await ask()
+    expect(last_reload).toMatchObject({ ok: true, problems: [] })
+    expect(values.find(({ path }) => path === 'routes[0].path')?.value).toBe('/two')
+    expect(values.filter(value => value.waits_for_restart)).toEqual([
+      { path: 'storage.postgres', value: '***', line: 3, waits_for_restart: true },
+    ])
+    await save(text => text.replace("'postgres://other:planted@db/x'", "''"))
+    expect((await ask()).values.filter(value => value.waits_for_restart)).toEqual([])
+  })
+
+  it.each([
+    ['an unknown key', (text: string) => `${text}\nplanted_key: 1\n`],
+    [
+      'a key below it',
+      (text: string) => text.replace('free_daily: 1', 'free_daily: 1, planted-key-2: planted-value'),
+    ],
+    ['a bad upstream', (text: string) => text.replace('upstream: token', 'upstream: planted-upstream')],
+    ['a short token', (text: string) => text.replace('plain: planted-as-plain-token-1', 'plain: planted')],
+    ['broken YAML', (text: string) => `${text}\n"planted: [`],
+    [
+      'a bad origin',
+      (text: string) => text.replace('path: /two', 'path: /two\n    cors: { origins: [planted.example] }'),
+    ],
+    ['a bad method', (text: string) => text.replace('path: /two', 'path: /two\n    methods: [planted get]')],
+    ['a bad header', (text: string) => text.replace('X-Team: blue', '"planted header": blue')],
+    ['a bad URL', (text: string) => text.replace('http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9')],
+  ])('tells why a file was refused, without what stood there: %s', async (_, edit) => {
+    const before = readFileSync(gateway.file, 'utf8')
+    await save(edit)
+    const { last_reload, values } = await ask()
+    await save(() => before)
+    expect(last_reload?.ok).toBe(false)
+    expect(last_reload?.problems.length).toBeGreaterThan(0)
+    expect(JSON.stringify([last_reload, values])).not.toContain('planted')
+    for (const { line, column, text } of last_reload?.problems ?? [])
+      expect([line > 0, column > 0, text === '']).toEqual([true, true, false])
+  })
+})
