@@ -94,7 +94,7 @@ describeOverDatabases('what is recorded of changed users', open => {
     })
     const plans = ['free', 'premium', 'pro'] as const
     await Promise.all(
-      Array.from({ length: 60 }, (_, i) => users.update(id, { plan: plans[i % 3] ?? 'free' })),
+      Array.from({ length: 12 }, (_, i) => users.update(id, { plan: plans[i % 3] ?? 'free' })),
     )
     const recorded = await database.query<{ plan: string }>(
       'select plan from recorded where user_id = $1 order by id',
