@@ -3,8 +3,7 @@ import type { AccountCode, CodeStore } from '../mail/codes/code-store.ts'
 import type { Database, Queryable } from '../storage/database.ts'
 import type { User } from '../users/user.ts'
 import { changesBetween, type RecordUserChanges } from '../users/user-change.ts'
-import { isEmailTaken, setEmail } from '../users/user-email-store.ts'
-import { updateUser } from '../users/user-record-store.ts'
+import { isEmailTaken, updateUser } from '../users/user-record-store.ts'
 import { endSessions } from '../users/user-store.ts'
 import { endOtherSessions } from './session-store.ts'
 
@@ -84,8 +83,9 @@ export function createCodeChangeStore({
     async changeEmail(code, current, now) {
       try {
         return await spend(code, now, async (tx, before) => {
-          const user = await setEmail(tx, before.id, code.new_email as string, true)
-          if (user === undefined) return verify(tx, before)
+          const patch = { email: code.new_email as string, email_verified: true }
+          const user = (await updateUser(tx, before.id, patch)) ?? before
+          if (user.email === before.email) return user
           if (current === 'none') await endSessions(tx, before.id)
           else await endOtherSessions(tx, before.id, current.id, now)
           return user

@@ -1,5 +1,5 @@
 // The statements that store and change one user's record, each alone or in the caller's transaction.
-import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
+import { type Database, type Queryable, StorageError, type TransactionStep } from '../storage/database.ts'
 import type { Plan, User } from './user.ts'
 
 export interface UserPatch {
@@ -54,7 +54,7 @@ export async function lockUser(tx: Queryable, id: number): Promise<User | undefi
 /**
  * Changes the given fields, and the plan in the subscription record too.
  * @returns undefined if the user does not exist
- * @throws StorageError with the code of a unique violation if the email is in use
+ * @throws StorageError for which `isEmailTaken` is true if the email is in use, by an active user or not
  */
 export async function updateUser(
   queryable: Queryable,
@@ -104,4 +104,9 @@ export async function changeOfUser(
     await inTransaction(tx)
     return true
   })
+}
+
+/** Whether a change failed because two accounts would have had one email: a unique violation. */
+export function isEmailTaken(error: unknown): boolean {
+  return error instanceof StorageError && error.code === '23505'
 }

@@ -1,14 +1,15 @@
 // The records of users and of their subscriptions.
-import {
-  type Database,
-  prepared,
-  type Queryable,
-  StorageError,
-  type TransactionStep,
-} from '../storage/database.ts'
+import { type Database, prepared, type Queryable, type TransactionStep } from '../storage/database.ts'
 import type { User } from './user.ts'
 import { changesBetween, type RecordUserChanges } from './user-change.ts'
-import { insertUser, lockUser, type UserPatch, updateUser, userColumns } from './user-record-store.ts'
+import {
+  insertUser,
+  isEmailTaken,
+  lockUser,
+  type UserPatch,
+  updateUser,
+  userColumns,
+} from './user-record-store.ts'
 
 /** The fields that a login needs; no other code reads them. */
 interface PasswordRecord {
@@ -138,8 +139,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
           mayEndSessions || inTransaction !== undefined,
         )
       } catch (error) {
-        if (mayEndSessions && error instanceof StorageError && error.code === UNIQUE_VIOLATION)
-          return 'email_taken'
+        if (mayEndSessions && isEmailTaken(error)) return 'email_taken'
         throw error
       }
     },
@@ -198,9 +198,6 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
       }, inTransaction !== undefined),
   }
 }
-
-/** SQLSTATE. */
-const UNIQUE_VIOLATION = '23505'
 
 const FIND_WITH_EPOCH = prepared(`select ${userColumns}, u.session_epoch from users u where u.id = $1`)
 

@@ -17,6 +17,7 @@ import {
 } from '../../src/mail/codes/code-store.ts'
 import { createMailLimits } from '../../src/mail/mail-limits.ts'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
+import { serviceUnavailable } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
@@ -160,9 +161,10 @@ describeOverDatabases('what a code is spent for', open => {
   describe('a new password', () => {
     let hashed: string[]
     let passwords: Passwords
+    let isQueueFull = false
 
     beforeAll(async () => {
-      passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 1 })
+      passwords = await createPasswords({ concurrency: 1, queue: 64, wait: 5_000 })
     })
     beforeEach(() => {
       hashed = []
@@ -176,7 +178,8 @@ describeOverDatabases('what a code is spent for', open => {
         codeUse: createCodeUse({ codes, derivation: derivation(), clock }),
         judgePassword: createJudgePassword('refuse'),
         passwords: {
-          hash(password) {
+          async hash(password) {
+            if (isQueueFull) throw serviceUnavailable()
             hashed.push(password)
             return passwords.hash(password)
           },
@@ -225,11 +228,10 @@ describeOverDatabases('what a code is spent for', open => {
     it('that cannot be hashed now costs neither code nor token, nor a try', async () => {
       const { code, token, owner } = await mailed()
       const reset = service()
-      for (const presented of [...Array(6).fill({ code, owner }), { token }]) {
-        const busy = passwords.hash('takes the one place')
+      isQueueFull = true
+      for (const presented of [...Array(6).fill({ code, owner }), { token }])
         await expect(reset.reset(presented, 'a new password')).rejects.toThrow('service_unavailable')
-        await busy
-      }
+      isQueueFull = false
       expect(await reset.reset({ code, owner }, 'a new password')).toBe(user.id)
     })
   })
