@@ -1,13 +1,13 @@
 // Free uses, counted together, while stores and gateways fail: nobody gets one too many, and each that reached the service is
 // in the record.
 import { readlinkSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { processTree } from '../costs.mjs'
 import { forEach } from '../measure/own-stores.mjs'
 import { findPostgres, findProgram } from '../programs.mjs'
 import { startPostgres, startRedis } from '../services.mjs'
+import { startCountingService } from './counting-service.mjs'
 import { openStage } from './replicas.mjs'
 import { random, setting } from './settings.mjs'
 import { takeUse, takeUses } from './take-uses.mjs'
@@ -29,7 +29,7 @@ export async function countedUses(watch) {
     throw new Error('this drill starts a Postgres and a Redis')
   const postgres = await startPostgres(bin)
   const redis = await startRedis(redisServer)
-  const service = await startService()
+  const service = await startCountingService()
   const stage = await openStage({ postgres: postgres.url, redis: redis.url })
   const raw = new Redis(redis.url)
   try {
@@ -165,20 +165,6 @@ async function compare({ database }, { seen }, left) {
     forwarded: seen.get(String(id)) ?? 0,
     counted: daily_usage - (limit - left),
   }))
-}
-
-/** Counts the requests of each user. */
-async function startService() {
-  /** @type {Map<string, number>} */
-  const seen = new Map()
-  const server = createServer((request, response) => {
-    const user = String(request.headers['x-user-id'])
-    seen.set(user, (seen.get(user) ?? 0) + 1)
-    response.end('{}')
-  })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const address = /** @type {import('node:net').AddressInfo} */ (server.address())
-  return { seen, port: address.port, close: () => server.close().closeAllConnections() }
 }
 
 function isThere(pid) {

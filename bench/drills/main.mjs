@@ -11,6 +11,7 @@ import { events } from './events.mjs'
 import { failover } from './failover.mjs'
 import { largeFiles } from './large-files.mjs'
 import { logout } from './logout.mjs'
+import { midnightAndClocks } from './midnight.mjs'
 import { migrationLoad } from './migration-load.mjs'
 import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
@@ -55,6 +56,7 @@ const drills = {
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   'counted-uses': { run: countedUses },
   'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
+  midnight: { run: midnightAndClocks },
   rotation: { run: rotation },
   reload: { run: reload },
   'large-files': { run: largeFiles },

@@ -11,9 +11,10 @@ import { createTokens } from '../../dist/identity/tokens/tokens.js'
  * @param {{ folder: string, database: import('pg').Pool }} stage
  * @param {number} count a multiple of 100
  * @param {string} plan
- * @returns {Promise<{ keys: string, tokens: string[] }>} the file for `auth.keys`; a token of each, good for a day
+ * @param {number} [days] that the tokens are good for
+ * @returns {Promise<{ keys: string, tokens: string[] }>} the file for `auth.keys`; a token of each
  */
-export async function createUsers({ folder, database }, count, plan) {
+export async function createUsers({ folder, database }, count, plan, days = 1) {
   await database.query(
     `insert into users (email, password_hash, plan)
      select 'firstname.lastname' || i || '@example.com', '-', $2 from generate_series(1, $1) i`,
@@ -27,8 +28,8 @@ export async function createUsers({ folder, database }, count, plan) {
     clock: Date,
     issuer: 'peage',
     audience: 'peage',
-    accessTokenTtlMs: 86_400_000,
-    refreshTokenTtlMs: 86_400_000,
+    accessTokenTtlMs: days * 86_400_000,
+    refreshTokenTtlMs: days * 86_400_000,
   })
   const signed = []
   for (let id = 1; id <= count; id += 100) {
