@@ -5,12 +5,27 @@ import { Refusal } from '../refusals/refusal.ts'
 /**
  * Refuses every cross-site request, even one with a stolen token. Programs send neither header, and browsers let no
  * page change them (Fetch Metadata Request Headers §2; RFC 6454 §7).
+ * @param ownOrigin what the browser sees
  * @throws Refusal 403 `admin_unauthorized`
  */
-export function rejectCrossSite({ origin, host, ...headers }: IncomingHttpHeaders): void {
+export function rejectCrossSite(
+  { origin, ...headers }: IncomingHttpHeaders,
+  ownOrigin: string | undefined,
+): void {
   const site = headers['sec-fetch-site']
   if (site !== undefined && site !== 'same-origin' && site !== 'none') throw forbidden()
-  if (origin !== undefined && hostOf(origin) !== host?.toLowerCase()) throw forbidden()
+  if (origin !== undefined && (ownOrigin === undefined || hostOf(origin) !== hostOf(ownOrigin)))
+    throw forbidden()
+}
+
+/**
+ * Refuses a request that a page of another origin could have made with the operator's cookie (CONTRACT §13): browsers
+ * send `Origin` with every request that is not safe.
+ * @param ownOrigin what the browser sees
+ * @throws Refusal 403 `admin_unauthorized`
+ */
+export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {
+  if (origin === undefined || origin !== ownOrigin) throw forbidden()
 }
 
 /**

@@ -17,22 +17,22 @@ import type { FailureLog } from '../storage/failure-log.ts'
 import type { IsAllowedAddress } from './allowed-addresses.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
-import { isLoopback, rejectCrossSite, rejectDnsRebinding } from './cross-site.ts'
-import { type Documentation, documentation, serveDocumentation } from './documentation.ts'
+import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
+import { type ConsoleSessions, createConsoleSessions } from './console/sessions.ts'
+import { isLoopback, rejectCrossSite, rejectDnsRebinding, rejectForeignOrigin } from './cross-site.ts'
+import { documentation, serveDocumentation } from './documentation.ts'
 import type { Health } from './health.ts'
-import type { Operators } from './operators.ts'
+import type { Operator } from './operators.ts'
 import { probes } from './probes.openapi.ts'
 
-interface Dependencies extends AdminDependencies {
-  /** The operators of the current configuration. */
-  operators(): Operators
+interface Dependencies extends AdminDependencies, ConsoleDependencies {
   /** Of the current configuration. */
   isAllowedAddress: IsAllowedAddress
   health: Health
   /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
-  /** Called at the first request for it. */
-  documentation(): Promise<Documentation>
+  /** The OpenAPI document; called at the first request for it. */
+  documentation(): Promise<string>
   /** Keeps the client's request id if it is safe, or generates one. */
   requestIdFor(given: string | undefined): string
   logger: Logger
@@ -40,13 +40,13 @@ interface Dependencies extends AdminDependencies {
 }
 
 export function createAdminListener(dependencies: Dependencies): FastifyInstance {
-  const { health, renderMetrics, requestIdFor, failureLog, isAllowedAddress } = dependencies
+  const { health, renderMetrics, requestIdFor, failureLog, isAllowedAddress, seenByBrowser } = dependencies
   const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
     const id = ids.get(request) ?? requestIdFor(undefined)
     const fields = () => ({ request_id: id, path: request.url?.split('?')[0] })
     if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
-    return ['x-request-id', id]
+    return ['x-request-id', id, 'x-content-type-options', 'nosniff']
   }
   const app = fastify({
     schemaController,
@@ -70,11 +70,16 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
   const openPaths = new Set<string | undefined>(Object.values(probes).map(({ path }) => path))
-  app.addHook('onRequest', async ({ raw, routeOptions }) => {
-    if (!openPaths.has(routeOptions.url) && !isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
+  app.addHook('onRequest', async ({ raw, routeOptions, server }) => {
+    if (openPaths.has(routeOptions.url)) return
+    if (!isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
+    const { origin, isForwarded } = seenByBrowser(raw)
+    if (isLoopbackListener(server) && !isForwarded) rejectDnsRebinding(raw.headers)
+    rejectCrossSite(raw.headers, origin)
   })
   app.addHook('onSend', async (request, reply) => {
-    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
   })
 
   const { isUp, isReady, metrics } = probes
@@ -89,40 +94,55 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   )
   app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await renderMetrics()))
   refuseOtherMethods(app, [...Object.values(probes), ...Object.values(documentation)])
-  app.register(async api => serveOperators(api, dependencies))
-  app.register(async docs => {
-    admitOperators(docs, dependencies, 'Basic')
-    serveDocumentation(docs, dependencies.documentation)
+  const sessions = createConsoleSessions(dependencies.operators, dependencies.clock)
+  app.register(async api => {
+    admitOperators(api, sessions, dependencies)
+    serveApi(api, dependencies)
+    serveDocumentation(api, dependencies.documentation)
+    api.all('/admin/v1/*', async () => {
+      throw new Refusal('route_unknown')
+    })
+  })
+  app.register(async page => {
+    logCalls(page, dependencies.logger)
+    serveConsole(page, sessions, dependencies)
   })
   return app
 }
 
-function serveOperators(api: FastifyInstance, dependencies: Dependencies): void {
-  admitOperators(api, dependencies, 'Bearer')
-  serveApi(api, dependencies)
-  api.all('/admin/v1/*', async () => {
-    throw new Refusal('route_unknown')
-  })
-}
-
-/** @param scheme `Basic` for pages that people open in a browser, which can send no other scheme */
-function admitOperators(
-  app: FastifyInstance,
-  { operators: currentOperators, logger }: Dependencies,
-  scheme: 'Bearer' | 'Basic',
-): void {
-  const challenge = scheme === 'Basic' ? 'Basic realm="peage", charset="UTF-8"' : scheme
+function admitOperators(app: FastifyInstance, sessions: ConsoleSessions, dependencies: Dependencies): void {
   app.addHook('onRequest', async (request: OperatorRequest) => {
-    const operators = currentOperators()
-    if (!operators.hasAny) throw new Refusal('admin_disabled')
-    const { headers } = request
-    if (isLoopbackListener(request)) rejectDnsRebinding(headers)
-    rejectCrossSite(headers)
-    const operator = operators.find(headers.authorization, scheme)
+    if (!dependencies.operators().hasAny) throw new Refusal('admin_disabled')
+    const operator = operatorOf(request, sessions, dependencies)
     if (operator === undefined)
-      throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': challenge } })
+      throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
     request.operator = operator
   })
+  logCalls(app, dependencies.logger)
+}
+
+/**
+ * By the bearer token; without one, by the cookie of the console, which stands for its token.
+ * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have made the request
+ */
+function operatorOf(
+  { raw }: FastifyRequest,
+  sessions: ConsoleSessions,
+  { operators, isConsoleOn, seenByBrowser }: Dependencies,
+): Operator | undefined {
+  const { headers, method = '' } = raw
+  if (/^bearer /i.test(headers.authorization ?? '')) return operators().find(headers.authorization)
+  if (headers.cookie === undefined || !isConsoleOn()) return undefined
+  const { origin, isSecure } = seenByBrowser(raw)
+  const session = findSession(sessions, headers.cookie, isSecure)
+  if (session !== undefined && !safeMethods.has(method)) rejectForeignOrigin(headers, origin)
+  return session?.operator
+}
+
+/** RFC 9110 §9.2.1. */
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+function logCalls(app: FastifyInstance, logger: Logger): void {
   app.addHook('onResponse', async (request: OperatorRequest, reply) => {
     const { id, operator, method, routeOptions } = request
     const caller = operator === undefined ? { client: request.ip } : { operator: operator.name }
@@ -133,8 +153,8 @@ function admitOperators(
   })
 }
 
-/** Decides by the listening address, not this connection's: a proxy on the host may forward the client's Host. */
-function isLoopbackListener({ server }: FastifyRequest): boolean {
-  const address = server.server.address() as AddressInfo | null
+/** Decides by the listening address, not a connection's: a proxy on the host may forward the client's Host. */
+function isLoopbackListener({ server }: FastifyInstance): boolean {
+  const address = server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)
 }

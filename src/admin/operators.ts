@@ -12,12 +12,8 @@ export interface Operator {
 }
 
 export interface Operators {
-  /**
-   * The operator whose token an `Authorization` value has.
-   * @param scheme `Basic` for pages that people open in a browser, which can send no other: any user name, with the
-   * token as password
-   */
-  find(authorization: string | undefined, scheme?: 'Bearer' | 'Basic'): Operator | undefined
+  /** The operator whose token an `Authorization` value has. */
+  find(authorization: string | undefined): Operator | undefined
   findByToken(token: string): Operator | undefined
   /** Whoever has the token with this SHA-256 now: its name and role may have changed, or it may be gone. */
   findByDigest(digest: Buffer): Operator | undefined
@@ -37,9 +33,8 @@ export function createOperators(tokens: Readonly<Record<string, TokenConfig>>): 
     hasAny: operators.length > 0,
     findByToken,
     findByDigest,
-    find(authorization, scheme = 'Bearer') {
-      const token =
-        bearerToken(authorization) ?? (scheme === 'Basic' ? basicPassword(authorization) : undefined)
+    find(authorization) {
+      const token = bearerToken(authorization)
       return token === undefined ? undefined : findByToken(token)
     },
   }
@@ -47,13 +42,6 @@ export function createOperators(tokens: Readonly<Record<string, TokenConfig>>): 
 
 function bearerToken(authorization = ''): string | undefined {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
-}
-
-/** RFC 7617: a user name contains no colon, a password may. */
-function basicPassword(authorization = ''): string | undefined {
-  const [, encoded] = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(authorization) ?? []
-  if (encoded === undefined) return undefined
-  return /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, 'base64').toString())?.[1]
 }
 
 /** Hashes to a fixed length, which `timingSafeEqual` needs. */

@@ -10,7 +10,8 @@ import { retryDelivery } from '../admin/api/retry-delivery.ts'
 import { showConfiguration } from '../admin/api/show-configuration.ts'
 import { showOverview } from '../admin/api/show-overview.ts'
 import { userOperations as administeredUsers } from '../admin/api/users.openapi.ts'
-import { type Documentation, documentation } from '../admin/documentation.ts'
+import { consoleOperations } from '../admin/console/session.openapi.ts'
+import { documentation } from '../admin/documentation.ts'
 import { probes } from '../admin/probes.openapi.ts'
 import { accountOperations } from '../endpoints/account.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
@@ -22,7 +23,6 @@ import { sessionOperations } from '../endpoints/sessions.openapi.ts'
 import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { describeOperations, type OperationGroup } from '../openapi/document.ts'
-import { renderPage } from '../openapi/page.ts'
 
 export const operationGroups: readonly OperationGroup[] = [
   {
@@ -81,6 +81,12 @@ export const operationGroups: readonly OperationGroup[] = [
     ],
   },
   {
+    name: 'Console',
+    description: 'How operators sign in to the console of the admin listener.',
+    listener: 'operators',
+    operations: Object.values(consoleOperations),
+  },
+  {
     name: 'Health and metrics',
     description: 'For probes and Prometheus, on the admin listener.',
     listener: 'operators',
@@ -95,7 +101,6 @@ export const operationGroups: readonly OperationGroup[] = [
 ]
 
 /** @param version of the program */
-export function createDocumentation(version: string): Documentation {
-  const document = describeOperations(version, operationGroups)
-  return { document: `${JSON.stringify(document, null, 2)}\n`, page: renderPage(document) }
+export function createDocumentation(version: string): string {
+  return `${JSON.stringify(describeOperations(version, operationGroups), null, 2)}\n`
 }

@@ -59,10 +59,11 @@ const servers = {
 const securitySchemes = {
   accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From login or refresh.' },
   apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A personal API key.' },
-  operatorPassword: {
-    type: 'http',
-    scheme: 'basic',
-    description: 'The same token as the password, with any name: for browsers.',
+  consoleCookie: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'peage-console',
+    description: 'Of the console, for its own page alone; over HTTPS it is called `__Host-peage-console`.',
   },
   operatorToken: { type: 'http', scheme: 'bearer', description: '`admin.token`, or one of `admin.tokens`.' },
 }
@@ -70,8 +71,7 @@ const securitySchemes = {
 const callers = {
   anybody: [],
   user: [{ accessToken: [] }, { apiKey: [] }],
-  operator: [{ operatorToken: [] }],
-  reader: [{ operatorToken: [] }, { operatorPassword: [] }],
+  operator: [{ operatorToken: [] }, { consoleCookie: [] }],
 } as const satisfies Record<Operation['caller'], Json>
 
 const headers = {

@@ -31,8 +31,8 @@ interface OperationOfUsers extends BaseOperation {
 }
 
 export interface OperationOfOperators extends BaseOperation {
-  /** Who may call: an operator (token), or an operator in a browser too. */
-  readonly caller: 'operator' | 'reader'
+  /** Who may call: an operator (token). */
+  readonly caller: 'operator'
   /** The roles that may call, besides `all` (CONTRACT §13). */
   readonly roles: readonly OperatorRole[]
   /** The only members that the body may have from a bearer of this role; undefined: every member. */

@@ -18,6 +18,8 @@ export type HeaderKind =
   | 'x-request-id'
   | 'connection'
   | 'content-length'
+  /** May carry an operator's session, which is the admin listener's alone. */
+  | 'cookie'
   /** May carry a bearer token that only the gateway may read (CONTRACT §4). */
   | 'sec-websocket-protocol'
 
@@ -42,6 +44,7 @@ const exact = new Set<HeaderKind>([
   'x-request-id',
   'connection',
   'content-length',
+  'cookie',
   'sec-websocket-protocol',
 ])
 

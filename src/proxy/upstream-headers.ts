@@ -1,5 +1,6 @@
 // The upstream's headers: the client's, minus those it must not set, plus those only the gateway sets (CONTRACT §6).
 import type { IncomingMessage } from 'node:http'
+import { withoutConsoleCookies } from '../admin/console/cookies.ts'
 import { canonicalName } from '../config/formats/header-names.ts'
 import { carriesGatewayCredential, isGatewayApiKey } from '../gate/guards/credential.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -51,6 +52,9 @@ export function buildUpstreamHeaders(
     } else if (kind === 'sec-websocket-protocol') {
       const { others } = parseOfferedProtocols(value)
       if (others.length > 0) fields.push(name, others.join(', '))
+    } else if (kind === 'cookie') {
+      const rest = withoutConsoleCookies(value)
+      if (rest !== '') fields.push(name, rest)
     } else {
       collectProxied(proxied, kind, name, value, head.peerIsTrusted)
     }
@@ -72,6 +76,7 @@ const ofTrace = new Set(['traceparent', 'tracestate'])
 /** Kinds that `Connection` may declare hop-by-hop: no identity, no body framing, none that the gateway sets. */
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
+  'cookie',
   'authorization',
   'x-api-key',
   'sec-websocket-protocol',

@@ -9,6 +9,8 @@ import {
   createConfigurationRecord,
   type ReloadOutcome,
 } from '../admin/configuration-record.ts'
+import { isConsoleBuilt, readConsoleAssets } from '../admin/console/assets.ts'
+import { createBrowserView, type SeenByBrowser } from '../admin/console/browser-view.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
@@ -115,16 +117,21 @@ export async function startPrimaryServices(
 interface AdminSettings {
   operators: Operators
   isAllowedAddress: IsAllowedAddress
+  seenByBrowser: SeenByBrowser
+  isConsoleOn: boolean
   routes: Config['routes']
   upstreamNames: string[]
   warnings: string[]
 }
 
 function adminSettingsOf(config: Config): AdminSettings {
-  const { token = '', tokens = {}, allow_from } = config.admin ?? {}
+  const { token = '', tokens = {}, allow_from, console = false } = config.admin ?? {}
+  const operators = createOperators({ token: { token, may: 'all' }, ...tokens })
   return {
-    operators: createOperators({ token: { token, may: 'all' }, ...tokens }),
+    operators,
     isAllowedAddress: createAddressFilter(allow_from, config.server.trusted_proxies),
+    seenByBrowser: createBrowserView(config.server.trusted_proxies),
+    isConsoleOn: console && operators.hasAny && isConsoleBuilt,
     routes: config.routes,
     upstreamNames: Object.keys(config.upstreams),
     warnings: warningsOf(config),
@@ -189,6 +196,9 @@ async function startAdminListener(
     overview: { history, upstreamNames: () => current().upstreamNames, health, workers: workers?.health },
     documentation: async () =>
       (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
+    isConsoleOn: () => current().isConsoleOn,
+    consoleAssets: readConsoleAssets,
+    seenByBrowser: request => current().seenByBrowser(request),
     requestIdFor: createRequestIdFor(randomBytes),
     clock,
     logger,

@@ -73,6 +73,7 @@ describe('defaults', () => {
       listen: { host: '127.0.0.1', port: 8081 },
       token: '',
       tokens: {},
+      console: true,
     })
   })
 
@@ -149,6 +150,7 @@ routes:
     listen: { host: 'localhost', port: 9 },
     token: '0123456789abcdef',
     tokens: { ops: { token: '', may: 'all' }, ci: { token: 'fedcba9876543210', may: 'read' } },
+    console: true,
     allow_from: ['10.0.0.0/8', '::1'],
   })
   expect(config.storage).toMatchObject({

@@ -55,7 +55,12 @@ describe('the sample', () => {
   it('is right with nothing set: embedded, one upstream, its routes', () => {
     const config = configOf(sample)
     expect(config.server.listen).toEqual({ host: '0.0.0.0', port: 8080 })
-    expect(config.admin).toEqual({ listen: { host: '127.0.0.1', port: 8081 }, token: '', tokens: {} })
+    expect(config.admin).toEqual({
+      listen: { host: '127.0.0.1', port: 8081 },
+      token: '',
+      tokens: {},
+      console: true,
+    })
     expect(config.storage).toMatchObject({ postgres: '', redis: '', data_dir: './data' })
     expect(config.upstreams.courses?.targets).toEqual([{ url: 'http://127.0.0.1:9000', weight: 100 }])
     expect(

@@ -43,7 +43,6 @@ const may: Readonly<Record<string, readonly Role[]>> = {
   'GET /admin/v1/configuration': ['support', 'read'],
   'GET /admin/v1/overview': ['support', 'read'],
   'GET /openapi.json': ['support', 'read'],
-  'GET /docs': ['support', 'read'],
 }
 
 const forbidden = 'Droits insuffisants'
@@ -109,7 +108,7 @@ describe('admin.allow_from', () => {
       admin: `, token: ${tokens.all}, allow_from: [10.0.0.0/8, "::1"]`,
     })
     try {
-      const paths = ['/admin/v1/users', '/admin/v1/nothing', '/nothing', '/openapi.json', '/docs', '/%zz']
+      const paths = ['/admin/v1/users', '/admin/v1/nothing', '/nothing', '/openapi.json', '/console', '/%zz']
       for (const path of paths) {
         expect([path, await ask(gateway.admin, path)]).toEqual([path, no])
         expect([path, await ask(gateway.admin, path, {})]).toEqual([path, no])

@@ -97,7 +97,8 @@ export function createChecker(document: DocumentText) {
 
       for (const [field, given] of Object.entries(response.headers ?? {})) {
         const [header, headerAt] = found(given, `${at}/headers/${field}`)
-        const value = answer.headers[field.toLowerCase()]
+        const received = answer.headers[field.toLowerCase()]
+        const value = Array.isArray(received) ? received.join(', ') : received
         if (header.required) expect([name, field, value]).toEqual([name, field, expect.any(String)])
         if (value !== undefined)
           expect([name, field, value, valid(`${headerAt}/schema`, value), errors]).toEqual([

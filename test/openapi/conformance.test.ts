@@ -17,7 +17,7 @@ interface Sent {
   body?: unknown
 }
 
-const document = JSON.parse(createDocumentation('0.0.0').document) as DocumentText
+const document = JSON.parse(createDocumentation('0.0.0')) as DocumentText
 const checker = createChecker(document)
 
 /** Not `fetch`, which cannot send a header twice or another Host. */
@@ -294,8 +294,25 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     await gateway.reload()
     for (const path of ['/configuration', '/overview']) await operator('GET', path)
     for (const path of ['/healthz', '/readyz', '/metrics']) await drive(gateway, 'GET', path)
-    for (const path of ['/openapi.json', '/docs'])
-      await drive(gateway, 'GET', path, { token: gateway.adminToken })
+    await drive(gateway, 'GET', '/openapi.json', { token: gateway.adminToken })
+  })
+
+  it('is kept where an operator signs in to the console', async () => {
+    const path = '/console/session'
+    const { origin } = new URL(gateway.admin)
+    const post = (body: unknown, headers = { origin }) => drive(gateway, 'POST', path, { headers, body })
+    const { headers } = await post({ token: gateway.adminToken })
+    const cookie = String(headers['set-cookie']).split(';')[0] ?? ''
+    await drive(gateway, 'GET', path, { headers: { cookie } })
+    await drive(gateway, 'GET', path)
+    await post('no object')
+    for (let tries = 0; tries < 11; tries += 1) await post({ token: 'not-a-token-of-anybody' })
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const headers = { origin: 'https://evil.example', cookie }
+      await drive(gateway, method, path, { headers })
+      await drive(closed, method, path)
+    }
+    await drive(gateway, 'DELETE', path, { headers: { origin, cookie } })
   })
 
   it('is kept where a request is not let in', async () => {
@@ -440,12 +457,14 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
         '/admin/v1/users': { email: 'a@b' },
         '/admin/v1/users/{id}/password': { password: 'correct horse battery' },
         '/admin/v1/alerts': { type: 'x' },
+        '/console/session': { token: gateway.adminToken },
       }
       const isAdmin = isOfOperators({ path })
       const token = isAdmin ? gateway.adminToken : pro.access
       const posted = isAdmin ? ofOperators[path] : ofClients
       const sent = method === 'PATCH' ? { plan: 'pro' } : method === 'POST' ? posted : undefined
-      await drive(gateway, method, path, { token, body: sent })
+      const headers: Record<string, string> = isAdmin ? { origin: new URL(gateway.admin).origin } : {}
+      await drive(gateway, method, path, { token, headers, body: sent })
       if (operation.security.some(one => 'apiKey' in one))
         await drive(gateway, method, path, { headers: { 'x-api-key': 'peage_away' } })
     }

@@ -67,14 +67,12 @@ describe('the admin listener on loopback', () => {
       const answer = await patch(headers(new URL(gateway.admin).port))
       expect(answer).toEqual({ status: 403, code: 'admin_unauthorized', cors: undefined })
       expect(await plan()).toEqual({ plan: 'free' })
-      for (const path of ['/openapi.json', '/docs']) {
-        const password = Buffer.from(`me:${gateway.adminToken}`).toString('base64')
-        const read = { authorization: `Basic ${password}`, ...headers(new URL(gateway.admin).port) }
-        expect([path, await send(gateway.admin, 'GET', path, read)]).toEqual([
-          path,
-          { status: 403, code: 'admin_unauthorized', cors: undefined },
-        ])
-      }
+      const read = { authorization, ...headers(new URL(gateway.admin).port) }
+      expect(await send(gateway.admin, 'GET', '/openapi.json', read)).toEqual({
+        status: 403,
+        code: 'admin_unauthorized',
+        cors: undefined,
+      })
     },
   )
 

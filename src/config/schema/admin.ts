@@ -41,7 +41,7 @@ export const admin = section(
     }),
     token: formatted('token', {
       description:
-        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served.',
+        'Bearer token of the admin API; empty is none. Without any token the API answers 403, and only /healthz, /readyz and /metrics are served, no console either.',
       default: '',
     }),
     tokens: Type.Record(NAME_PATTERN, token, {
@@ -49,6 +49,10 @@ export const admin = section(
       description:
         'Several bearer tokens, each under a name of its own, and with a role where it may not do everything; an empty one is none.',
       default: {},
+    }),
+    console: Type.Boolean({
+      description: 'Serve the console, a page for people, at /console. It takes a token to sign in.',
+      default: true,
     }),
     allow_from: Type.Optional(
       Type.Array(formatted('network'), {

@@ -1,0 +1,2 @@
+// The build bundles style sheets.
+declare module '*.css'

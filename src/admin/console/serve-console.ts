@@ -1,0 +1,141 @@
+// Serves the console: its page and files, and the sessions of those who sign in to it (CONTRACT §13, "Console").
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Clock } from '../../clock.ts'
+import { responseSchemas } from '../../openapi/operation.ts'
+import { rateLimited } from '../../refusals/limits.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import { createMemoryRateLimiter } from '../../storage/memory-rate-limiter.ts'
+import { readBody } from '../api/input.ts'
+import { refuseOtherMethods } from '../api/serve-api.ts'
+import type { AuditStore } from '../audit-store.ts'
+import { rejectForeignOrigin } from '../cross-site.ts'
+import type { Operators } from '../operators.ts'
+import { type Asset, type ConsoleAssets, chooseCoding } from './assets.ts'
+import type { SeenByBrowser } from './browser-view.ts'
+import { readCookies, writeCookie } from './cookies.ts'
+import { consoleOperations } from './session.openapi.ts'
+import type { ConsoleSessions } from './sessions.ts'
+
+export interface ConsoleDependencies {
+  /** Whether `admin.console` of the current configuration is on. */
+  isConsoleOn(): boolean
+  /** Called at the first request for the page. */
+  consoleAssets(): Promise<ConsoleAssets>
+  operators(): Operators
+  seenByBrowser: SeenByBrowser
+  audit: AuditStore
+  clock: Clock
+}
+
+/** Wrong tokens within a minute from one address, before the next is refused unread. */
+const wrongTokens = { limit: 10, windowMs: 60_000 }
+
+/** Nothing but the page's own files, and nothing inline. */
+const policy = [
+  "default-src 'none'",
+  ...['script', 'style', 'img', 'font', 'connect'].map(kind => `${kind}-src 'self'`),
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const pagePath = '/console'
+const filePath = '/console/assets/:name'
+
+/** @param app whose requests are those of no other site */
+export function serveConsole(
+  app: FastifyInstance,
+  sessions: ConsoleSessions,
+  { isConsoleOn, consoleAssets, operators, seenByBrowser, audit, clock }: ConsoleDependencies,
+): void {
+  let reading: Promise<ConsoleAssets> | undefined
+  const assets = () => {
+    reading ??= consoleAssets()
+    return reading
+  }
+  const wrong = createMemoryRateLimiter(wrongTokens, clock)
+  const { signIn, show, signOut } = consoleOperations
+  app.addHook('onRequest', async () => {
+    if (!isConsoleOn()) throw new Refusal('route_unknown')
+  })
+
+  app.get(pagePath, async (request, reply) => send(request, reply, (await assets()).page))
+
+  app.get<{ Params: { name: string } }>(filePath, async (request, reply) => {
+    const file = (await assets()).files.get(request.params.name)
+    if (file === undefined) throw new Refusal('route_unknown')
+    return send(request, reply.header('cache-control', 'public, max-age=31536000, immutable'), file)
+  })
+
+  app.post(signIn.path, async (request, reply) => {
+    const { origin, isSecure, client } = seenByBrowser(request.raw)
+    rejectForeignOrigin(request.headers, origin)
+    const body = await readBody(request, signIn.body, () => {})
+    const operator = operators().findByToken(body.string('token'))
+    if (operator === undefined) {
+      const { allowed, used, resetMs } = wrong.consume(client)
+      if (allowed) throw unauthorized()
+      const { limit, windowMs } = wrongTokens
+      const state = { limit, windowMs, remaining: limit - used, resetSeconds: Math.ceil(resetMs / 1_000) }
+      throw rateLimited('console', state)
+    }
+    await audit.write({
+      at: new Date(clock.now()),
+      operator: operator.name,
+      method: signIn.method,
+      route: signIn.path,
+      user_id: null,
+      changes: {},
+      status: 204,
+      request_id: request.id,
+    })
+    for (const value of readCookies(request.headers.cookie, isSecure)) sessions.close(value)
+    return reply
+      .code(204)
+      .header('set-cookie', writeCookie(sessions.open(operator), isSecure))
+      .send()
+  })
+
+  app.get(show.path, { schema: { response: responseSchemas(show) } }, async ({ raw, headers }) => {
+    const session = findSession(sessions, headers.cookie, seenByBrowser(raw).isSecure)
+    if (session === undefined) throw unauthorized()
+    const { operator, expiresAt } = session
+    return { operator: operator.name, may: operator.may, expires_at: expiresAt }
+  })
+
+  app.delete(signOut.path, async ({ raw, headers }, reply) => {
+    const { origin, isSecure } = seenByBrowser(raw)
+    rejectForeignOrigin(headers, origin)
+    for (const value of readCookies(headers.cookie, isSecure)) sessions.close(value)
+    return reply.code(204).header('set-cookie', writeCookie('', isSecure)).send()
+  })
+
+  refuseOtherMethods(app, [
+    ...[pagePath, filePath].map(path => ({ method: 'GET', path })),
+    ...Object.values(consoleOperations),
+  ])
+}
+
+/** The first living session among the cookies: another server of the same host may have set one of that name. */
+export function findSession(sessions: ConsoleSessions, cookie: string | undefined, isSecure: boolean) {
+  for (const value of readCookies(cookie, isSecure)) {
+    const session = sessions.find(value)
+    if (session !== undefined) return session
+  }
+  return undefined
+}
+
+function send({ headers }: FastifyRequest, reply: FastifyReply, { type, bodies }: Asset): FastifyReply {
+  const coding = chooseCoding([headers['accept-encoding'] ?? []].flat().join(','))
+  if (coding !== 'identity') reply.header('content-encoding', coding)
+  return reply
+    .type(type)
+    .header('vary', 'accept-encoding')
+    .header('content-security-policy', policy)
+    .header('referrer-policy', 'no-referrer')
+    .send(bodies.get(coding))
+}
+
+function unauthorized(): Refusal {
+  return new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
+}

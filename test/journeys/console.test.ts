@@ -1,0 +1,232 @@
+// The console's server side (CONTRACT §13): who is signed in, what a cookie is good for, and for whom.
+import { request } from 'node:http'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+type Headers = Record<string, string>
+interface Answer {
+  status: number
+  code: unknown
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+const tokens = { all: 'a-token-that-may-all-0123456789', reader: 'a-token-that-reads-0123456789' }
+const admin = (more = '') =>
+  `, tokens: { boss: '${tokens.all}', reader: { token: ${tokens.reader}, may: read } }${more}`
+
+/** Not `fetch`, which sets `Origin` and `Host` by itself. */
+function send(base: string, method: string, path: string, headers: Headers = {}, body?: object) {
+  const { hostname, port } = new URL(base)
+  return new Promise<Answer>((resolve, reject) => {
+    const sent = request({ hostname, port, method, path, headers }, response => {
+      let text = ''
+      response.setEncoding('latin1').on('data', part => {
+        text += part
+      })
+      const { statusCode: status = 0, headers: received } = response
+      response.on('end', () => resolve({ status, code: received['x-peage-error'], headers: received, text }))
+    })
+    sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body))
+  })
+}
+
+const cookieOf = ({ headers }: Answer) => String(headers['set-cookie']).split(';')[0] ?? ''
+const told = ({ status, code }: Answer) => [status, code]
+const unauthorized = [401, 'admin_unauthorized']
+const forbidden = [403, 'admin_unauthorized']
+
+describe('the console', () => {
+  let gateway: TestGateway
+  let upstream: Upstream
+  const own = () => new URL(gateway.admin).origin
+  const signIn = (token: string, headers: Headers = { origin: own() }) =>
+    send(gateway.admin, 'POST', '/console/session', headers, { token })
+  const session = (headers: Headers) => send(gateway.admin, 'GET', '/console/session', headers)
+  const patch = (headers: Headers) =>
+    send(gateway.admin, 'PATCH', '/admin/v1/users/1', headers, { plan: 'pro' })
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(
+      `upstreams: { app: { targets: ['${upstream.url}'] } }\nroutes: [{ path: /all, upstream: app, auth: none }]\n`,
+      undefined,
+      { admin: admin() },
+    )
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  it('serves its page and files, compressed, and lets nothing else run', async () => {
+    const page = await send(gateway.admin, 'GET', '/console')
+    expect([page.status, page.headers['cache-control'], page.headers['referrer-policy']]).toEqual([
+      200,
+      'no-store',
+      'no-referrer',
+    ])
+    expect(page.headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    )
+    expect(page.text).not.toMatch(/<style|style=|<script>|\son\w+=|https?:/)
+    const files = [...page.text.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '')
+    expect(files).toHaveLength(3)
+    for (const path of files) {
+      const file = await send(gateway.admin, 'GET', path, { 'accept-encoding': 'gzip, br' })
+      expect([file.status, file.headers['content-encoding'], file.headers.vary]).toEqual([
+        200,
+        'br',
+        'accept-encoding',
+      ])
+      expect(file.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+      expect(file.headers['x-content-type-options']).toBe('nosniff')
+    }
+    expect(told(await send(gateway.admin, 'GET', '/console/assets/app.js'))).toEqual([404, 'route_unknown'])
+    expect(told(await send(gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
+  })
+
+  it('exchanges a token for a cookie that stands for it, and ends with the sign-out', async () => {
+    const answer = await signIn(tokens.reader)
+    expect([answer.status, answer.text]).toEqual([204, ''])
+    expect(String(answer.headers['set-cookie'])).toMatch(
+      /^peage-console=[\w-]{43}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict$/,
+    )
+    const cookie = cookieOf(answer)
+    const shown = await session({ cookie })
+    expect(JSON.parse(shown.text)).toEqual({
+      operator: 'reader',
+      may: 'read',
+      expires_at: new Date(gateway.clock.at + 28_800_000).toISOString(),
+    })
+    expect((await send(gateway.admin, 'GET', '/admin/v1/users', { cookie })).status).toBe(200)
+    expect((await send(gateway.admin, 'GET', '/openapi.json', { cookie })).status).toBe(200)
+    expect(told(await patch({ cookie, origin: own() }))).toEqual([403, 'admin_forbidden'])
+    const out = await send(gateway.admin, 'DELETE', '/console/session', { cookie, origin: own() })
+    expect([out.status, String(out.headers['set-cookie'])]).toEqual([
+      204,
+      'peage-console=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict',
+    ])
+    expect(told(await session({ cookie }))).toEqual(unauthorized)
+    expect((await send(gateway.admin, 'DELETE', '/console/session', { origin: own() })).status).toBe(204)
+    const [entry] = await gateway.sql<{ operator: string; route: string; status: number }>(
+      "select operator, route, status from admin_audit where route = '/console/session' order by id desc limit 1",
+    )
+    expect(entry).toEqual({ operator: 'reader', route: '/console/session', status: 204 })
+  })
+
+  it('ends after eight hours', async () => {
+    const cookie = cookieOf(await signIn(tokens.all))
+    gateway.clock.at += 28_799_000
+    expect((await session({ cookie })).status).toBe(200)
+    gateway.clock.at += 1_000
+    expect(told(await session({ cookie }))).toEqual(unauthorized)
+  })
+
+  it.each<[string, (own: string) => Headers]>([
+    ['no Origin', () => ({})],
+    ['another Origin', () => ({ origin: 'https://evil.example' })],
+    ['another port', () => ({ origin: 'http://127.0.0.1:1' })],
+    ['another scheme', own => ({ origin: own.replace('http:', 'https:') })],
+    ['an Origin of null', () => ({ origin: 'null' })],
+    ['its own Origin, from another site', own => ({ origin: own, 'sec-fetch-site': 'cross-site' })],
+    ['a host that is not loopback', own => ({ origin: own, host: 'evil.example' })],
+    [
+      'a proxy that nobody trusts',
+      own => ({ origin: 'https://a.example', 'x-forwarded-host': 'a.example', own }),
+    ],
+  ])('refuses what changes something with %s, with a cookie and at the sign-in', async (_, headers) => {
+    const cookie = cookieOf(await signIn(tokens.all))
+    expect(told(await patch({ cookie, ...headers(own()) }))).toEqual(forbidden)
+    expect(told(await signIn(tokens.all, headers(own())))).toEqual(forbidden)
+    const out = await send(gateway.admin, 'DELETE', '/console/session', { cookie, ...headers(own()) })
+    expect(told(out)).toEqual(forbidden)
+    expect((await session({ cookie })).status).toBe(200)
+  })
+
+  it('lets nobody read from another site', async () => {
+    const cookie = cookieOf(await signIn(tokens.all))
+    for (const site of ['cross-site', 'same-site'])
+      for (const path of ['/console/session', '/admin/v1/users', '/openapi.json', '/console']) {
+        const answer = await send(gateway.admin, 'GET', path, { cookie, 'sec-fetch-site': site })
+        expect([path, ...told(answer)]).toEqual([path, ...forbidden])
+      }
+  })
+
+  it('goes by a bearer beside the cookie, and asks for no Origin then', async () => {
+    const cookie = cookieOf(await signIn(tokens.all))
+    expect(told(await patch({ cookie, authorization: `Bearer ${tokens.reader}` }))).toEqual([
+      403,
+      'admin_forbidden',
+    ])
+    expect(told(await patch({ cookie, authorization: 'Bearer wrong' }))).toEqual(unauthorized)
+    expect(told(await patch({ authorization: `Bearer ${tokens.all}` }))).toEqual([404, 'user_not_found'])
+  })
+
+  it('reads the cookie by the name that fits alone, and passes over one that somebody else has set', async () => {
+    const cookie = cookieOf(await signIn(tokens.all))
+    expect(told(await session({ cookie: `__Host-${cookie}` }))).toEqual(unauthorized)
+    expect((await session({ cookie: `peage-console=x; ${cookie}` })).status).toBe(200)
+  })
+
+  it('limits wrong tokens by address, and always takes a right one', async () => {
+    gateway.clock.at += 60_000
+    for (let tries = 0; tries < 10; tries += 1) expect(told(await signIn('wrong'))).toEqual(unauthorized)
+    const refused = await signIn('wrong')
+    expect([...told(refused), Number(refused.headers['retry-after'])]).toEqual([429, 'rate_limited', 60])
+    expect((await signIn(tokens.all)).status).toBe(204)
+    gateway.clock.at += 60_000
+    expect(told(await signIn('wrong'))).toEqual(unauthorized)
+  })
+
+  it('sends its cookies to no upstream', async () => {
+    await send(gateway.url, 'GET', '/all', { cookie: 'a=b; peage-console=x; __Host-peage-console=y; c=d' })
+    await send(gateway.url, 'GET', '/all', { cookie: 'peage-console=x' })
+    expect(upstream.received.map(({ headers }) => headers.cookie)).toEqual(['a=b; c=d', undefined])
+  })
+})
+
+describe('the console behind a proxy that ends TLS', () => {
+  it('has a Secure cookie, and goes by what the proxy says', async () => {
+    const gateway = await startGateway('', undefined, {
+      admin: admin(),
+      server: ", trusted_proxies: ['127.0.0.1']",
+    })
+    try {
+      const headers = {
+        host: 'admin.example',
+        'x-forwarded-proto': 'https',
+        'x-forwarded-for': '198.51.100.7',
+        origin: 'https://admin.example',
+      }
+      const answer = await send(gateway.admin, 'POST', '/console/session', headers, { token: tokens.all })
+      expect([answer.status, String(answer.headers['set-cookie'])]).toEqual([
+        204,
+        expect.stringMatching(/^__Host-peage-console=[\w-]{43}; .*; Secure$/),
+      ])
+      const cookie = cookieOf(answer)
+      const users = await send(gateway.admin, 'GET', '/admin/v1/users', { ...headers, cookie })
+      expect(users.status).toBe(200)
+      const plain = { cookie, host: 'localhost', 'x-forwarded-proto': 'http' }
+      expect(told(await send(gateway.admin, 'GET', '/console/session', plain))).toEqual(unauthorized)
+    } finally {
+      await gateway.stop()
+    }
+  })
+})
+
+describe('without the console', () => {
+  it.each([
+    ['console: false', admin(', console: false')],
+    ['no token', ''],
+  ])('%s: nothing of it is there', async (_, settings) => {
+    const gateway = await startGateway('', undefined, { admin: settings })
+    try {
+      for (const path of ['/console', '/console/session', '/console/assets/x'])
+        expect(told(await send(gateway.admin, 'GET', path))).toEqual([404, 'route_unknown'])
+    } finally {
+      await gateway.stop()
+    }
+  })
+})
