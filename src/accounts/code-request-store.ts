@@ -1,7 +1,7 @@
 // Requests for codes: the code and the mails that tell of it are stored in one transaction, or neither is.
 import type { AccountCode, CodeStore } from '../mail/codes/code-store.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
-import type { Database, Queryable } from '../storage/database.ts'
+import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 
 /** The user as the request found them: if they are another by now, nothing is stored. */
 interface Requester {
@@ -20,7 +20,8 @@ export interface EmailChangeRequest {
 
 /** Each tells whether any mail was stored. */
 export interface CodeRequestStore {
-  requestReset(email: string, ttlMs: number, now: Date): Promise<boolean>
+  /** @param inTransaction stored with the mail */
+  requestReset(email: string, ttlMs: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
   requestVerification(user: Requester, ttlMs: number, now: Date): Promise<boolean>
   /** Voids the request before also where the new email is taken: nobody can tell by it which emails are. */
   requestEmailChange(request: EmailChangeRequest, now: Date): Promise<boolean>
@@ -42,10 +43,12 @@ export function createCodeRequestStore({ database, codes, mails }: Dependencies)
   }
 
   return {
-    requestReset: (email, ttlMs, now) =>
-      database.transaction(async tx =>
-        send(tx, await codes.make(tx, { purpose: 'reset', email, ttlMs }, now)),
-      ),
+    requestReset: (email, ttlMs, now, inTransaction) =>
+      database.transaction(async tx => {
+        const isSent = await send(tx, await codes.make(tx, { purpose: 'reset', email, ttlMs }, now))
+        if (isSent) await inTransaction?.(tx)
+        return isSent
+      }),
 
     requestVerification: ({ id, email }, ttlMs, now) =>
       database.transaction(async tx =>

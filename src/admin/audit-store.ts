@@ -32,6 +32,8 @@ interface AuditFilter {
 /** Every method throws StorageError when the store fails. */
 export interface AuditStore {
   write(record: AuditRecord): Promise<void>
+  /** Writes the record unless one of the same operator, route and minute is there (CONTRACT §13). */
+  writeRefusal(record: AuditRecord): Promise<void>
   /** Writes the record in the transaction of the audited change. */
   inTransaction(record: AuditRecord): TransactionStep
   /** Newest first. */
@@ -41,6 +43,8 @@ export interface AuditStore {
 export function createAuditStore(database: Database): AuditStore {
   return {
     write: record => write(database, record),
+    writeRefusal: record =>
+      write(database, record, new Date(Math.floor(record.at.getTime() / 60_000) * 60_000)),
     inTransaction: record => tx => write(tx, record),
     list: ({ userId, operator, before, limit }) =>
       database.query<AuditEntry>(
@@ -56,11 +60,17 @@ export function createAuditStore(database: Database): AuditStore {
   }
 }
 
-async function write(queryable: Queryable, record: AuditRecord): Promise<void> {
+/** @param refusedIn the minute of a refusal */
+async function write(
+  queryable: Queryable,
+  record: AuditRecord,
+  refusedIn: Date | null = null,
+): Promise<void> {
   const { at, operator, method, route, user_id, changes, status, request_id } = record
   await queryable.query(
-    `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id)
-     values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8)`,
+    `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id, refused_in)
+     values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9)
+     on conflict (operator, method, route, refused_in) where refused_in is not null do nothing`,
     [
       at,
       operator,
@@ -70,6 +80,7 @@ async function write(queryable: Queryable, record: AuditRecord): Promise<void> {
       changes === null ? null : JSON.stringify(changes),
       status,
       request_id,
+      refusedIn,
     ],
   )
 }

@@ -1,6 +1,7 @@
 // The OpenAPI description of all operations that the gateway serves itself, for clients and operators.
 
 import { emitAlert } from '../admin/api/emit-alert.ts'
+import { explainRequest } from '../admin/api/explain-request.ts'
 import { listAudit } from '../admin/api/list-audit.ts'
 import { listDeliveries } from '../admin/api/list-deliveries.ts'
 import { listMails } from '../admin/api/list-mails.ts'
@@ -77,6 +78,7 @@ export const operationGroups: readonly OperationGroup[] = [
       listMails,
       listAudit,
       showConfiguration,
+      explainRequest,
       showOverview,
     ],
   },

@@ -19,6 +19,7 @@ import {
 } from './header-diff.ts'
 import { createStubRequest, type HeaderList, toHeaderList } from './stub-request.ts'
 import {
+  type Caller,
   createStubUpstreams,
   type Dispatched,
   stubAssertions,
@@ -39,6 +40,13 @@ export interface ExplainRequest {
   readonly usedToday: number
   /** Whether the caller's email is verified. */
   readonly verified: boolean
+  /** A user in particular, whose id decides the target of `split_by: user`. */
+  readonly user?: ExplainedUser
+}
+
+export interface ExplainedUser {
+  readonly id: number
+  readonly isActive: boolean
 }
 
 export interface GuardOutcome {
@@ -84,7 +92,7 @@ export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
 /** Explain one request at a time, because all share the stubs. */
 export function createExplain(config: Config, clock: Clock): Explain {
-  const caller = { usedToday: 0, verified: true }
+  const caller: Caller = { usedToday: 0, verified: true, user: undefined }
   const { endpoints, operations } = stubEndpoints(config)
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
@@ -104,7 +112,8 @@ export function createExplain(config: Config, clock: Clock): Explain {
   })
 
   return async explainRequest => {
-    Object.assign(caller, { usedToday: explainRequest.usedToday, verified: explainRequest.verified })
+    const { usedToday, verified, user } = explainRequest
+    Object.assign(caller, { usedToday, verified, user })
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
     const requestHeaders = requestHeadersOf(explainRequest)
     const toRequest = (fields: HeaderList) =>

@@ -35,9 +35,11 @@ export function stubToken(plan: Plan): string {
 }
 
 /** What the caller's record says; set it before a request is explained. */
-interface Caller {
+export interface Caller {
   usedToday: number
   verified: boolean
+  /** A user in particular, in the place of the plan's. */
+  user: { readonly id: number; readonly isActive: boolean } | undefined
 }
 
 export function stubDependencies(dailyLimit: number, caller: Caller, clock: Clock): GuardDependencies {
@@ -72,7 +74,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
               }
         },
       },
-      users: { find: userId => withVerification(users[userId - 1], caller), findOwner: () => undefined },
+      users: { find: userId => recordOf(users[userId - 1], caller), findOwner: () => undefined },
       sessions: undefined,
       lastUsed: { record: () => {} },
       badKeys: createRateLimiter('bad_keys', null, { clock }),
@@ -97,8 +99,10 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
   }
 }
 
-function withVerification(user: UserWithEpoch | undefined, { verified }: Caller): UserWithEpoch | undefined {
-  return user && { ...user, email_verified_at: verified ? new Date(0) : null }
+/** Of the plan's user, or of the one in particular, who is unknown while inactive. */
+function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller): UserWithEpoch | undefined {
+  if (ofPlan === undefined || user?.isActive === false) return undefined
+  return { ...ofPlan, id: user?.id ?? ofPlan.id, email_verified_at: verified ? new Date(0) : null }
 }
 
 /** Placeholder for assertions, which are shown but never sent. */

@@ -1,8 +1,11 @@
 // Runs once, however many workers serve: the admin listener, alerts, events, mails, and pruning of what expired.
 import { randomBytes } from 'node:crypto'
+import { createAccountExportStore } from '../accounts/account-export-store.ts'
+import { createCodeRequestStore } from '../accounts/code-request-store.ts'
 import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
+import type { ExplainDependencies } from '../admin/api/explain-request.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
 import {
   type ConfigurationRecord,
@@ -33,6 +36,7 @@ import { type EventSettings, openEvents } from '../webhooks/events/open-events.t
 import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
 import { createWebhookStore } from '../webhooks/webhook-store.ts'
 import { createDrain, type Drain } from './drain.ts'
+import { createRunningExplain } from './running-explain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
 
 export interface PrimaryServices {
@@ -69,6 +73,7 @@ export async function startPrimaryServices(
   })
   let adminSettings = adminSettingsOf(dependencies.config)
   const configuration = createConfigurationRecord(listing, clock)
+  const running = createRunningExplain(dependencies.config, clock, configuration.running)
   const codes = createCodeStore(storage.database)
   const pruner = createPruner({
     store: {
@@ -93,6 +98,7 @@ export async function startPrimaryServices(
       webhooks,
       mails: mail.mails,
       configuration,
+      explain: running.explain,
     })
   } catch (error) {
     await close()
@@ -102,6 +108,7 @@ export async function startPrimaryServices(
     adminAddress: admin?.address,
     applyConfig(config) {
       adminSettings = adminSettingsOf(config)
+      running.configure(config)
       webhooks.configure(config.webhooks)
       mail.configure(config.mail)
       events.configure(eventSettingsOf(config))
@@ -121,6 +128,8 @@ interface AdminSettings {
   isConsoleOn: boolean
   routes: Config['routes']
   upstreamNames: string[]
+  /** Undefined where no mails can be sent. */
+  resetTtlMs: number | undefined
   warnings: string[]
 }
 
@@ -134,6 +143,7 @@ function adminSettingsOf(config: Config): AdminSettings {
     isConsoleOn: console && operators.hasAny && isConsoleBuilt,
     routes: config.routes,
     upstreamNames: Object.keys(config.upstreams),
+    resetTtlMs: config.mail?.code_ttl.reset,
     warnings: warningsOf(config),
   }
 }
@@ -149,10 +159,11 @@ interface AdminListenerServices {
   webhooks: AlertService
   mails: MailService['mails']
   configuration: ConfigurationRecord
+  explain: ExplainDependencies['explain']
 }
 
 async function startAdminListener(
-  { config, storage, clock, logger, failureLog, metrics }: Dependencies,
+  { config, storage, mailQueue, clock, logger, failureLog, metrics }: Dependencies,
   { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
   {
     adminSettings: current,
@@ -161,6 +172,7 @@ async function startAdminListener(
     webhooks: { alerts, deliveries },
     mails,
     configuration,
+    explain,
   }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
@@ -193,6 +205,15 @@ async function startAdminListener(
     renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather())),
     health,
     configuration,
+    explain,
+    exports: createAccountExportStore(storage.database),
+    codeRequests: createCodeRequestStore({
+      database: storage.database,
+      codes: createCodeStore(storage.database),
+      mails: mailQueue,
+    }),
+    resetTtlMs: () => current().resetTtlMs,
+    wakeMails: mailQueue.wake,
     overview: { history, upstreamNames: () => current().upstreamNames, health, workers: workers?.health },
     documentation: async () =>
       (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),

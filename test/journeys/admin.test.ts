@@ -229,6 +229,7 @@ describeOverSetups('the admin listener', setup => {
       ['PATCH', `/admin/v1/users/${user.id}`, { plan: 'pro' }],
       ['POST', '/admin/v1/alerts', { type: 'x', user_id: user.id }],
       ['POST', '/admin/v1/users', { email: 'new@example.com' }],
+      ['POST', '/admin/v1/explain', { method: 'GET', path: '/' }],
       ['POST', `/admin/v1/users/${user.id}/password`, { password: 'correct horse battery' }],
     ] as const
     const served = createAdminEndpoints({} as never).filter(({ operation }) => operation.body !== undefined)

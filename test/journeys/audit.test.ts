@@ -73,15 +73,24 @@ describeOverSetups('the audit', setup => {
     expect((await entries())[0]).toMatchObject({ user_id: null, changes: { type: 'to.all' } })
   })
 
-  it('has what was refused, with the status and no changes', async () => {
+  it('has what was refused, with the status and no changes: of an operator, route and minute the first', async () => {
     const user = await newUser(at.gateway)
+    const minutesLater = () => {
+      at.gateway.clock.at += 60_000
+    }
+    minutesLater()
     await ask('PATCH', `/users/${user.id}`, { plan: 'gold' })
+    await ask('PATCH', `/users/${user.id}`, { plan: 'silver' })
+    await ask('PATCH', `/users/${user.id}`, { plan: 'gold' }, billing)
+    minutesLater()
     await ask('PATCH', `/users/${user.id}`, `{"plan":"pro","x":"${'x'.repeat(70_000)}"}`)
+    minutesLater()
     await ask('PATCH', '/users/99999999', { plan: 'pro' })
     await ask('POST', '/alerts', { type: 'x', user_id: 99_999_998 })
     expect(await entries(`?user_id=${user.id}`)).toMatchObject([
       { status: 413, changes: null },
-      { status: 400, changes: null },
+      { status: 400, changes: null, operator: 'billing' },
+      { status: 400, changes: null, operator: 'token' },
     ])
     expect(await entries('?user_id=99999999')).toMatchObject([{ status: 404, changes: null }])
     expect(await entries('?user_id=99999998')).toMatchObject([{ status: 404, changes: null }])

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { call } from '../support/client.ts'
+import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 const secretFile = join(mkdtempSync(join(tmpdir(), 'peage-test-')), 'secret')
@@ -92,6 +92,44 @@ describe('the running configuration', () => {
       'routes[0].headers.request.set.X-From-Default',
     ])
       expect([path, at(path)?.value]).toEqual([path, '***'])
+  })
+
+  it('explains requests, with none of its secrets, also for a user by the record', async () => {
+    const explain = (body: object) =>
+      call(gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
+    const { status, body } = await explain({ method: 'GET', path: '/one', as: 'pro' })
+    expect(status).toBe(200)
+    expect(JSON.stringify(body)).not.toContain('planted')
+    expect(body).toMatchObject({
+      request: { method: 'GET', path: '/one', as: 'pro' },
+      route: 'one',
+      status: null,
+      upstream: { name: 'token', url: 'http://127.0.0.1:9/one' },
+      headers: {
+        request: { set: { 'x-team': 'blue', 'x-api-key': '***', cookie: '***', 'x-user-id': '3' } },
+      },
+    })
+    const user = await newUser(gateway, 'premium')
+    const as = { user_id: user.id }
+    expect((await explain({ method: 'GET', path: '/one', as })).body).toMatchObject({
+      request: { as: 'premium' },
+      headers: { request: { set: { 'x-user-id': String(user.id) } } },
+    })
+    await gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    expect((await explain({ method: 'GET', path: '/one', as })).body).toMatchObject({
+      status: 401,
+      upstream: null,
+    })
+    expect((await explain({ method: 'GET', path: '/one', as: { user_id: 99_999_999 } })).status).toBe(404)
+    for (const bad of [
+      { method: 'GET' },
+      { method: 'GET', path: 'one' },
+      { method: 'GET', path: '/one', as: 'gold' },
+      { method: 'GET', path: '/one', as: { user_id: '1' } },
+      { method: 'GET', path: '/one', as: { plan: 'free', used_today: -1 } },
+      { method: 'GET', path: '/one', host: 'a b' },
+    ])
+      expect([bad, (await explain(bad)).status]).toEqual([bad, 400])
   })
 
   it('keeps what waits for a restart, and says so', async () => {

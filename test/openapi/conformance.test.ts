@@ -275,6 +275,8 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
       ['GET', '/users/{id}/sessions'],
       ['DELETE', '/users/{id}/sessions'],
       ['DELETE', '/users/{id}/sessions/{session}'],
+      ['GET', '/users/{id}/export'],
+      ['POST', '/users/{id}/send-reset'],
       ['DELETE', '/users/{id}/api-token'],
       ['DELETE', '/users/{id}/webhook'],
       ['POST', '/users/{id}/reset-usage'],
@@ -291,6 +293,22 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     const audit = await operator('GET', '/audit')
     expect(JSON.parse(audit.text).entries.length).toBeGreaterThan(5)
     await operator('GET', '/audit', {}, '/audit?cursor=x')
+    await operator('GET', '/users/{id}/export')
+    await operator('POST', '/users/{id}/send-reset')
+    const mailless = await startGateway('')
+    const resetPath = '/admin/v1/users/{id}/send-reset'
+    await drive(mailless, 'POST', resetPath, { token: mailless.adminToken })
+    await mailless.stop()
+    await gateway.sql('update users set is_active = 0 where id = $1', [free.id])
+    await operator('POST', '/users/{id}/send-reset')
+    await gateway.sql('update users set is_active = 1 where id = $1', [free.id])
+    for (const body of [
+      { method: 'GET', path: '/a', as: 'pro' },
+      { method: 'GET', path: '/a', as: { user_id: 99_999_999 } },
+      {},
+      { method: 'GET', path: `/${'x'.repeat(70_000)}` },
+    ])
+      await operator('POST', '/explain', { body })
     await gateway.reload()
     for (const path of ['/configuration', '/overview']) await operator('GET', path)
     for (const path of ['/healthz', '/readyz', '/metrics']) await drive(gateway, 'GET', path)
@@ -458,6 +476,7 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
         '/admin/v1/users/{id}/password': { password: 'correct horse battery' },
         '/admin/v1/alerts': { type: 'x' },
         '/console/session': { token: gateway.adminToken },
+        '/admin/v1/explain': { method: 'GET', path: '/a', as: { user_id: 1 } },
       }
       const isAdmin = isOfOperators({ path })
       const token = isAdmin ? gateway.adminToken : pro.access

@@ -10,6 +10,8 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
   readonly operation: OperationOfOperators
+  /** Changes nothing, whatever its method. */
+  readonly isRead?: true
   /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */
   handle(call: AdminRequest): Promise<object | undefined>
 }
@@ -23,6 +25,8 @@ export interface AdminRequest {
   readonly body: JsonObject
   /** Writes the audit record in the transaction of the change: no change is stored without one. */
   audited(change: AuditedChange): TransactionStep
+  /** Writes the audit record of something that changes nothing, before it is answered. @throws StorageError */
+  written(change: AuditedChange): Promise<void>
 }
 
 interface AuditedChange {

@@ -15,6 +15,7 @@ import type { AuditRecord, AuditStore } from '../audit-store.ts'
 import type { ConfigurationRecord } from '../configuration-record.ts'
 import { createAlertEndpoint } from './emit-alert.ts'
 import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
+import { createExplainEndpoint, type ExplainDependencies } from './explain-request.ts'
 import { readBody } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
@@ -26,9 +27,14 @@ import { requireFields, requireRole } from './roles.ts'
 import { createConfigurationEndpoint } from './show-configuration.ts'
 import { createOverviewEndpoint, type OverviewDependencies } from './show-overview.ts'
 import { createUserAccess, type UserAccessDependencies } from './user-access.ts'
+import { createUserHelp, type UserHelpDependencies } from './user-help.ts'
 import { createUserAdministration, type UserAdministrationDependencies } from './users.ts'
 
-export interface AdminDependencies extends UserAccessDependencies, UserAdministrationDependencies {
+export interface AdminDependencies
+  extends UserAccessDependencies,
+    UserAdministrationDependencies,
+    UserHelpDependencies,
+    ExplainDependencies {
   configuration: ConfigurationRecord
   overview: Pick<OverviewDependencies, 'history' | 'upstreamNames' | 'health' | 'workers'>
   /** The routes of the current configuration. */
@@ -56,6 +62,8 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
     createMailLog(dependencies.mails),
     createAuditLog(dependencies.audit),
     createConfigurationEndpoint(dependencies.configuration),
+    ...createUserHelp(dependencies),
+    createExplainEndpoint(dependencies),
     createOverviewEndpoint({ ...dependencies, ...dependencies.overview }),
   ]
 }
@@ -64,7 +72,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
 export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
   const { audit, clock } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
-  for (const { operation, handle } of endpoints) {
+  for (const { operation, handle, isRead = operation.method === 'GET' } of endpoints) {
     const { method, path, responses, body } = operation
     const [status = 200] = Object.keys(responses).map(Number)
     app.route({
@@ -93,6 +101,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
               body === undefined
                 ? new JsonObject({})
                 : await readBody(request, body, names => requireFields(operation, request.operator, names)),
+            written: ({ userId, changes }) =>
+              audit.write(auditRecord({ user_id: userId ?? null, changes, status })),
             audited({ userId, changes }) {
               subjectId = userId
               return audit.inTransaction(auditRecord({ user_id: subjectId ?? null, changes, status }))
@@ -102,9 +112,9 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
         } catch (thrown) {
           // A 5xx needs no record here: the change committed together with its audit record, or did not happen.
           const { code, status: refusedStatus } = toRefusal(thrown)
-          const isAudited = method !== 'GET' || code === 'admin_forbidden'
+          const isAudited = !isRead || code === 'admin_forbidden'
           if (isAudited && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
-            await audit.write(
+            await audit.writeRefusal(
               auditRecord({ user_id: subjectId ?? null, changes: null, status: refusedStatus }),
             )
           }

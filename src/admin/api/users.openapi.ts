@@ -1,5 +1,6 @@
 // Requests and responses of the operators' account endpoints (CONTRACT §7).
 import { Type } from '../../config/schema/type.ts'
+import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { operatorRefusals } from './endpoint.ts'
@@ -104,6 +105,33 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 200: { description: 'The user, as changed.', body: terms.user } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser),
+  },
+  sendReset: {
+    method: 'POST',
+    path: '/admin/v1/users/:id/send-reset',
+    id: 'sendReset',
+    summary: 'Sends a user the mail of a forgotten password',
+    description: 'Outside the limits of that. Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params,
+    responses: { 202: { description: 'It is on its way.', body: terms.message } },
+    refusals: mergeRefusals(operatorRefusals, unknownUser, {
+      409: ['user_inactive'],
+      501: ['mail_not_configured'],
+    }),
+  },
+  export: {
+    method: 'GET',
+    path: '/admin/v1/users/:id/export',
+    id: 'exportUser',
+    summary: 'Exports all that is kept of a user',
+    description: 'As the user’s own export. Stands in the audit.',
+    caller: 'operator',
+    roles: ['support'],
+    params,
+    responses: { 200: { description: 'For a file.', body: accountExport } },
     refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   setPassword: {

@@ -1,20 +1,11 @@
 // Formats an explanation: aligned text for people, the JSON of CONTRACT §1 for programs.
 
+import { toDocument } from '../../explain/document.ts'
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
 import type { HeaderDiff } from '../../explain/header-diff.ts'
 
 export function explanationAsJson(explanation: Explanation): string {
-  const { request, route, guards, refusal, upstream, headers } = explanation
-  const { method, path, as } = request
-  const document = {
-    request: { method, path, as },
-    route,
-    guards,
-    status: refusal?.status ?? null,
-    upstream: upstream && { name: upstream.name, url: upstream.url },
-    headers,
-  }
-  return `${JSON.stringify(document, null, 2)}\n`
+  return `${JSON.stringify(toDocument(explanation), null, 2)}\n`
 }
 
 export function explanationAsText(explanation: Explanation): string {

@@ -1,0 +1,160 @@
+// What the running gateway would do with a request, as `peage explain` says it (CONTRACT §13).
+import type { Clock } from '../../clock.ts'
+import { formats } from '../../config/formats/formats.ts'
+import { FormatError } from '../../config/formats/units.ts'
+import { Type } from '../../config/schema/type.ts'
+import { JsonObject } from '../../http/json-body.ts'
+import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
+import * as terms from '../../openapi/schema-builders.ts'
+import { utcDay } from '../../usage/utc-day.ts'
+import { isPlan, type Plan } from '../../users/user.ts'
+import type { UserStore } from '../../users/user-store.ts'
+import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { invalidField } from './input.ts'
+import { orNotFound } from './user-input.ts'
+
+export interface ExplainQuestion {
+  readonly request: { readonly method: string; readonly path: string }
+  readonly host?: string
+  readonly as:
+    | 'anonymous'
+    | { readonly plan: Plan; readonly verified?: boolean; readonly used_today?: number }
+  /** A user in particular, with `as` by the record. */
+  readonly user?: { readonly id: number; readonly isActive: boolean }
+}
+
+const diff = terms.record({
+  set: Type.Record('^.*$', Type.String(), {
+    description: 'Fields that the gateway sets; secrets are `***`.',
+  }),
+  remove: Type.Array(Type.String(), { description: 'Fields that it takes away.' }),
+})
+
+export const explainRequest = {
+  method: 'POST',
+  path: '/admin/v1/explain',
+  id: 'explainRequest',
+  summary: 'Says what would become of a request, by the running configuration',
+  description: 'Nothing is sent anywhere and nothing is counted. As `peage explain --json`.',
+  caller: 'operator',
+  roles: ['read', 'support'],
+  body: terms.record({
+    method: terms.text('Such as `GET`.'),
+    path: terms.text('Such as `/api/v1/courses/1`, or a whole URL.'),
+    host: Type.Optional(terms.text('The host of the request.')),
+    as: Type.Optional(
+      Type.Unsafe<unknown>({
+        description:
+          'Who calls: `anonymous`, a plan, `{"plan", "verified"?, "used_today"?}`, or `{"user_id"}`: by that user’s record. Nobody in particular where it is left out.',
+      }),
+    ),
+    used_today: Type.Optional(
+      terms.count('Uses of the day that are spent; of a user by `user_id` the record says.'),
+    ),
+  }),
+  responses: {
+    200: {
+      description: 'What becomes of it.',
+      body: terms.record({
+        request: terms.record({
+          method: terms.text('As given.'),
+          path: terms.text('As given.'),
+          as: terms.text('`anonymous`, or the plan.'),
+        }),
+        route: terms.nullable(terms.text('The route that matches.')),
+        guards: Type.Array(
+          terms.record({
+            guard: terms.text('Its name.'),
+            outcome: terms.oneOf(['pass', 'refuse', 'skip'], 'What it decided.'),
+            status: Type.Optional(Type.Integer({ description: 'Of the refusal.' })),
+            error: Type.Optional(terms.text('The refusal’s code.')),
+          }),
+          { description: 'In the order in which they run.' },
+        ),
+        status: terms.nullable(Type.Integer({ description: 'Of a refusal.' })),
+        upstream: terms.nullable(
+          terms.record({ name: terms.text('As declared.'), url: terms.text('What would be requested.') }),
+        ),
+        headers: terms.record({ request: diff, response: diff }),
+      }),
+    },
+  },
+  refusals: mergeRefusals(operatorRefusals, {
+    400: ['request_invalid'],
+    404: ['user_not_found'],
+    413: ['body_too_large'],
+  }),
+} as const satisfies Operation
+
+export interface ExplainDependencies {
+  explain(question: ExplainQuestion): Promise<object>
+  users: Pick<UserStore, 'findById'>
+  clock: Clock
+}
+
+export function createExplainEndpoint({ explain, users, clock }: ExplainDependencies): AdminEndpoint {
+  return {
+    operation: explainRequest,
+    isRead: true,
+    async handle({ body }) {
+      const request = readRequest(body)
+      const host = body.value('host')
+      const as = body.value('as') ?? 'anonymous'
+      const usedToday = readCount('used_today', body.value('used_today'))
+      const question = { request, ...(host === undefined ? {} : { host: readHost(host) }) }
+      const userId = typeof as === 'object' ? new JsonObject(as).value('user_id') : undefined
+      if (userId === undefined) return explain({ ...question, as: readCaller(as, usedToday) })
+      if (!Number.isSafeInteger(userId) || Object.keys(as).length > 1) throw invalidField('as')
+      if (usedToday !== undefined) throw invalidField('used_today')
+      const user = orNotFound(await users.findById(userId as number))
+      const isToday = user.last_usage_date === utcDay(clock.now())
+      return explain({
+        ...question,
+        as: {
+          plan: user.plan,
+          verified: user.email_verified_at !== null,
+          used_today: isToday ? user.daily_usage : 0,
+        },
+        user: { id: user.id, isActive: user.is_active === 1 },
+      })
+    },
+  }
+}
+
+function readRequest(body: JsonObject): ExplainQuestion['request'] {
+  const [method, path] = [body.string('method').toUpperCase(), body.string('path')]
+  for (const [field, text] of Object.entries({ method, path })) if (text === '') throw invalidField(field)
+  return parsed('path', () => formats.request.parse(`${method} ${path}`))
+}
+
+function readHost(value: unknown): string {
+  if (typeof value !== 'string') throw invalidField('host')
+  return parsed('host', () => formats.host.parse(value))
+}
+
+function parsed<Value>(field: string, parse: () => Value): Value {
+  try {
+    return parse()
+  } catch (error) {
+    if (error instanceof FormatError) throw invalidField(field)
+    throw error
+  }
+}
+
+function readCaller(as: unknown, usedToday: number | undefined): ExplainQuestion['as'] {
+  if (as === 'anonymous') return as
+  if (isPlan(as)) return { plan: as, used_today: usedToday ?? 0 }
+  if (typeof as !== 'object' || as === null || Array.isArray(as)) throw invalidField('as')
+  const caller = new JsonObject(as)
+  if (caller.names().some(name => !['plan', 'verified', 'used_today'].includes(name)))
+    throw invalidField('as')
+  const [plan, verified = true] = [caller.value('plan'), caller.value('verified')]
+  if (!isPlan(plan) || typeof verified !== 'boolean') throw invalidField('as')
+  return { plan, verified, used_today: readCount('as', caller.value('used_today')) ?? usedToday ?? 0 }
+}
+
+function readCount(field: string, value: unknown): number | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)
+  return value
+}

@@ -1,0 +1,73 @@
+// Explains requests by the running configuration, one at a time, without its secrets (CONTRACT §13).
+import type { ExplainQuestion } from '../admin/api/explain-request.ts'
+import type { Clock } from '../clock.ts'
+import type { ListedValue } from '../config/listing.ts'
+import type { Config } from '../config/schema/schema.ts'
+import { toDocument } from '../explain/document.ts'
+import { createExplain, type Explain, toExplainRequest } from '../explain/explain.ts'
+
+interface RunningExplain {
+  configure(config: Config): void
+  explain(question: ExplainQuestion): Promise<object>
+}
+
+/** @param listed the running configuration, masked */
+export function createRunningExplain(
+  first: Config,
+  clock: Clock,
+  listed: () => readonly ListedValue[],
+): RunningExplain {
+  let config = first
+  let explain: Explain | undefined
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function run({ user, ...question }: ExplainQuestion): Promise<object> {
+    explain ??= createExplain(config, clock)
+    const request = toExplainRequest(question)
+    const explanation = await explain(user === undefined ? request : { ...request, user })
+    const { headers, ...rest } = toDocument(explanation)
+    const index = config.routes.findIndex(({ name }) => name === explanation.route)
+    const mask = (of: 'request' | 'response') => {
+      const hidden = hiddenFields(listed(), index, of)
+      const { set, remove } = headers[of]
+      const shown = Object.entries(set).map(([name, value]) => [
+        name,
+        hidden.has(name.toLowerCase()) ? '***' : value,
+      ])
+      return { set: Object.fromEntries(shown), remove }
+    }
+    return { ...rest, headers: { request: mask('request'), response: mask('response') } }
+  }
+
+  return {
+    configure(next) {
+      config = next
+      explain = undefined
+    },
+    // All share the stubs.
+    explain(question) {
+      const answer = last.then(() => run(question))
+      last = answer.catch(() => {})
+      return answer
+    },
+  }
+}
+
+/** The fields that a route sets to something secret, in lower case. */
+function hiddenFields(
+  values: readonly ListedValue[],
+  route: number,
+  of: 'request' | 'response',
+): Set<string> {
+  const prefix = `routes[${route}].headers.${of}.set`
+  return new Set(
+    values
+      .filter(({ path, value }) => value === '***' && path.startsWith(prefix))
+      .map(({ path }) => nameIn(path.slice(prefix.length)).toLowerCase()),
+  )
+}
+
+/** `.X-Team` or `["X Team"]`. */
+function nameIn(step: string): string {
+  return step.startsWith('[') ? String(JSON.parse(step.slice(1, -1))) : step.slice(1)
+}
