@@ -135,23 +135,23 @@ describe('peage users, where a gateway has the folder', () => {
 
   const inUse = `error: the data folder ${join(cwd, 'data')} is in use by process ${process.pid}, which`
 
-  it.each([
-    ['create', 'new@example.com', '--password-stdin'],
-    ['set-password', '1', '--password-stdin'],
-    ['reset-usage', '1'],
-    ['delete', '1', '--yes'],
-  ])(
-    '%s is not offered by the admin API: says to stop the gateway first, and changes nothing',
-    async (...words) => {
-      const before = await gateway.backing.database.query('select * from users order by id')
-      expect(await users(...words)).toEqual({
-        exit: 1,
-        stdout: '',
-        stderr: `${inUse} cannot be asked to do this: stop it first\n`,
-      })
-      expect(await gateway.backing.database.query('select * from users order by id')).toEqual(before)
-    },
-  )
+  it('create, set-password, reset-usage, export and delete do it through the running gateway', async () => {
+    expect(await users('create', 'new@example.com', '--plan', 'pro', '--password-stdin')).toMatchObject({
+      exit: 0,
+      stdout: expect.stringContaining('(new@example.com) is created, on plan pro'),
+    })
+    const again = await users('create', 'new@example.com', '--password-stdin')
+    expect(again.stderr).toContain('the email is in use')
+    expect(await users('set-password', 'new@example.com', '--password-stdin')).toMatchObject({
+      exit: 0,
+    })
+    expect((await users('reset-usage', 'new@example.com')).stdout).toContain('has used nothing today')
+    expect(json(await users('export', 'new@example.com'))).toMatchObject({
+      user: { email: 'new@example.com' },
+    })
+    expect(await users('delete', 'new@example.com', '--yes')).toMatchObject({ exit: 0 })
+    expect((await users('show', 'new@example.com')).exit).toBe(1)
+  })
 
   it.each(['0.0.0.0', '[::ffff:127.0.0.1]', 'localhost'])(
     'reaches a listener that the file puts on %s',

@@ -102,25 +102,6 @@ describeOverPlaces('peage users', ({ users, inside }) => {
     )
   })
 
-  it('create --plan says that the user is there where only the plan could not be set', async () => {
-    await inside(async database => {
-      await database.query(`create function refuse() returns trigger language plpgsql as
-        $$ begin raise exception 'no' using errcode = '55000'; end $$`)
-      await database.query('create trigger refuse before update of plan on users execute function refuse()')
-    })
-    const { exit, stderr } = await users(
-      ['create', 'half@example.com', '--plan', 'pro', '--password-stdin'],
-      password,
-    )
-    await inside(database => database.query('drop function refuse cascade'))
-    const user = json(await users(['show', 'half@example.com', '--json']))
-    expect(user.plan).toBe('free')
-    expect({ exit, stderr }).toEqual({
-      exit: 1,
-      stderr: `error: user ${user.id} (half@example.com) is created, but on plan free: try peage users set-plan ${user.id} pro\n`,
-    })
-  })
-
   it('create refuses an email in use, before it takes the password, and says by whom', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({

@@ -27,19 +27,19 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
   const base = addressOf(admin.listen)
   const notAGateway = `does not answer at ${base}, where something else listens`
 
-  /** The body as parsed by `read`, or `undefined` if the user does not exist. */
+  /** The body as parsed by `read`, or `undefined` if the user does not exist, or the email is taken. */
   const request = async <T>(
     [method, path]: readonly [method: string, path: string],
     read: (body: JsonBody) => T,
     patch?: object,
   ): Promise<T | undefined> => {
     const { status, code, body } = await sendRequest(method, new URL(path, base), token, patch)
-    if (status === 200) {
-      const result = body === undefined ? undefined : read(body)
+    if (status === 200 || status === 201 || status === 204) {
+      const result = status === 204 ? read({}) : body && read(body)
       if (result === undefined) throw new AdminUnavailable(notAGateway)
       return result
     }
-    if (code === 'user_not_found') return undefined
+    if (code === 'user_not_found' || code === 'email_taken') return undefined
     if (code === 'admin_unauthorized')
       throw new AdminUnavailable(`does not take the token that ${file} has for its admin listener at ${base}`)
     if (code === 'admin_disabled')
@@ -67,9 +67,21 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
     },
     update: (id, patch) => request(['PATCH', `/admin/v1/users/${id}`], userOf, patch),
     sessions: async id => (await request(['GET', `/admin/v1/users/${id}/sessions`], sessionsOf)) ?? [],
-    revokeSessions: async id =>
-      (await request(['DELETE', `/admin/v1/users/${id}/sessions`], () => true)) !== undefined,
+    revokeSessions: id => isDone(request(['DELETE', `/admin/v1/users/${id}/sessions`], () => true)),
+    async create(email, password, plan) {
+      const created = await request(['POST', '/admin/v1/users'], userOf, { email, password, plan })
+      return created ?? 'email_in_use'
+    },
+    setPassword: (id, password) =>
+      isDone(request(['POST', `/admin/v1/users/${id}/password`], () => true, { password })),
+    resetUsage: id => request(['POST', `/admin/v1/users/${id}/reset-usage`], userOf),
+    export: id => request(['GET', `/admin/v1/users/${id}/export`], exported => exported),
+    delete: id => isDone(request(['DELETE', `/admin/v1/users/${id}`], () => true)),
   }
+}
+
+async function isDone(answer: Promise<unknown>): Promise<boolean> {
+  return (await answer) !== undefined
 }
 
 /** A listener on every address also listens on loopback. */
@@ -131,12 +143,12 @@ function pageOf({ users, next_cursor }: JsonBody): { users: User[]; next: string
 }
 
 function userOf(json: JsonBody): User | undefined {
-  if (typeof json.id !== 'number' || typeof json.email !== 'string') return undefined
-  const { email_verified_at: verifiedAt } = json
+  const { id, email, plan, is_active, daily_usage, last_usage_date, created_at, email_verified_at } = json
+  if (typeof id !== 'number' || typeof email !== 'string') return undefined
   return {
-    ...json,
-    created_at: new Date(String(json.created_at)),
-    email_verified_at: typeof verifiedAt === 'string' ? new Date(verifiedAt) : null,
+    ...{ id, email, plan, is_active, daily_usage, last_usage_date },
+    created_at: new Date(String(created_at)),
+    email_verified_at: typeof email_verified_at === 'string' ? new Date(email_verified_at) : null,
   } as User
 }
 

@@ -1,5 +1,5 @@
 // What operators do with accounts, and its implementation on the database.
-import { type AccountExport, createAccountExportStore } from '../../accounts/account-export-store.ts'
+import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
@@ -27,18 +27,14 @@ export interface UserAdministration {
   sessions(id: number): Promise<ListedSession[]>
   /** @returns whether the user exists */
   revokeSessions(id: number): Promise<boolean>
-}
-
-/** Offered by the database only. */
-export interface DatabaseUsers extends UserAdministration {
-  /** The user and its subscription both start on plan `free`. */
-  create(email: string, passwordHash: string): Promise<User | 'email_in_use'>
+  /** The user and its subscription start on the plan. */
+  create(email: string, password: string, plan: Plan): Promise<User | 'email_in_use'>
   /** Also revokes every session of the user. @returns whether the user exists */
-  setPassword(id: number, passwordHash: string): Promise<boolean>
-  /** @returns whether the user exists */
-  resetUsage(id: number): Promise<boolean>
-  /** All that is kept of the user; undefined if there is none. */
-  export(id: number): Promise<AccountExport | undefined>
+  setPassword(id: number, password: string): Promise<boolean>
+  /** @returns undefined if the user does not exist */
+  resetUsage(id: number): Promise<User | undefined>
+  /** All that is kept of the user, in JSON; undefined if there is none. */
+  export(id: number): Promise<object | undefined>
   /** @returns whether the user existed */
   delete(id: number): Promise<boolean>
 }
@@ -48,7 +44,8 @@ export function createDatabaseUsers(
   database: Database,
   clock: Clock,
   recordChanges: RecordUserChanges,
-): DatabaseUsers {
+  hashPassword: (password: string) => Promise<string>,
+): UserAdministration {
   const users = createUserStore(database, recordChanges)
   const directory = createUserDirectory(database)
   const sessions = createSessionStore(database)
@@ -72,16 +69,12 @@ export function createDatabaseUsers(
     sessions: id => sessions.list(id, new Date(clock.now())),
     revokeSessions: id => sessions.revokeAll(id),
 
-    async create(email, passwordHash) {
-      const created = await users.create(email, passwordHash)
-      if (created.outcome === 'email_in_use') return 'email_in_use'
-      const user = await users.findById(created.id)
-      if (user === undefined)
-        throw new Error(`user ${created.id} was created, and deleted by somebody at once`)
-      return user
+    async create(email, password, plan) {
+      const created = await users.create(email, await hashPassword(password), { plan })
+      return created.outcome === 'email_in_use' ? 'email_in_use' : created.user
     },
-    setPassword: (id, passwordHash) => users.setPassword(id, passwordHash),
-    resetUsage: async id => (await users.resetUsage(id)) !== undefined,
+    setPassword: async (id, password) => users.setPassword(id, await hashPassword(password)),
+    resetUsage: id => users.resetUsage(id),
     export: id => exports.read(id, new Date(clock.now())),
     delete: id => users.delete(id),
   }

@@ -1,15 +1,14 @@
 // `peage users …`: administers accounts (CONTRACT §1).
 import { Argument, Command, Option } from 'commander'
-import type { Config } from '../../config/schema/schema.ts'
 import { type Plan, plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserFilter, UserRef } from './administration.ts'
 import { type PasswordOption, passwordOption, readEmail, requireTerminal, userCommand } from './arguments.ts'
-import { emailInUse, findUser, noSuchUser, orNoSuchUser, report, setInitialPlan } from './errors.ts'
+import { emailInUse, findUser, noSuchUser, orNoSuchUser, report } from './errors.ts'
 import { sessionsAsJson, sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
-import type { WithDatabaseUsers, WithUsers } from './with-users.ts'
+import type { WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {
   const users = new Command('users').description('administer accounts; USER is an id or an email')
@@ -67,13 +66,11 @@ function create(io: Io): Command {
     .addOption(passwordOption())
     .action((email: string, options: Options & PasswordOption & { plan: Plan }, command: Command) => {
       if (!options.passwordStdin) requireTerminal(io, command, 'pass the password with --password-stdin')
-      return withDatabaseUsers(io, options.config, async (records, { auth }) => {
-        const existing = await records.find({ email })
+      return withUsers(io, options.config, async users => {
+        const existing = await users.find({ email })
         if (existing !== undefined) throw emailInUse(existing)
-        const hash = await readPasswordHash(io, options, auth)
-        const created = await records.create(email, hash)
-        if (created === 'email_in_use') throw emailInUse(await findUser(records, { email }))
-        const user = await setInitialPlan(records, created, options.plan)
+        const user = await users.create(email, await readNewPassword(io, options), options.plan)
+        if (user === 'email_in_use') throw emailInUse(await findUser(users, { email }))
         await report(io, options, user, `${userLabel(user)} is created, on plan ${user.plan}`)
       })
     })
@@ -96,10 +93,10 @@ function setPassword(io: Io): Command {
     .addOption(passwordOption())
     .action((ref: UserRef, options: Options & PasswordOption, command: Command) => {
       if (!options.passwordStdin) requireTerminal(io, command, 'pass the password with --password-stdin')
-      return withDatabaseUsers(io, options.config, async (records, { auth }) => {
-        const user = await findUser(records, ref)
-        const hash = await readPasswordHash(io, options, auth)
-        if (!(await records.setPassword(user.id, hash))) throw noSuchUser(ref)
+      return withUsers(io, options.config, async users => {
+        const user = await findUser(users, ref)
+        const password = await readNewPassword(io, options)
+        if (!(await users.setPassword(user.id, password))) throw noSuchUser(ref)
         await report(io, options, user, `${userLabel(user)} has a new password; every session is revoked`)
       })
     })
@@ -126,10 +123,9 @@ function setVerified(io: Io): Command {
 function resetUsage(io: Io): Command {
   return userCommand('reset-usage', 'give a user the uses of the day back').action(
     (ref: UserRef, options: Options) =>
-      withDatabaseUsers(io, options.config, async records => {
-        const { id } = await findUser(records, ref)
-        if (!(await records.resetUsage(id))) throw noSuchUser(ref)
-        const user = await findUser(records, { id })
+      withUsers(io, options.config, async users => {
+        const { id } = await findUser(users, ref)
+        const user = orNoSuchUser(await users.resetUsage(id), ref)
         await report(io, options, user, `${userLabel(user)} has used nothing today`)
       }),
   )
@@ -149,9 +145,9 @@ function activation(io: Io, name: string, is_active: 0 | 1): Command {
 function exportation(io: Io): Command {
   return userCommand('export', 'print all that is kept of a user, as JSON').action(
     (ref: UserRef, { config }: Options) =>
-      withDatabaseUsers(io, config, async records => {
-        const { id } = await findUser(records, ref)
-        const exported = await records.export(id)
+      withUsers(io, config, async users => {
+        const { id } = await findUser(users, ref)
+        const exported = await users.export(id)
         if (exported === undefined) throw noSuchUser(ref)
         await print(io.stdout, [`${JSON.stringify(exported, null, 2)}\n`])
       }),
@@ -163,13 +159,13 @@ function deletion(io: Io): Command {
     .option('--yes', 'do not ask')
     .action((ref: UserRef, options: Options & { yes?: true }, command: Command) => {
       if (!options.yes) requireTerminal(io, command, 'add --yes if you mean it')
-      return withDatabaseUsers(io, options.config, async records => {
-        const user = await findUser(records, ref)
+      return withUsers(io, options.config, async users => {
+        const user = await findUser(users, ref)
         const { confirm } = await import('./prompt.ts')
         if (!options.yes && !(await confirm(io, `Delete ${userLabel(user)} and all that is theirs?`))) {
           throw new Error('nothing was deleted')
         }
-        if (!(await records.delete(user.id))) throw noSuchUser(ref)
+        if (!(await users.delete(user.id))) throw noSuchUser(ref)
         await report(io, options, user, `${userLabel(user)} is deleted`)
       })
     })
@@ -203,12 +199,7 @@ function revokeSessions(io: Io): Command {
 
 const withUsers: WithUsers = async (...call) => (await import('./with-users.ts')).withUsers(...call)
 
-const withDatabaseUsers: WithDatabaseUsers = async (...call) =>
-  (await import('./with-users.ts')).withDatabaseUsers(...call)
-
-async function readPasswordHash(io: Io, { passwordStdin }: PasswordOption, auth: Config['auth']) {
+async function readNewPassword(io: Io, { passwordStdin }: PasswordOption): Promise<string> {
   const { readPassword } = await import('./prompt.ts')
-  const { createPasswords } = await import('../../accounts/password.ts')
-  const password = await readPassword(io, passwordStdin ? 'stdin' : 'prompt')
-  return (await createPasswords(auth.hashing)).hash(password)
+  return readPassword(io, passwordStdin ? 'stdin' : 'prompt')
 }

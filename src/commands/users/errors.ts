@@ -1,5 +1,5 @@
 // Results of a change to a user: the current record, or a sentence about why it failed.
-import type { Plan, User } from '../../users/user.ts'
+import type { User } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserAdministration, UserRef } from './administration.ts'
@@ -35,15 +35,4 @@ export function emailInUse(holder: User): Error {
   const hint = is_active === 1 ? 'take another' : `peage users activate ${id} brings that user back`
   const which = is_active === 1 ? userLabel(holder) : `${userLabel(holder)}, who is inactive`
   return new Error(`the email is in use by ${which}: ${hint}`)
-}
-
-/** Gives a newly created user its plan. If that fails, the error still says that the user was created. */
-export async function setInitialPlan(users: UserAdministration, user: User, plan: Plan): Promise<User> {
-  if (user.plan === plan) return user
-  try {
-    return orNoSuchUser(await users.update(user.id, { plan }), { id: user.id })
-  } catch (cause) {
-    const retry = `peage users set-plan ${user.id} ${plan}`
-    throw new Error(`${userLabel(user)} is created, but on plan ${user.plan}: try ${retry}`, { cause })
-  }
 }

@@ -1,17 +1,17 @@
 // Gives commands access to accounts: on the database, or through the gateway that has it open.
 
+import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
 import { readConfig } from '../read-config.ts'
-import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
+import { withDatabase } from '../with-database.ts'
 import { AdminUnavailable, createAdminClient } from './admin-client.ts'
-import { createDatabaseUsers, type DatabaseUsers, type UserAdministration } from './administration.ts'
+import { createDatabaseUsers, type UserAdministration } from './administration.ts'
 
 export type WithUsers = typeof withUsers
-export type WithDatabaseUsers = typeof withDatabaseUsers
 
 /**
  * Runs `work` on the database, or through the admin listener of the gateway that has its folder locked.
@@ -33,26 +33,11 @@ export async function withUsers(
   })
 }
 
-/** Runs `work` that the admin API does not offer. @throws as `withUsers` does */
-export async function withDatabaseUsers(
-  io: Io,
-  file: string,
-  work: (records: DatabaseUsers, config: Config) => Promise<void>,
-): Promise<void> {
-  const config = readConfig(io, file, io.stderr)
-  await withDatabase(
-    io,
-    file,
-    config,
-    toDatabaseWork(config, records => work(records, config)),
-    unsupportedWhileRunning,
-  )
-}
-
 function toDatabaseWork(
   config: Config,
-  work: (records: DatabaseUsers) => Promise<void>,
+  work: (users: UserAdministration) => Promise<void>,
 ): (database: Database) => Promise<void> {
   const { record } = createChangeRecorder(config, systemClock)
-  return database => work(createDatabaseUsers(database, systemClock, record))
+  const hash = async (password: string) => (await createPasswords(config.auth.hashing)).hash(password)
+  return database => work(createDatabaseUsers(database, systemClock, record, hash))
 }
