@@ -4,7 +4,6 @@ import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCodeRequestStore } from '../accounts/code-request-store.ts'
 import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
-import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
 import type { ExplainDependencies } from '../admin/api/explain-request.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
 import {
@@ -12,11 +11,9 @@ import {
   createConfigurationRecord,
   type ReloadOutcome,
 } from '../admin/configuration-record.ts'
-import { isConsoleBuilt, readConsoleAssets } from '../admin/console/assets.ts'
-import { createBrowserView, type SeenByBrowser } from '../admin/console/browser-view.ts'
+import { readConsoleAssets } from '../admin/console/assets.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
-import { createOperators, type Operators } from '../admin/operators.ts'
 import { createOverviewHistory, sampleEachStep } from '../admin/overview.ts'
 import { createUserDetailsStore } from '../admin/user-details-store.ts'
 import type { Dependencies } from '../composition/dependencies.ts'
@@ -35,6 +32,7 @@ import { packageFacts } from '../version.ts'
 import { type EventSettings, openEvents } from '../webhooks/events/open-events.ts'
 import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
 import { createWebhookStore } from '../webhooks/webhook-store.ts'
+import { type AdminSettings, adminSettingsOf } from './admin-settings.ts'
 import { createDrain, type Drain } from './drain.ts'
 import { createRunningExplain } from './running-explain.ts'
 import { addressOf, type DataPlane } from './serve.ts'
@@ -117,34 +115,6 @@ export async function startPrimaryServices(
     reloaded: configuration.reloaded,
     stopDeliveries,
     close,
-  }
-}
-
-/** The part of the active configuration that the admin listener reads. */
-interface AdminSettings {
-  operators: Operators
-  isAllowedAddress: IsAllowedAddress
-  seenByBrowser: SeenByBrowser
-  isConsoleOn: boolean
-  routes: Config['routes']
-  upstreamNames: string[]
-  /** Undefined where no mails can be sent. */
-  resetTtlMs: number | undefined
-  warnings: string[]
-}
-
-function adminSettingsOf(config: Config): AdminSettings {
-  const { token = '', tokens = {}, allow_from, console = false } = config.admin ?? {}
-  const operators = createOperators({ token: { token, may: 'all' }, ...tokens })
-  return {
-    operators,
-    isAllowedAddress: createAddressFilter(allow_from, config.server.trusted_proxies),
-    seenByBrowser: createBrowserView(config.server.trusted_proxies),
-    isConsoleOn: console && operators.hasAny && isConsoleBuilt,
-    routes: config.routes,
-    upstreamNames: Object.keys(config.upstreams),
-    resetTtlMs: config.mail?.code_ttl.reset,
-    warnings: warningsOf(config),
   }
 }
 
@@ -240,16 +210,4 @@ function hashWith(options: Config['auth']['hashing']): (password: string) => Pro
     passwords ??= createPasswords(options)
     return (await passwords).hash(password)
   }
-}
-
-/** Settings that work but should not be used in production. */
-function warningsOf({ auth, mail }: Config): string[] {
-  if (auth.key_secret !== '') return []
-  const bare = [
-    ...(auth.keys.length > 0 ? [] : ['signing keys']),
-    'webhook secrets',
-    ...(mail === undefined ? [] : ['what tells the codes of mails']),
-  ]
-  const all = [bare.slice(0, -1).join(', '), ...bare.slice(-1)].filter(part => part !== '').join(' and ')
-  return [`auth.key_secret is not set: ${all} stand unencrypted in the database`]
 }
