@@ -115,7 +115,9 @@ function hiddenTexts(yaml: YamlSource): string[] {
   visit(yaml.value, (value, { pointer, keys }) => {
     const unknownKeys = keys.filter((_, depth) => !isKnownKey(keys, depth))
     for (const key of unknownKeys) texts.add(String(key))
-    if (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys)) texts.add(String(value))
+    // `true`, `null` and `{}` are no secrets, and stand in any sentence.
+    const mayTell = typeof value === 'string' || typeof value === 'number'
+    if (mayTell && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys))) texts.add(String(value))
   })
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
 }
