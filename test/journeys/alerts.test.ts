@@ -169,9 +169,9 @@ describeOverSetups('the admin listener', setup => {
       for (const id of ['9007199254740991', '0', 'x'])
         expectRefusal(await retry(id), 404, 'route_unknown', 'Route inconnue')
       const { body } = await ask('GET', '/admin/v1/audit')
-      expect((body.entries as object[]).slice(0, 4)).toMatchObject(
-        [404, 404, 404, 409].map(status => ({ status, user_id: null, changes: null })),
-      )
+      // The first refusal of a minute stands for the others.
+      const refused = { status: 409, user_id: null, changes: null }
+      expect((body.entries as object[]).slice(0, 2)).toMatchObject([refused, { status: 202 }])
     })
   })
 

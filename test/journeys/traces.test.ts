@@ -98,15 +98,15 @@ describeOverSetups('a gateway that traces', setup => {
       '  internal guard authenticate',
       '    client SELECT users',
       '  internal guard free_daily',
-      ...(hasRedis ? ['    client EVALSHA reserve_use'] : []),
+      ...(hasRedis ? ['    client EVALSHA reserve_uses'] : []),
       '    client UPDATE users',
       '  client GET',
     ])
     if (hasRedis) {
-      expect(spanOf(admitted.spans, 'EVALSHA reserve_use').attributes).toEqual({
+      expect(spanOf(admitted.spans, 'EVALSHA reserve_uses').attributes).toEqual({
         'db.system.name': 'redis',
         'db.operation.name': 'EVALSHA',
-        'db.query.summary': 'EVALSHA reserve_use',
+        'db.query.summary': 'EVALSHA reserve_uses',
       })
     }
     const refused = await traced.ask('GET', '/courses/2', { token: access })
