@@ -1,9 +1,9 @@
-// Part of `npm run build`: the console's page as hashed, compressed files in dist/console, with a list of them.
+// A step of `npm run build`: bundles `console/` into `dist/console`, under hashed names, each file compressed beforehand.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 const source = fileURLToPath(new URL('../console/', import.meta.url))
@@ -16,42 +16,44 @@ const types = {
 }
 
 const { outputFiles } = await build({
-  entryPoints: [`${source}src/main.tsx`],
+  entryPoints: ['main.tsx', 'style.css'].map(name => join(source, name)),
   outdir: target,
-  entryNames: 'app-[hash]',
   bundle: true,
-  minify: true,
   write: false,
+  minify: true,
   format: 'esm',
-  target: 'es2022',
+  target: ['chrome109', 'firefox115', 'safari16'],
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
+  logLevel: 'warning',
 })
-
-const icon = readFileSync(`${source}icon.svg`)
-/** @type {Map<string, Uint8Array>} */
-const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]))
-files.set(`icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`, icon)
-
-/** @param {string} extension */
-const named = extension => [...files.keys()].find(name => name.endsWith(extension)) ?? ''
-const page = readFileSync(`${source}index.html`, 'utf8').replace(
-  /assets\/\w+(\.\w+)/g,
-  (_, extension) => `assets/${named(extension)}`,
-)
 
 rmSync(target, { recursive: true, force: true })
 mkdirSync(target, { recursive: true })
-/** @param {string} name @param {Uint8Array} bytes */
-function write(name, bytes) {
-  writeFileSync(`${target}${name}`, bytes)
-  writeFileSync(`${target}${name}.br`, brotliCompressSync(bytes))
-  writeFileSync(`${target}${name}.gz`, gzipSync(bytes, { level: 9 }))
+
+const assets = {}
+const hashed = new Map()
+const bodies = outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)])
+for (const [name, body] of [...bodies, ['icon.svg', readFileSync(join(source, 'icon.svg'))]]) {
+  const [stem, extension] = [name.slice(0, name.lastIndexOf('.')), name.slice(name.lastIndexOf('.'))]
+  const digest = createHash('sha256').update(body).digest('hex').slice(0, 16)
+  const file = `${stem}-${digest}${extension}`
+  writeCompressed(file, body)
+  assets[file] = { type: types[extension] }
+  hashed.set(name, `/console/assets/${file}`)
 }
-write('index.html', Buffer.from(page))
-for (const [name, bytes] of files) write(name, bytes)
-const assets = Object.fromEntries(
-  [...files.keys()].map(name => [name, { type: types[name.slice(name.lastIndexOf('.'))] }]),
-)
-writeFileSync(`${target}manifest.json`, JSON.stringify({ page: 'index.html', assets }))
+const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)\}/g, (_, name) => {
+  if (!hashed.has(name)) throw new Error(`page.html names ${name}, which is not built`)
+  return hashed.get(name)
+})
+writeCompressed('page.html', Buffer.from(page))
+// Last: where it is there, all of it is.
+writeFileSync(join(target, 'manifest.json'), JSON.stringify({ page: 'page.html', assets }))
+
+function writeCompressed(name, body) {
+  writeFileSync(join(target, name), body)
+  writeFileSync(join(target, `${name}.gz`), gzipSync(body, { level: 9 }))
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: body.length }
+  writeFileSync(join(target, `${name}.br`), brotliCompressSync(body, { params }))
+}

@@ -1,5 +1,6 @@
-// Once per run: the real Postgres, Redis, nginx and promtool that suites may use, found or started (CONTRACT §1, `npm test`).
+// Once per run: the real Postgres, Redis, nginx, Chromium and others that suites may use, found or started (CONTRACT §1, `npm test`).
 import type { TestProject } from 'vitest/node'
+import { findChromium } from './chromium.ts'
 import { markProcesses } from './left-processes.ts'
 import { findNameServer } from './name-server.ts'
 import { findNginx } from './nginx.ts'
@@ -21,6 +22,8 @@ declare module 'vitest' {
     promtoolBin: string
     /** The path of `dnsmasq`. */
     nameServerBin: string
+    /** The path of `chromium`. */
+    chromiumBin: string
   }
 }
 
@@ -33,12 +36,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const nginxBin = findNginx() ?? ''
   const promtoolBin = findPromtool() ?? ''
   const nameServerBin = findNameServer() ?? ''
+  const chromiumBin = findChromium() ?? ''
   if (TEST_REQUIRE_SERVICES === '1') {
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')
     if (nginxBin === '') throw new Error('TEST_REQUIRE_SERVICES: no nginx')
     if (promtoolBin === '') throw new Error('TEST_REQUIRE_SERVICES: no promtool')
     if (nameServerBin === '') throw new Error('TEST_REQUIRE_SERVICES: no dnsmasq, or not root')
+    if (chromiumBin === '') throw new Error('TEST_REQUIRE_SERVICES: no chromium')
   }
   const started: Server[] = []
   const startedUrl = async (server: Promise<Server>) => {
@@ -69,5 +74,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('nginxBin', nginxBin)
   project.provide('promtoolBin', promtoolBin)
   project.provide('nameServerBin', nameServerBin)
+  project.provide('chromiumBin', chromiumBin)
   return stop
 }

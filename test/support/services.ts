@@ -49,6 +49,11 @@ export function describeWithPromtool(title: string, suite: () => void): void {
   describeWhere(inject('promtoolBin'), 'no promtool binary', title, suite)
 }
 
+/** A suite that looks at pages with a browser (see `startBrowser`). */
+export function describeWithChromium(title: string, suite: (bin: string) => void): void {
+  describeWhere(inject('chromiumBin'), 'no chromium binary', title, () => suite(inject('chromiumBin')))
+}
+
 /** A suite whose programs ask a name server of its own (see `startNameServer`). */
 export function describeWithNameServer(title: string, suite: () => void): void {
   describeWhere(inject('nameServerBin'), 'no dnsmasq, or not root', title, suite)

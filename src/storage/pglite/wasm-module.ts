@@ -3,15 +3,6 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
-declare global {
-  /** The part of Node's global that is used here; @types/node 20 leaves it to the browser's types. */
-  namespace WebAssembly {
-    class Module {
-      constructor(bytes: Uint8Array)
-    }
-  }
-}
-
 let compiled: WebAssembly.Module | undefined
 
 /** The module that all databases of this process share. Call it inside `withoutOptimising`. */

@@ -1,0 +1,22 @@
+// What each role sees and may do (CONTRACT §13): the server decides; the page shows nothing that it would refuse.
+import type { Role } from './types.ts'
+
+export type Ability =
+  | 'see-gateway'
+  | 'explain'
+  | 'see-access'
+  | 'manage-access'
+  | 'change-plan'
+  | 'change-user'
+  | 'retry'
+
+const abilities: Readonly<Record<Role, readonly Ability[]>> = {
+  all: ['see-gateway', 'explain', 'see-access', 'manage-access', 'change-plan', 'change-user', 'retry'],
+  read: ['see-gateway', 'explain', 'see-access'],
+  support: ['see-gateway', 'explain', 'see-access', 'manage-access', 'retry'],
+  billing: ['change-plan'],
+}
+
+export function can(role: Role, ability: Ability): boolean {
+  return abilities[role].includes(ability)
+}

@@ -1,0 +1,66 @@
+// Calls to the admin listener, with the cookie of the console's session.
+
+/** What the server refused, or that it could not be reached (status 0). */
+export class ApiError extends Error {
+  readonly status: number
+  /** As in `X-Peage-Error`; empty where there was no answer. */
+  readonly code: string
+
+  constructor(status: number, code: string, sentence: string) {
+    super(sentence)
+    this.status = status
+    this.code = code
+  }
+}
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
+/**
+ * @returns the answer's JSON; undefined where it has none
+ * @throws ApiError
+ */
+export async function call<Body = undefined>(method: Method, path: string, body?: object): Promise<Body> {
+  let answer: Response
+  let text: string
+  try {
+    answer = await fetch(path, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(30_000),
+    })
+    text = await answer.text()
+  } catch {
+    throw new ApiError(0, '', '')
+  }
+  const json: unknown = parse(text)
+  if (!answer.ok)
+    throw new ApiError(answer.status, answer.headers.get('x-peage-error') ?? '', sentenceOf(json))
+  return json as Body
+}
+
+export function api<Body = undefined>(method: Method, path: string, body?: object): Promise<Body> {
+  return call<Body>(method, `/admin/v1${path}`, body)
+}
+
+/** A path with its query; what is empty is left out. */
+export function withQuery(path: string, values: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(values))
+    if (value !== undefined && value !== '') query.set(name, value)
+  const text = query.toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+function parse(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function sentenceOf(json: unknown): string {
+  return typeof json === 'object' && json !== null && 'error' in json ? String(json.error) : ''
+}

@@ -1,0 +1,154 @@
+// The frame of the console: who is signed in, the pages that their role sees, and the one that is open.
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { can } from './api/abilities.ts'
+import { ApiError, call } from './api/client.ts'
+import { forget, keep, readKept } from './api/kept.ts'
+import type { Role, Session } from './api/types.ts'
+import { type Key, useSpeech } from './language/language.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { ConfigurationPage } from './pages/configuration.tsx'
+import { DeliveriesPage } from './pages/deliveries.tsx'
+import { OverviewPage } from './pages/overview.tsx'
+import { RoutesPage } from './pages/routes.tsx'
+import { SignIn } from './pages/sign-in.tsx'
+import { UserPage } from './pages/user.tsx'
+import { UsersPage } from './pages/users.tsx'
+import { LanguageChoice } from './parts/language-choice.tsx'
+import { Value } from './parts/value.tsx'
+
+const sessionPath = '/console/session'
+
+/** Says that somebody has signed in here, and nothing else: browsers report every 401 of a question as an error. */
+const signedIn = 'peage-signed-in'
+
+interface Page {
+  readonly id: Key
+  isFor(role: Role): boolean
+  show(role: Role, rest: string): JSX.Element
+}
+
+const seesGateway = (role: Role) => can(role, 'see-gateway')
+
+const pages: readonly Page[] = [
+  { id: 'overview', isFor: seesGateway, show: () => <OverviewPage /> },
+  { id: 'routes', isFor: seesGateway, show: role => <RoutesPage role={role} /> },
+  {
+    id: 'users',
+    isFor: () => true,
+    show: (role, rest) =>
+      /^\d{1,15}$/.test(rest) ? <UserPage key={rest} id={rest} role={role} /> : <UsersPage role={role} />,
+  },
+  { id: 'deliveries', isFor: seesGateway, show: role => <DeliveriesPage role={role} /> },
+  { id: 'audit', isFor: seesGateway, show: () => <AuditPage /> },
+  { id: 'configuration', isFor: seesGateway, show: () => <ConfigurationPage /> },
+]
+
+export function App() {
+  const { t } = useSpeech()
+  const [session, setSession] = useState<Session | 'unknown' | 'none'>('unknown')
+  const [isOver, setOver] = useState(false)
+  const refresh = () =>
+    call<Session>('GET', sessionPath).then(setSession, (error: unknown) => {
+      // The gateway may be starting again: only an answer says that there is no session.
+      const isAnswer = error instanceof ApiError && error.status !== 0
+      if (isAnswer) forget(signedIn)
+      setSession(before => {
+        if (isAnswer && typeof before === 'object') setOver(true)
+        return isAnswer || before === 'unknown' ? 'none' : before
+      })
+    })
+  useEffect(() => {
+    if (readKept(signedIn) === undefined) setSession('none')
+    else void refresh()
+    const timer = setInterval(() => {
+      if (!document.hidden && readKept(signedIn) !== undefined) void refresh()
+    }, 30_000)
+    return () => clearInterval(timer)
+  }, [])
+  if (session === 'unknown')
+    return (
+      <p class="quiet center" role="status">
+        {t('loading')}
+      </p>
+    )
+  if (session === 'none') {
+    const onSignedIn = () => {
+      keep(signedIn, 'yes')
+      setOver(false)
+      void refresh()
+    }
+    return <SignIn isOver={isOver} onSignedIn={onSignedIn} />
+  }
+  const leave = () => {
+    forget(signedIn)
+    setSession('none')
+  }
+  const signOut = () => call('DELETE', sessionPath).then(leave, leave)
+  return <Frame session={session} onSignOut={() => void signOut()} />
+}
+
+function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) {
+  const { t } = useSpeech()
+  const [id = '', rest = ''] = useHash().split('/')
+  const seen = pages.filter(page => page.isFor(session.may))
+  const page = seen.find(one => one.id === id) ?? seen[0]
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
+  const place = `${page?.id}/${rest}`
+  // Readers of screens and keyboards start at the new page's title.
+  useEffect(() => {
+    if (!isFirst.current && place !== '') main.current?.focus()
+    isFirst.current = false
+    scrollTo(0, 0)
+  }, [place])
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        {t('skipToContent')}
+      </button>
+      <header>
+        <p class="brand">
+          <span class="mark" aria-hidden="true" /> Péage
+        </p>
+        <nav aria-label={t('menu')}>
+          <ul>
+            {seen.map(one => (
+              <li key={one.id}>
+                <a href={`#${one.id}`} aria-current={one === page ? 'page' : undefined}>
+                  {t(one.id)}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div class="who">
+          <p>
+            <span class="quiet">{t('signedInAs')}</span> <Value text={session.operator} />{' '}
+            <span class="badge plain">{session.may}</span>
+          </p>
+          <LanguageChoice />
+          {seesGateway(session.may) && <a href="/openapi.json">{t('description')}</a>}
+          <button type="button" onClick={onSignOut}>
+            {t('signOut')}
+          </button>
+        </div>
+      </header>
+      <main ref={main} id="content" tabIndex={-1}>
+        {page?.show(session.may, rest)}
+      </main>
+    </>
+  )
+}
+
+/** What stands after `#` in the address: the open page. */
+function useHash(): string {
+  const read = () => location.hash.slice(1)
+  const [hash, setHash] = useState(read)
+  useEffect(() => {
+    const listen = () => setHash(read())
+    addEventListener('hashchange', listen)
+    return () => removeEventListener('hashchange', listen)
+  }, [])
+  return hash
+}

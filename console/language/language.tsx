@@ -1,0 +1,68 @@
+// The language of the page: the browser's, or the one that was chosen.
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import { keep, readKept } from '../api/kept.ts'
+import { english, type Key } from './english.ts'
+import { french } from './french.ts'
+
+export type { Key }
+export const languages = { fr: 'Français', en: 'English' } as const
+export type Language = keyof typeof languages
+
+const texts = { en: english, fr: french } as const
+
+export interface Speech {
+  readonly language: Language
+  choose(language: Language): void
+  /** @param values in the place of `{name}` */
+  t(key: Key, values?: Readonly<Record<string, string | number>>): string
+  number(value: number, digits?: number): string
+  /** @param value ISO 8601, or epoch milliseconds */
+  time(value: string | number): string
+}
+
+const SpeechContext = createContext<Speech | undefined>(undefined)
+
+export function useSpeech(): Speech {
+  const speech = useContext(SpeechContext)
+  if (speech === undefined) throw new Error('no language')
+  return speech
+}
+
+export function LanguageProvider({ children }: { children: ComponentChildren }) {
+  const [language, setLanguage] = useState(chosen() ?? preferred())
+  useEffect(() => {
+    document.documentElement.lang = language
+    document.title = texts[language].title
+  }, [language])
+  const speech: Speech = {
+    language,
+    choose(next) {
+      keep(storageKey, next)
+      setLanguage(next)
+    },
+    t: (key, values = {}) =>
+      texts[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)),
+    number: (value, digits = 0) =>
+      new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value),
+    time: value =>
+      new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'medium' }).format(new Date(value)),
+  }
+  return <SpeechContext.Provider value={speech}>{children}</SpeechContext.Provider>
+}
+
+function preferred(): Language {
+  return navigator.languages
+    .find(tag => /^(fr|en)\b/i.test(tag))
+    ?.toLowerCase()
+    .startsWith('fr')
+    ? 'fr'
+    : 'en'
+}
+
+const storageKey = 'peage-language'
+
+function chosen(): Language | undefined {
+  const kept = readKept(storageKey)
+  return kept === 'fr' || kept === 'en' ? kept : undefined
+}

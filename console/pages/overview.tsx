@@ -1,0 +1,174 @@
+// Is it well? The state of every part, and the last 15 minutes.
+import { api } from '../api/client.ts'
+import type { Overview, Series } from '../api/types.ts'
+import { type Speech, useSpeech } from '../language/language.tsx'
+import { Chart } from '../parts/chart.tsx'
+import { useLoaded } from '../parts/load.ts'
+import { Badge, Show } from '../parts/states.tsx'
+import { Value } from '../parts/value.tsx'
+
+export function OverviewPage() {
+  const { t } = useSpeech()
+  const loaded = useLoaded('overview', () => api<Overview>('GET', '/overview'), 10_000)
+  return (
+    <>
+      <h1>{t('overview')}</h1>
+      <Show loaded={loaded}>{overview => <Details overview={overview} />}</Show>
+    </>
+  )
+}
+
+function Details({ overview }: { overview: Overview }) {
+  const speech = useSpeech()
+  const { t, time } = speech
+  const { step, at, requests, errors, refused, p50_ms, p99_ms, cache_hit_rate } = overview
+  const { stores, workers, upstreams, reloads } = overview
+  const perSecond = (series: Series) => series.map(value => (value === null ? null : value / step))
+  const refusing = Object.entries(refused).filter(([, series]) => series.some(Boolean))
+  const isQuiet = !requests.some(Boolean)
+  return (
+    <>
+      <Verdict overview={overview} />
+      <div class="facts">
+        <section>
+          <h2>{t('stores')}</h2>
+          <ul>
+            {Object.entries(stores).map(([name, status]) => (
+              <li key={name}>
+                <Value text={name} /> <Badge tone={toneOf[status]}>{t(status)}</Badge>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <section>
+          <h2>{t('workers')}</h2>
+          <ul>
+            {workers.map(({ id, state }) => (
+              <li key={id}>
+                {id} <Badge tone={toneOf[state]}>{t(state)}</Badge>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <section>
+          <h2>{t('upstreams')}</h2>
+          <ul>
+            {upstreams.map(({ name, targets }) => {
+              const up = targets.filter(({ healthy }) => healthy).length
+              const tone = up === 0 ? 'bad' : up < targets.length ? 'warn' : 'good'
+              return (
+                <li key={name}>
+                  <Value text={name} /> <Badge tone={tone}>{`${up}/${targets.length}`}</Badge>
+                </li>
+              )
+            })}
+          </ul>
+        </section>
+        <section>
+          <h2>{t('lastReload')}</h2>
+          {reloads.last === null ? (
+            <p class="quiet">{t('neverReloaded')}</p>
+          ) : (
+            <p>
+              <Badge tone={reloads.last.ok ? 'good' : 'bad'}>
+                {t(reloads.last.ok ? 'taken' : 'refused')}
+              </Badge>{' '}
+              {time(reloads.last.at)}
+            </p>
+          )}
+        </section>
+      </div>
+      <h2 class="above-charts">{t('lastMinutes')}</h2>
+      {isQuiet && <p class="quiet">{t('noTraffic')}</p>}
+      <div class="charts">
+        <Chart
+          title={t('requestsPerSecond')}
+          at={at}
+          lines={[{ label: t('requestsPerSecond'), values: perSecond(requests) }]}
+        />
+        <Chart title={t('errors')} at={at} lines={[{ label: t('errors'), values: errors }]} />
+        <Chart
+          title={t('latency')}
+          at={at}
+          lines={[
+            { label: t('half'), values: p50_ms },
+            { label: t('most'), values: p99_ms },
+          ]}
+        />
+        <Chart
+          title={t('refusals')}
+          at={at}
+          lines={(refusing.length > 0 ? refusing : [['', at.map(() => 0)] as const]).map(
+            ([label, values]) => ({
+              label,
+              values: perSecond(values),
+            }),
+          )}
+        />
+        <Chart
+          title={t('hitRate')}
+          at={at}
+          lines={[
+            { label: t('hitRate'), values: cache_hit_rate.map(rate => (rate === null ? null : rate * 100)) },
+          ]}
+        />
+      </div>
+    </>
+  )
+}
+
+const toneOf = { ok: 'good', degraded: 'warn', down: 'bad' } as const
+
+function Verdict({ overview }: { overview: Overview }) {
+  const speech = useSpeech()
+  const problems = problemsOf(overview, speech)
+  const isDown = problems.some(({ isGrave }) => isGrave)
+  const tone = problems.length === 0 ? 'good' : isDown ? 'bad' : 'warn'
+  const { t } = speech
+  return (
+    <section class={`verdict ${tone}`}>
+      <p class="verdict-title">{t(problems.length === 0 ? 'isWell' : isDown ? 'isDown' : 'isNotWell')}</p>
+      {problems.length > 0 && (
+        <ul>
+          {problems.map(({ text, name }) => (
+            <li key={`${text} ${name}`}>
+              {text}
+              {name !== '' && ': '}
+              <Value text={name} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+interface Problem {
+  text: string
+  name: string
+  isGrave: boolean
+}
+
+function problemsOf(
+  { stores, workers, upstreams, reloads, requests, errors }: Overview,
+  { t }: Speech,
+): Problem[] {
+  const sum = (series: Series) => series.slice(-6).reduce<number>((total, value) => total + (value ?? 0), 0)
+  return [
+    ...Object.entries(stores)
+      .filter(([, status]) => status !== 'ok')
+      .map(([name, status]) => ({ text: t('problemStore'), name, isGrave: status === 'down' })),
+    ...workers
+      .filter(({ state }) => state !== 'ok')
+      .map(({ id, state }) => ({ text: t('problemWorker'), name: String(id), isGrave: state === 'down' })),
+    ...upstreams
+      .filter(({ targets }) => targets.some(({ healthy }) => !healthy))
+      .map(({ name, healthy }) => ({
+        text: t(healthy ? 'problemTarget' : 'problemUpstream'),
+        name,
+        isGrave: !healthy,
+      })),
+    ...(reloads.last?.ok === false ? [{ text: t('problemReload'), name: '', isGrave: false }] : []),
+    ...(sum(errors) > sum(requests) / 100 ? [{ text: t('problemErrors'), name: '', isGrave: false }] : []),
+  ]
+}

@@ -1,0 +1,143 @@
+// Finding users, and creating one.
+import { useEffect, useState } from 'preact/hooks'
+import { can } from '../api/abilities.ts'
+import { api, withQuery } from '../api/client.ts'
+import type { Role, User, Users } from '../api/types.ts'
+import { type Speech, useSpeech } from '../language/language.tsx'
+import { Action, Done } from '../parts/action.tsx'
+import { useLoaded } from '../parts/load.ts'
+import { Badge, Empty, Show } from '../parts/states.tsx'
+import { type Column, Paging, Table } from '../parts/table.tsx'
+import { Value } from '../parts/value.tsx'
+
+export const plans = ['free', 'premium', 'pro']
+
+export function UsersPage({ role }: { role: Role }) {
+  const speech = useSpeech()
+  const { t } = speech
+  const [typed, setTyped] = useState('')
+  const [q, setQ] = useState('')
+  const [plan, setPlan] = useState('')
+  const [isActive, setActive] = useState('')
+  const [cursor, setCursor] = useState<string>()
+  const [done, setDone] = useState<string>()
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      setQ(typed.trim())
+      setCursor(undefined)
+    }, 250)
+    return () => clearTimeout(timer)
+  }, [typed])
+  const path = withQuery('/users', { q, plan, is_active: isActive, cursor, limit: '50' })
+  const loaded = useLoaded(path, () => api<Users>('GET', path))
+  const narrow = (set: (value: string) => void) => (event: { currentTarget: { value: string } }) => {
+    set(event.currentTarget.value)
+    setCursor(undefined)
+  }
+  return (
+    <>
+      <div class="title">
+        <h1>{t('users')}</h1>
+        {can(role, 'change-user') && (
+          <Action
+            label={t('createUser')}
+            fields={[
+              { name: 'email', label: t('email'), type: 'email' },
+              { name: 'password', label: t('passwordOptional'), type: 'password', isOptional: true },
+              { name: 'plan', label: t('plan'), type: 'select', options: plans },
+            ]}
+            will={() => t('createUserWill')}
+            did={({ email = '' }) => t('createUserDid', { value: email })}
+            run={({ email, password, plan: chosen }) =>
+              api('POST', '/users', { email, plan: chosen, ...(password === '' ? {} : { password }) })
+            }
+            onDone={what => {
+              setDone(what)
+              loaded.reload()
+            }}
+          />
+        )}
+      </div>
+      <Done what={done} />
+      <search>
+        <form class="line" onSubmit={event => event.preventDefault()}>
+          <label class="wide">
+            {t('searchUsers')}
+            <input
+              type="search"
+              value={typed}
+              spellcheck={false}
+              autocomplete="off"
+              onInput={event => setTyped(event.currentTarget.value)}
+            />
+          </label>
+          <label>
+            {t('plan')}
+            <select value={plan} onChange={narrow(setPlan)}>
+              <option value="">{t('any')}</option>
+              {plans.map(name => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+          <label>
+            {t('status')}
+            <select value={isActive} onChange={narrow(setActive)}>
+              <option value="">{t('any')}</option>
+              <option value="1">{t('active')}</option>
+              <option value="0">{t('inactive')}</option>
+            </select>
+          </label>
+        </form>
+      </search>
+      <Show loaded={loaded}>
+        {({ users, next_cursor }) => (
+          <>
+            {users.length === 0 ? (
+              <Empty>{t('noUsers')}</Empty>
+            ) : (
+              <Table caption={t('users')} rows={users} keyOf={({ id }) => id} columns={columnsOf(speech)} />
+            )}
+            <Paging
+              cursor={cursor}
+              next={next_cursor}
+              onGo={setCursor}
+              texts={{ more: t('more'), first: t('first') }}
+            />
+          </>
+        )}
+      </Show>
+    </>
+  )
+}
+
+function columnsOf({ t, time, number }: Speech): Column<User>[] {
+  return [
+    { title: 'Id', cell: ({ id }) => id, isNumber: true },
+    {
+      title: t('email'),
+      cell: ({ id, email, email_verified_at }) => (
+        <>
+          <a href={`#users/${id}`}>
+            <Value text={email} />
+          </a>{' '}
+          {email_verified_at === null && <span class="quiet">{t('unverified')}</span>}
+        </>
+      ),
+    },
+    { title: t('plan'), cell: ({ plan }) => <Badge tone="plain">{plan}</Badge> },
+    {
+      title: t('status'),
+      cell: ({ is_active }) => (
+        <Badge tone={is_active ? 'good' : 'bad'}>{t(is_active ? 'active' : 'inactive')}</Badge>
+      ),
+    },
+    { title: t('usesToday'), cell: user => number(usesToday(user)), isNumber: true },
+    { title: t('created'), cell: ({ created_at }) => time(created_at) },
+  ]
+}
+
+/** The counter starts again with each UTC day. */
+export function usesToday({ daily_usage, last_usage_date }: User): number {
+  return last_usage_date === new Date().toISOString().slice(0, 10) ? daily_usage : 0
+}

@@ -1,0 +1,152 @@
+// A button for a change: says what it will do, asks, does it, and says what it did.
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { ApiError } from '../api/client.ts'
+import { useSpeech } from '../language/language.tsx'
+import { Failure } from './states.tsx'
+import { visible } from './value.tsx'
+
+export interface Field {
+  readonly name: string
+  readonly label: string
+  readonly type: 'email' | 'password' | 'select'
+  readonly options?: readonly string[]
+  readonly isOptional?: boolean
+}
+
+export interface ActionProps {
+  readonly label: string
+  /** What it will do, once confirmed. */
+  will(input: Input): string
+  /** What it did. */
+  did(input: Input): string
+  readonly fields?: readonly Field[]
+  run(input: Input): Promise<unknown>
+  /** Told what was done. */
+  onDone(what: string): void
+  readonly isGrave?: boolean
+}
+
+export type Input = Readonly<Record<string, string>>
+
+export function Action(props: ActionProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" class={props.isGrave ? 'grave' : ''} onClick={() => setOpen(true)}>
+        {props.label}
+      </button>
+      {isOpen && <Confirmation {...props} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+function Confirmation({
+  label,
+  will,
+  did,
+  fields = [],
+  run,
+  onDone,
+  isGrave,
+  onClose,
+}: ActionProps & { onClose(): void }) {
+  const { t } = useSpeech()
+  const id = useId()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const opener = useRef(document.activeElement)
+  const [input, setInput] = useState<Input>(() =>
+    Object.fromEntries(fields.map(({ name, options }) => [name, options?.[0] ?? ''])),
+  )
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError>()
+  useEffect(() => {
+    dialog.current?.showModal()
+    return () => {
+      if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus()
+    }
+  }, [])
+
+  async function submit(event: Event): Promise<void> {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      await run(input)
+      onClose()
+      onDone(did(input))
+    } catch (thrown) {
+      setError(thrown instanceof ApiError ? thrown : new ApiError(0, '', String(thrown)))
+      setBusy(false)
+    }
+  }
+
+  return (
+    <dialog ref={dialog} aria-labelledby={`${id}-title`} aria-describedby={`${id}-will`} onClose={onClose}>
+      <form onSubmit={submit}>
+        <h2 id={`${id}-title`}>{label}</h2>
+        <p id={`${id}-will`}>{visible(will(input))}</p>
+        {fields.map(field => (
+          <FieldInput
+            key={field.name}
+            field={field}
+            value={input[field.name] ?? ''}
+            onInput={value => setInput({ ...input, [field.name]: value })}
+          />
+        ))}
+        {error !== undefined && (
+          <p class="notice bad" role="alert">
+            <Failure error={error} />
+          </p>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={onClose}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class={isGrave ? 'primary grave' : 'primary'} disabled={isBusy}>
+            {t('confirm')}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+function FieldInput({
+  field,
+  value,
+  onInput,
+}: {
+  field: Field
+  value: string
+  onInput(value: string): void
+}) {
+  const { label, type, options, isOptional = false } = field
+  const id = useId()
+  const shared = { id, value, required: !isOptional }
+  const onTyped = (event: { currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value)
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {type === 'select' && (
+        <select {...shared} onChange={event => onInput(event.currentTarget.value)}>
+          {options?.map(option => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      )}
+      {type === 'password' && (
+        <input {...shared} type="password" autocomplete="new-password" onInput={onTyped} />
+      )}
+      {type === 'email' && <input {...shared} type="email" autocomplete="off" onInput={onTyped} />}
+    </div>
+  )
+}
+
+/** What was done last, read out by screen readers. */
+export function Done({ what }: { what: string | undefined }) {
+  return (
+    <div role="status" class={what === undefined ? '' : 'notice good'}>
+      {what === undefined ? '' : visible(what)}
+    </div>
+  )
+}

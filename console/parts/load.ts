@@ -1,0 +1,50 @@
+// Loads what a page shows, again at an interval or on demand, and never while nobody looks.
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError } from '../api/client.ts'
+
+export interface Loaded<Of> {
+  readonly data: Of | undefined
+  readonly error: ApiError | undefined
+  reload(): void
+}
+
+/**
+ * @param load called again where `key` changes; what came before is dropped then
+ * @param everyMs undefined: once
+ */
+export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: number): Loaded<Of> {
+  const [state, setState] = useState<{ key: string; data?: Of; error?: ApiError }>({ key })
+  const [round, setRound] = useState(0)
+  const latest = useRef(load)
+  latest.current = load
+  useEffect(() => {
+    let isCurrent = true
+    const run = () =>
+      latest.current().then(
+        data => isCurrent && setState({ key, data }),
+        (error: unknown) => {
+          if (!isCurrent) return
+          const known = error instanceof ApiError ? error : new ApiError(0, '', String(error))
+          setState(before => ({ ...(before.key === key ? before : {}), key, error: known }))
+        },
+      )
+    void run()
+    if (everyMs === undefined)
+      return () => {
+        isCurrent = false
+      }
+    const tick = () => {
+      if (!document.hidden) void run()
+    }
+    const timer = setInterval(tick, everyMs)
+    document.addEventListener('visibilitychange', tick)
+    return () => {
+      isCurrent = false
+      clearInterval(timer)
+      document.removeEventListener('visibilitychange', tick)
+    }
+  }, [key, round, everyMs])
+  const reload = useCallback(() => setRound(before => before + 1), [])
+  const fits = state.key === key
+  return { data: fits ? state.data : undefined, error: fits ? state.error : undefined, reload }
+}

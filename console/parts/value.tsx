@@ -1,0 +1,15 @@
+// Values from outside, as text: isolated from the text around them, with characters that would not be seen written out.
+
+/** Control characters, and those that turn the direction of text or have no width. */
+const unseen = /[\p{Cc}\p{Bidi_Control}\u200b-\u200d\u2028\u2029\ufeff]/gu
+
+export function visible(text: string): string {
+  return text.replace(
+    unseen,
+    character => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
+  return <bdi class={mono ? 'value mono' : 'value'}>{visible(String(text))}</bdi>
+}

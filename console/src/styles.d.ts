@@ -1,2 +1,0 @@
-// The build bundles style sheets.
-declare module '*.css'

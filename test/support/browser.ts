@@ -1,0 +1,49 @@
+// A real Chromium, and what it complained of.
+import AxeBuilder from 'axe-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+export function startBrowser(bin: string): Promise<Browser> {
+  return chromium.launch({ executablePath: bin, args: ['--no-sandbox', '--disable-gpu'] })
+}
+
+export interface Watched {
+  readonly page: Page
+  /** Errors of the console, of scripts and of the content security policy. */
+  readonly complaints: string[]
+}
+
+/** @param ignored statuses that a test provokes: Chromium says of each that a resource failed to load */
+export async function openPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+  ignored: readonly number[] = [],
+): Promise<Watched> {
+  const context = await browser.newContext({
+    locale: 'en',
+    viewport: { width: 1280, height: 900 },
+    ...options,
+  })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', message => {
+    const isIgnored = ignored.some(status => message.text().includes(`status of ${status}`))
+    if (['error', 'warning'].includes(message.type()) && !isIgnored) complaints.push(message.text())
+  })
+  page.on('pageerror', error => complaints.push(String(error)))
+  return { page, complaints }
+}
+
+/** Serious findings of axe-core, as `rule: selector`. */
+export async function accessibilityFindings(page: Page): Promise<string[]> {
+  // Evaluated over the debugger's protocol, which the page's policy does not hold back.
+  await page.evaluate(AxeBuilder.source)
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { target: string[] }[] }[] }> }
+    }
+    const { violations } = await axe.run()
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  })
+}
