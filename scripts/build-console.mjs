@@ -12,7 +12,7 @@ const target = fileURLToPath(new URL('../dist/console/', import.meta.url))
 const types = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
+  '.svg': 'image/svg+xml; charset=utf-8',
 }
 
 const { outputFiles } = await build({

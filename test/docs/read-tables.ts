@@ -8,6 +8,14 @@ export function codeRows(page: string): string[][] {
     .map(cellsOf)
 }
 
+/** @param first what the whole first cell is like @returns the cells of every such row, in the page's order */
+export function rowsStarting(first: RegExp, page: string): string[][] {
+  return linesOf(page)
+    .filter(line => line.startsWith('|'))
+    .map(cellsOf)
+    .filter(([cell = '']) => first.test(cell))
+}
+
 /** The cells of every row under a heading, up to the next, without those of the table's head. */
 export function rowsUnder(heading: string, page: string): string[][] {
   const lines = linesOf(page)

@@ -1,0 +1,58 @@
+// docs/asvs.md: every requirement of its chapters has a row, the figures at its top are those of the rows, and files exist.
+import { existsSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { plain, rowsStarting } from './read-tables.ts'
+
+/** Requirements of level 1 and of level 2 in ASVS 5.0.0. */
+const chapters: Record<string, readonly [number, number]> = {
+  2: [4, 7],
+  4: [2, 8],
+  6: [13, 22],
+  7: [6, 12],
+  8: [4, 3],
+  9: [4, 3],
+  11: [3, 11],
+  12: [3, 6],
+  13: [1, 12],
+  14: [2, 7],
+  16: [0, 16],
+}
+const statuses = ['met', 'met, set', 'not met', 'not ours']
+const rows = rowsStarting(/^\d+\.\d+\.\d+$/, 'asvs.md')
+
+it('has each requirement of its chapters once', () => {
+  const counted = Object.keys(chapters).map(chapter => {
+    const own = rows.filter(([number = '']) => number.startsWith(`${chapter}.`))
+    return [chapter, ['1', '2'].map(level => own.filter(row => row[1] === level).length)]
+  })
+  expect(Object.fromEntries(counted)).toEqual(chapters)
+  expect(new Set(rows.map(([number]) => number)).size).toBe(rows.length)
+})
+
+it.each([
+  ['0.1', 3],
+  ['now', 4],
+] as const)('counts what holds: %s', (release, column) => {
+  const counts = ['1', '2'].map(level => {
+    const of = rows.filter(row => row[1] === level).map(row => row[column])
+    return [release, level, of.length, ...statuses.map(one => of.filter(status => status === one).length)]
+  })
+  for (const [, , all, ...parts] of counts) {
+    expect(parts.reduce((sum: number, part) => sum + Number(part), 0)).toBe(all)
+  }
+  const figures = rowsStarting(/^(0\.1|now)$/, 'asvs.md').filter(row => row[0] === release)
+  expect(figures).toEqual(counts.map(row => row.map(String)))
+})
+
+it('names the key where one has to be set, and only files that are there', () => {
+  for (const [number, , , , now, why = ''] of rows) {
+    if (now === 'met, set') expect(why, number).toMatch(/`[a-zA-Z.?]/)
+    const files = [...why.matchAll(/`[^`]+`/g)]
+      .map(([code]) => plain(code))
+      .filter(code => /^\w+\/.*\.\w+$/.test(code))
+    expect(
+      files.filter(file => !existsSync(file)),
+      number,
+    ).toEqual([])
+  }
+})
