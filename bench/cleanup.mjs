@@ -29,7 +29,7 @@ export function atEnd(step) {
 
 /**
  * Runs something to its end, undoes what it made, and ends the process, whatever happens.
- * @param {() => Promise<void>} main
+ * @param {() => Promise<number | void>} main the exit status, 0 where it names none
  */
 export async function runAndCleanUp(main) {
   for (const [signal, number] of signals) {
@@ -43,7 +43,7 @@ export async function runAndCleanUp(main) {
   }
   let status = 0
   try {
-    await main()
+    status = (await main()) ?? 0
   } catch (error) {
     if (interrupted === undefined) {
       process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)

@@ -28,6 +28,22 @@ export async function openServices() {
   }
 }
 
+/** One for all of a run. @type {Promise<{ postgres: string, redis: string }> | undefined} */
+let stores
+
+/** Addresses of a Postgres and a Redis, found or started as above. @throws Error where one is neither there nor installed */
+export function findStores() {
+  stores ??= openStores()
+  return stores
+}
+
+async function openStores() {
+  const [postgres, redis] = [await openPostgres(), await openRedis()]
+  if (postgres === undefined || redis === undefined)
+    throw new Error('a Postgres and a Redis are needed: DATABASE_URL and REDIS_URL, or their programs here')
+  return { postgres: postgres.url, redis: redis.url }
+}
+
 async function openPostgres() {
   const { DATABASE_URL: given } = process.env
   if (given) return { url: given, origin: 'of DATABASE_URL' }

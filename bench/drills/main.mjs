@@ -1,4 +1,5 @@
 // The drills: the built program under loads and faults that a test suite has no time for. Exits 1 when a bar is missed.
+import { runAndCleanUp } from '../cleanup.mjs'
 import { accountRaces } from './account-races.mjs'
 import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
@@ -9,6 +10,7 @@ import { drain } from './drain.mjs'
 import { embedded } from './embedded.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
+import { killsAtRandom } from './kills.mjs'
 import { largeFiles } from './large-files.mjs'
 import { logout } from './logout.mjs'
 import { midnightAndClocks } from './midnight.mjs'
@@ -49,6 +51,7 @@ const drills = {
   embedded: { run: embedded },
   migrations: { run: migrations },
   drain: { run: drain },
+  kills: { run: killsAtRandom, inShort: true },
   webhooks: { run: webhooks },
   revocation: { run: revocation },
   logout: { run: logout },
@@ -75,34 +78,41 @@ if (settings.isList) {
   process.exit(0)
 }
 
-/** @type {{ name: string, bar: string, isMet: boolean, measured: string }[]} */
-const results = []
-for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {
-  // What needs more than this checkout runs where that is named, or where the drill itself is.
-  const isThere = needs === undefined || needs in process.env
-  const isWanted =
-    settings.names.length > 0 ? settings.names.includes(name) : isThere && (inShort || !settings.isShort)
-  if (!isWanted) continue
-  const begun = performance.now()
-  process.stdout.write(`\n${name}\n`)
-  /** @type {Watch['expect']} */
-  const expect = (bar, isMet, measured) => {
-    results.push({ name, bar, isMet, measured })
-    process.stdout.write(`  ${isMet ? 'ok    ' : 'MISSED'}  ${bar}: ${measured}\n`)
+// What the drills have started ends with them, also where they are interrupted.
+await runAndCleanUp(async () => {
+  /** @type {{ name: string, bar: string, isMet: boolean, measured: string }[]} */
+  const results = []
+  for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {
+    // What needs more than this checkout runs where that is named, or where the drill itself is.
+    const isThere = needs === undefined || needs in process.env
+    const isWanted =
+      settings.names.length > 0 ? settings.names.includes(name) : isThere && (inShort || !settings.isShort)
+    if (!isWanted) continue
+    const begun = performance.now()
+    process.stdout.write(`\n${name}\n`)
+    /** @type {Watch['expect']} */
+    const expect = (bar, isMet, measured) => {
+      results.push({ name, bar, isMet, measured })
+      process.stdout.write(`  ${isMet ? 'ok    ' : 'MISSED'}  ${bar}: ${measured}\n`)
+    }
+    try {
+      await run({ say: text => process.stdout.write(`          ${text}\n`), expect })
+    } catch (error) {
+      expect(
+        'runs to its end',
+        false,
+        error instanceof Error ? (error.stack ?? error.message) : String(error),
+      )
+    }
+    process.stdout.write(`          took ${((performance.now() - begun) / 1_000).toFixed(0)} s\n`)
   }
-  try {
-    await run({ say: text => process.stdout.write(`          ${text}\n`), expect })
-  } catch (error) {
-    expect('runs to its end', false, error instanceof Error ? (error.stack ?? error.message) : String(error))
-  }
-  process.stdout.write(`          took ${((performance.now() - begun) / 1_000).toFixed(0)} s\n`)
-}
 
-process.stdout.write(`\n| drill | bar | measured | |\n| --- | --- | --- | --- |\n`)
-for (const { name, bar, isMet, measured } of results)
-  process.stdout.write(`| ${name} | ${bar} | ${measured.split('\n')[0]} | ${isMet ? 'met' : 'MISSED'} |\n`)
-const missed = results.filter(({ isMet }) => !isMet).length
-process.stdout.write(
-  `\nseed ${settings.seed}${settings.isShort ? ', short' : ''}; ${missed === 0 ? 'every bar is met' : `${missed} missed`}\n`,
-)
-process.exit(missed === 0 ? 0 : 1)
+  process.stdout.write(`\n| drill | bar | measured | |\n| --- | --- | --- | --- |\n`)
+  for (const { name, bar, isMet, measured } of results)
+    process.stdout.write(`| ${name} | ${bar} | ${measured.split('\n')[0]} | ${isMet ? 'met' : 'MISSED'} |\n`)
+  const missed = results.filter(({ isMet }) => !isMet).length
+  process.stdout.write(
+    `\nseed ${settings.seed}${settings.isShort ? ', short' : ''}; ${missed === 0 ? 'every bar is met' : `${missed} missed`}\n`,
+  )
+  return missed === 0 ? 0 : 1
+})

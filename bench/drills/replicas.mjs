@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { run, startProgram, temporaryFolder } from '../processes.mjs'
+import { findStores } from '../services.mjs'
 
-const usualPostgres = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/postgres'
-const usualRedis = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
 const program = '../dist/cli.js'
 export const adminToken = 'the-token-of-a-drill'
 
@@ -43,9 +42,11 @@ export async function startReplicas({ listenThrough = async () => '', ...setting
 
 /**
  * The database, empty, with nobody on it yet.
- * @param {{ postgres?: string, redis?: string }} [servers] omitted: those of the environment
+ * @param {{ postgres?: string, redis?: string }} [servers] omitted: those of the environment, else found, else started
  */
-export async function openStage({ postgres = usualPostgres, redis = usualRedis } = {}) {
+export async function openStage({ postgres: ownPostgres, redis: ownRedis } = {}) {
+  const postgres = ownPostgres ?? (await findStores()).postgres
+  const redis = ownRedis ?? (await findStores()).redis
   const name = `peage_drill_${randomBytes(6).toString('hex')}`
   await onServer(postgres, `create database ${name}`)
   const folder = temporaryFolder()
@@ -120,7 +121,7 @@ async function onServer(postgres, sql) {
     await client.connect()
     await client.query(sql)
   } catch (error) {
-    throw new Error(`this drill needs a Postgres: DATABASE_URL, or one at ${new URL(postgres).host}`, {
+    throw new Error(`no answer from the Postgres at ${new URL(postgres).host}`, {
       cause: error,
     })
   } finally {

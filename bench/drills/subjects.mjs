@@ -86,8 +86,13 @@ export function send(port, method, path, headers, body) {
     sent.on('error', () => resolve({ status: 0, text: '' }))
     sent.on('response', async answer => {
       let text = ''
-      for await (const chunk of answer) text += chunk
-      resolve({ status: answer.statusCode, text })
+      try {
+        for await (const chunk of answer) text += chunk
+        resolve({ status: answer.statusCode, text })
+      } catch {
+        // It broke off.
+        resolve({ status: 0, text: '' })
+      }
     })
     sent.end(body)
   })
