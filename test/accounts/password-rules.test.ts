@@ -13,6 +13,11 @@ describe('common passwords, where they are refused', () => {
     async password => expect(await refuse(password)).toBe('password_too_common'),
   )
 
+  it.each(['00000000', '87654321', '987654321', '12341234', 'aaaaaaaa'])(
+    'so are repetitions and runs, which lists for strength meters leave out: %s',
+    async password => expect(await refuse(password)).toBe('password_too_common'),
+  )
+
   it.each(['ada.lovelace', 'Ada.Lovelace', email, email.toUpperCase()])(
     'so is the email or its local part: %s',
     async password => expect(await refuse(password)).toBe('password_too_common'),
