@@ -24,6 +24,7 @@ import { rotation } from './rotation.mjs'
 import * as settings from './settings.mjs'
 import { shares } from './shares.mjs'
 import { slowReader } from './slow-reader.mjs'
+import { soak } from './soak.mjs'
 import { transfer } from './transfer.mjs'
 import { upgrade } from './upgrade.mjs'
 import { upstreamFaults } from './upstream-faults.mjs'
@@ -52,6 +53,7 @@ const drills = {
   migrations: { run: migrations },
   drain: { run: drain },
   kills: { run: killsAtRandom, inShort: true },
+  soak: { run: soak },
   webhooks: { run: webhooks },
   revocation: { run: revocation },
   logout: { run: logout },
@@ -59,7 +61,7 @@ const drills = {
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
   'counted-uses': { run: countedUses },
   'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
-  midnight: { run: midnightAndClocks },
+  midnight: { run: midnightAndClocks, inShort: true },
   rotation: { run: rotation },
   reload: { run: reload },
   'large-files': { run: largeFiles },

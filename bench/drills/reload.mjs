@@ -106,7 +106,7 @@ async function withWorkers(workers, { say, expect }) {
 }
 
 /** A pro user, and a free one whose day is spent. */
-async function prepare(port, database) {
+export async function prepare(port, database) {
   const pro = await newPro(port, database, 'pro')
   const free = await newPro(port, database, 'free')
   await database.query(
@@ -118,7 +118,7 @@ async function prepare(port, database) {
 }
 
 /** Another one each time: in its routes, in how an upstream is spoken to, in what a day is worth. */
-function routing(port, turn) {
+export function routing(port, turn) {
   const targets = `targets: ['http://127.0.0.1:${port}']`
   return `limits: { free_daily: ${1 + (turn % 3)} }
 upstreams:
@@ -154,7 +154,7 @@ async function reloadsOf(admin) {
 }
 
 /** What is left in each process when its garbage is collected. */
-async function heapsOf(pids, file) {
+export async function heapsOf(pids, file) {
   const heaps = []
   for (const pid of pids) {
     writeFileSync(`${file}.${pid}`, '')
