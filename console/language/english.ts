@@ -110,6 +110,7 @@ export const english = {
   ask: 'Explain',
   wouldPass: 'It would be forwarded to {upstream}',
   wouldRefuse: 'It would be refused with {status}',
+  route: 'Route',
   ownEndpoint: 'The gateway itself would answer',
   noRoute: 'No route takes it',
   pass: 'passes',

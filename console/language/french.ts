@@ -109,6 +109,7 @@ export const french: Readonly<Record<Key, string>> = {
   ask: 'Expliquer',
   wouldPass: 'Elle serait transmise à {upstream}',
   wouldRefuse: 'Elle serait refusée avec {status}',
+  route: 'Route',
   ownEndpoint: 'La passerelle y répondrait elle-même',
   noRoute: 'Aucune route ne la prend',
   pass: 'laisse passer',

@@ -134,7 +134,7 @@ function Outcome({ answer: { route, guards, status, upstream, headers } }: { ans
           t('noRoute')
         ) : (
           <>
-            {t('routes')}: <Value text={route} mono />
+            {t('route')}: <Value text={route} mono />
           </>
         )}
       </p>

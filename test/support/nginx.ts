@@ -1,4 +1,4 @@
-// A real nginx between the gateway and an upstream of a test's: it says where its locations took each request.
+// A real nginx: between the gateway and an upstream, where it says where its locations took each request, or as a test has it.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,34 +16,52 @@ export function findNginx(): string | undefined {
  * `X-Nginx-Location` (`guarded` or `public`). It keeps field names that nginx would drop as odd.
  * @param bin as from `findNginx` @param upstream URL @param guarded a prefix
  */
-export async function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {
-  const folder = mkdtempSync(join(tmpdir(), 'peage-test-nginx-'))
+export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {
+  const pass = (location: string) => `proxy_set_header X-Nginx-Location ${location};
+      proxy_set_header Connection "";
+      proxy_pass ${upstream};`
+  return startNginxServer(
+    bin,
+    'http',
+    port => `
+    listen 127.0.0.1:${port};
+    # Its own refusals are an upstream's answers to the gateway.
+    add_header X-Upstream yes always;
+    location = ${guarded} {
+      ${pass('guarded')}
+    }
+    location ${guarded}/ {
+      ${pass('guarded')}
+    }
+    location / {
+      ${pass('public')}
+    }`,
+  )
+}
+
+/** @param server what stands in the block of its one server, which listens on the port */
+export async function startNginxServer(
+  bin: string,
+  scheme: 'http' | 'https',
+  server: (port: number) => string,
+): Promise<Server> {
   const port = await freePort()
+  const folder = mkdtempSync(join(tmpdir(), 'peage-test-nginx-'))
   const file = join(folder, 'nginx.conf')
-  writeFileSync(file, configuration({ port, folder, upstream, guarded }))
+  writeFileSync(file, configuration(folder, server(port)))
   return startServer({
     program: bin,
     flags: ['-c', file, '-p', folder],
     folder,
     user: undefined,
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `${scheme}://127.0.0.1:${port}`,
     isReady: () => canConnect(port),
   })
 }
 
-interface Plan {
-  port: number
-  folder: string
-  upstream: string
-  guarded: string
-}
-
-function configuration({ port, folder, upstream, guarded }: Plan): string {
+function configuration(folder: string, server: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-  const pass = (location: string) => `proxy_set_header X-Nginx-Location ${location};
-      proxy_set_header Connection "";
-      proxy_pass ${upstream};`
   return `daemon off;
 master_process off;
 pid ${folder}/nginx.pid;
@@ -59,18 +77,7 @@ http {
   proxy_http_version 1.1;
   proxy_request_buffering off;
   server {
-    listen 127.0.0.1:${port};
-    # Its own refusals are an upstream's answers to the gateway.
-    add_header X-Upstream yes always;
-    location = ${guarded} {
-      ${pass('guarded')}
-    }
-    location ${guarded}/ {
-      ${pass('guarded')}
-    }
-    location / {
-      ${pass('public')}
-    }
+${server}
   }
 }
 `

@@ -1,0 +1,146 @@
+// Writes docs/images/console-*.png from the built program after minutes of traffic: `npm run console-images -- [MINUTES]`.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+
+const minutes = Number(process.argv[2] ?? 15)
+const token = 'a-token-for-the-images-0123456789'
+const password = 'correct horse battery staple'
+const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
+const pages = {
+  overview: 1020,
+  routes: 800,
+  users: 520,
+  user: 1150,
+  deliveries: 640,
+  audit: 640,
+  configuration: 760,
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'peage-images-'))
+const upstream = createServer((_, response) => setTimeout(() => response.end('{}'), 2 + Math.random() * 6))
+upstream.listen(19_000, '127.0.0.1')
+await once(upstream, 'listening')
+const program = await startProgram()
+try {
+  const people = await makeUsers()
+  await sendTraffic(people, Date.now() + minutes * 60_000)
+  await photograph(people)
+} finally {
+  program.kill()
+  await once(program, 'exit')
+  upstream.closeAllConnections()
+  upstream.close()
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function startProgram() {
+  const file = join(folder, 'gateway.yaml')
+  await writeFile(
+    file,
+    `server: { listen: 127.0.0.1:18080, log: { requests: false } }
+admin:
+  listen: 127.0.0.1:18081
+  tokens: { operations: ${token} }
+storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
+mail: { smtp: log, from: Courses <courses@example.com> }
+upstreams:
+  courses: { targets: [http://127.0.0.1:19000] }
+  analyses: { targets: [http://127.0.0.1:19000, http://localhost:19000] }
+routes:
+  - { name: courses, path: /api/v1/courses/*, upstream: courses, free_daily: true }
+  - { name: analyses, path: /api/v1/analyses/*, upstream: analyses, plans: [pro], rate_limit: 100/1m }
+  - { name: news, path: /news, upstream: courses, auth: none }
+`,
+  )
+  const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
+  const started = spawn(process.execPath, [peage, 'start', '-c', file], {
+    env: { ...process.env, NODE_ENV: 'development' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  for await (const line of createInterface({ input: started.stdout })) if (line.includes('"address"')) break
+  started.stdout.resume()
+  return started
+}
+
+/** @param {string} method @param {string} path @param {object} [body] */
+async function operate(method, path, body) {
+  return ask(`http://127.0.0.1:18081/admin/v1${path}`, method, token, body)
+}
+
+/** @param {string} url @param {string} method @param {string} [bearer] @param {object} [body] */
+async function ask(url, method, bearer, body) {
+  const response = await fetch(url, {
+    method,
+    headers: { 'content-type': 'application/json', ...(bearer && { authorization: `Bearer ${bearer}` }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return response.headers.get('content-type')?.includes('json') && text !== '' ? JSON.parse(text) : {}
+}
+
+async function makeUsers() {
+  const people = []
+  for (const [name, plan] of [
+    ['ada', 'pro'],
+    ['grace', 'premium'],
+    ['edsger', 'free'],
+    ['barbara', 'pro'],
+    ['alan', 'free'],
+  ]) {
+    const email = `${name}@example.com`
+    const body = { email, password, plan, email_verified: name !== 'alan' }
+    const { id } = await operate('POST', '/users', body)
+    const { access_token } = await ask('http://127.0.0.1:18080/api/v1/auth/login', 'POST', undefined, {
+      email,
+      password,
+    })
+    people.push({ id, access: access_token })
+  }
+  await operate('POST', `/users/${people[2].id}/send-reset`)
+  await operate('POST', `/users/${people[2].id}/reset-usage`)
+  return people
+}
+
+/** Some dozens of requests a second, in waves. @param {{access: string}[]} people @param {number} untilMs */
+async function sendTraffic(people, untilMs) {
+  for (let round = 0; Date.now() < untilMs; round += 1) {
+    const { access } = people[round % people.length] ?? {}
+    const path = ['/api/v1/courses/1', '/news', '/api/v1/courses/2', '/api/v1/analyses/1'][round % 4]
+    await ask(`http://127.0.0.1:18080${path}`, 'GET', access)
+    await sleep(25 + 15 * Math.sin(Date.now() / 40_000) + 10 * Math.random())
+  }
+}
+
+/** @param {{id: number}[]} people */
+async function photograph([, , refused]) {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+  const page = await browser.newPage({ locale: 'en', viewport: { width: 1280, height: 860 } })
+  await page.goto('http://127.0.0.1:18081/console')
+  await page.locator('input[type=password]').fill(token)
+  await page.keyboard.press('Enter')
+  await page.locator('nav').waitFor()
+  for (const [name, height] of Object.entries(pages)) {
+    await page.setViewportSize({ width: 1280, height })
+    await page.goto(`http://127.0.0.1:18081/console#${name === 'user' ? `users/${refused?.id}` : name}`)
+    await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
+    // Rates are the difference of two readings.
+    if (name === 'routes') await page.getByText('Requests per second').first().waitFor()
+    if (name === 'user') {
+      await page.getByLabel('Path').fill('/api/v1/courses/1')
+      await page.getByRole('button', { name: 'Explain' }).click()
+      await page.locator('.outcome').waitFor()
+    }
+    // Charts are drawn in the frame after the data.
+    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))
+    await page.screenshot({ path: `${images}console-${name}.png` })
+  }
+  await browser.close()
+}
