@@ -74,6 +74,14 @@ function lookInto(tarball) {
     [],
     unpinned.map(([path]) => path),
   )
+  const listed = JSON.parse(textOf('sbom.cdx.json')).components.map(
+    ({ name, version }) => `${name}@${version}`,
+  )
+  const brought = Object.entries(packages)
+    .filter(([path]) => path)
+    .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`)
+  const sorted = names => [...new Set(names)].sort()
+  check('the list of what ships has all of it, and nothing else', sorted(brought), sorted(listed))
   const links = [...textOf('README.md').matchAll(/\]\(([^):#]+)[^)]*\)/g)].map(([, target]) => target)
   const isThere = target => names.some(name => name.startsWith(`package/${target}`))
   check(
