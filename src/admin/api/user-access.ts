@@ -36,6 +36,7 @@ export function createUserAccess(dependencies: UserAccessDependencies): AdminEnd
       async handle({ params, audited }) {
         const userId = parseUserId(params.id)
         if (!(await sessions.revokeAll(userId, audited({ userId, changes: {} })))) throw notFound()
+        await changesVisible()
         return { message: messages.sessionsRevoked }
       },
     },
