@@ -7,7 +7,8 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
-COPY scripts/prepare-database.mjs ./scripts/prepare-database.mjs
+COPY console ./console
+COPY scripts/build-console.mjs scripts/prepare-database.mjs ./scripts/
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS packages

@@ -27,6 +27,21 @@ describe('the Dockerfile', () => {
     expect(words('ENV').join(' ')).toContain('MALLOC_MMAP_THRESHOLD_=1048576')
   })
 
+  it('builds from all that the steps of `npm run build` read', () => {
+    const built = stages.find(({ name }) => name === 'build')?.instructions ?? []
+    const copied = built
+      .filter(({ name }) => name === 'COPY')
+      .flatMap(one => one.words.split(' ').slice(0, -1))
+    const { build } = JSON.parse(read('package.json')).scripts as { build: string }
+    const steps = [...build.matchAll(/\bnode (\S+)/g)].map(([, script = '']) => script)
+    const folders = steps.flatMap(script =>
+      [...read(script).matchAll(/new URL\('\.\.\/([\w-]+)\/?'/g)].map(([, folder = '']) => folder),
+    )
+    expect(folders).toContain('console')
+    const made = ['dist']
+    expect([...steps, ...folders].filter(name => !copied.includes(name) && !made.includes(name))).toEqual([])
+  })
+
   it('runs as a user with a number that is not root’s, and writes to its volume alone', () => {
     expect(words('USER')).toEqual(['1000:1000'])
     expect(words('VOLUME')).toEqual(['/data'])
