@@ -21,8 +21,20 @@ const failFast = {
 
 const backoff = (times: number) => Math.min(50 * 2 ** Math.min(times, 6), 2_000)
 
-export function connectRedis(address: RedisAddress): Redis | Cluster {
-  const common = { ...failFast, enableOfflineQueue: false, retryStrategy: backoff }
+/** Between two attempts to find the primary from a server that says it is a replica. */
+const leaveReplicaMs = 2_000
+
+/** @param onReplica told why, before a connection to a server that has become a replica is given up */
+export function connectRedis(
+  address: RedisAddress,
+  onReplica: (reason: string) => void = () => {},
+): Redis | Cluster {
+  const common = {
+    ...failFast,
+    enableOfflineQueue: false,
+    retryStrategy: backoff,
+    reconnectOnError: leaveReplicas(onReplica),
+  }
   if (typeof address === 'string') return new Redis(address, common)
   if ('cluster' in address) return connectCluster(address.cluster)
   const { nodes, username, password, isTls } = parse(address.sentinels, 26_379)
@@ -39,6 +51,21 @@ export function connectRedis(address: RedisAddress): Redis | Cluster {
     sentinelPassword: password,
     ...(isTls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
   })
+}
+
+/**
+ * After a fail-over the address leads to another server, or the Sentinels name one, while the former primary keeps our
+ * connection open and refuses every script. It may also be the only one there is, so this is not done at each refusal.
+ */
+function leaveReplicas(onReplica: (reason: string) => void): (error: Error) => boolean {
+  let leftAt = Number.NEGATIVE_INFINITY
+  return ({ message }) => {
+    // Redis 6 wraps what a script was refused in an error of its own.
+    if (!message.includes('READONLY') || performance.now() - leftAt < leaveReplicaMs) return false
+    leftAt = performance.now()
+    onReplica(message)
+    return true
+  }
 }
 
 function connectCluster(addresses: readonly string[]): Cluster {

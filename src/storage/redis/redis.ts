@@ -25,10 +25,12 @@ const PROBE_INTERVAL_MS = 500
  * no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
-  const client = connectRedis(address)
   let isSilent = false
   let wasUp: boolean | undefined
   let lastError = 'not connected'
+  const client = connectRedis(address, reason => {
+    lastError = reason
+  })
   let probe: NodeJS.Timeout | undefined
   const isUp = () => client.status === 'ready' && !isSilent
 

@@ -1,6 +1,6 @@
 // Redis as one server, Sentinel and Cluster: responds fast or fails, and reconnects by itself.
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import type { RedisAddress } from '../../../src/storage/redis/connect-redis.ts'
@@ -131,6 +131,51 @@ describeWithRedisBinary('Redis', () => {
     open(`redis://127.0.0.1:${(dumb.address() as { port: number }).port}`)
     await vi.waitFor(() => expect(connections.length).toBeGreaterThan(1), 10_000)
     dumb.close()
+  })
+
+  it('is looked for again at its address where the server has become a replica, as after a fail-over', async () => {
+    const promoted = await startRedis(inject('redisBin'))
+    let target = server.port
+    // Open connections stay where they are, as behind a name that moves.
+    const address = createServer(client => {
+      const upstream = connect(target, '127.0.0.1')
+      client.on('error', () => {}).on('close', () => upstream.destroy())
+      upstream.on('error', () => {}).on('close', () => client.destroy())
+      client.pipe(upstream).pipe(client)
+    }).listen(0, '127.0.0.1')
+    await once(address, 'listening')
+    const heard: string[] = []
+    const { port } = address.address() as { port: number }
+    const keyValue = open(`redis://127.0.0.1:${port}`, { onDown: reason => heard.push(reason) })
+    await isUp(keyValue)
+    const former = new Redis(server.url)
+    await former.replicaof('127.0.0.1', promoted.port)
+    target = promoted.port
+    await expect(keyValue.run(COUNT, 'peage:test:moved', [6])).rejects.toThrow('READONLY')
+    await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('READONLY')]))
+    await isUp(keyValue)
+    expect(await keyValue.run(COUNT, 'peage:test:moved', [6])).toBe(6)
+    await former.replicaof('NO', 'ONE')
+    former.disconnect()
+    await keyValue.close()
+    address.close()
+    await promoted.stop()
+  })
+
+  it('that stays a replica is not reconnected to at each refusal', async () => {
+    const raw = new Redis(server.url)
+    await raw.replicaof('127.0.0.1', 1)
+    const heard: string[] = []
+    const keyValue = open(server.url, { onDown: reason => heard.push(reason) })
+    await isUp(keyValue)
+    const refused = () => expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toThrow('READONLY')
+    await refused()
+    await vi.waitFor(() => expect(heard).toHaveLength(1))
+    await isUp(keyValue)
+    for (let turn = 0; turn < 20; turn += 1) await refused()
+    expect(heard).toHaveLength(1)
+    await raw.replicaof('NO', 'ONE')
+    raw.disconnect()
   })
 
   it('is found through Sentinel', async () => {
