@@ -9,17 +9,23 @@ import { DataDirLocked } from '../storage/pglite/data-dir-lock.ts'
 import type { Io } from './io.ts'
 import { inPlainWords } from './store-failure.ts'
 
+/** Nothing can be done while another process holds the data folder; the message completes "in use by process …, which". */
+export class PreventedWhileLocked extends Error {
+  override readonly name = 'PreventedWhileLocked'
+}
+
 /**
- * @param whenLocked if another process holds the data folder: does the work, or returns what prevents it
+ * @param whenLocked if another process holds the data folder: does the work, or throws PreventedWhileLocked
+ * @returns what `work` or `whenLocked` returned
  * @throws Error with a sentence for the operator if the store fails
  */
-export async function withDatabase(
+export async function withDatabase<T>(
   io: Io,
   file: string,
   { storage }: Config,
-  work: (database: Database) => Promise<void>,
-  whenLocked: () => Promise<string | undefined>,
-): Promise<void> {
+  work: (database: Database) => Promise<T>,
+  whenLocked: () => Promise<T>,
+): Promise<T> {
   const data_dir = resolve(io.cwd, storage.data_dir)
   // Opening would create the folder, with a database without tables in it.
   if (storage.postgres === '' && !existsSync(join(data_dir, 'postgres'))) {
@@ -33,15 +39,19 @@ export async function withDatabase(
       clock: systemClock,
     })
     try {
-      await work(opened.database)
+      return await work(opened.database)
     } finally {
       await opened.close()
     }
   } catch (error) {
     if (!(error instanceof DataDirLocked)) throw inPlainWords(error, storage, file)
-    const reason = await whenLocked()
-    if (reason !== undefined) {
-      throw new Error(`the data folder ${data_dir} is in use by process ${error.pid}, which ${reason}`)
+    try {
+      return await whenLocked()
+    } catch (prevented) {
+      if (!(prevented instanceof PreventedWhileLocked)) throw prevented
+      throw new Error(
+        `the data folder ${data_dir} is in use by process ${error.pid}, which ${prevented.message}`,
+      )
     }
   }
 }
@@ -49,7 +59,7 @@ export async function withDatabase(
 /** The operator receives storage failures as an error, so nothing is logged. */
 const silentLogger = { info: () => {}, warn: () => {} }
 
-/** For work that a running gateway does not offer: completes "in use by process …, which". */
-export async function unsupportedWhileRunning(): Promise<string> {
-  return 'cannot be asked to do this: stop it first'
+/** For work that a running gateway does not offer. */
+export async function unsupportedWhileRunning(): Promise<never> {
+  throw new PreventedWhileLocked('cannot be asked to do this: stop it first')
 }

@@ -200,14 +200,18 @@ function forwardedTo(config: Config, name: string, { origin, path }: Dispatched)
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
 
+/** What is explained: a test case without what it expects, or the request of a user in particular. */
+type Question = Omit<TestCase, 'expect'> & Pick<ExplainRequest, 'user'>
+
 /** Without a `host`, it is derived from the path. */
 export function toExplainRequest({
   request: { method, path },
-  host,
+  host = authorityHost(path),
   as,
-}: Omit<TestCase, 'expect'>): ExplainRequest {
-  const { plan, used_today = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
-  return { method, path, host: host ?? authorityHost(path), as: plan, usedToday: used_today, verified }
+  user,
+}: Question): ExplainRequest {
+  const { plan, used_today: usedToday = 0, verified = true } = typeof as === 'string' ? { plan: as } : as
+  return { method, path, host, as: plan, usedToday, verified, ...(user && { user }) }
 }
 
 /** With an absolute-form target, a client repeats its authority in `Host` (RFC 9112 §3.2.2). */

@@ -65,6 +65,12 @@ export function mergeRefusals(...parts: readonly Refusals[]): Refusals {
   return all
 }
 
+/** The status of the one successful response that an operation has. */
+export function successStatus({ responses }: Pick<Operation, 'responses'>): number {
+  const [status = 200] = Object.keys(responses).map(Number)
+  return status
+}
+
 /** In the form of Fastify's `schema.response`. */
 export function responseSchemas({ responses }: Pick<Operation, 'responses'>): Record<string, Schema> {
   return Object.fromEntries(

@@ -21,10 +21,9 @@ export function createRunningExplain(
   let explain: Explain | undefined
   let last: Promise<unknown> = Promise.resolve()
 
-  async function run({ user, ...question }: ExplainQuestion): Promise<object> {
+  async function run(question: ExplainQuestion): Promise<object> {
     explain ??= createExplain(config, clock)
-    const request = toExplainRequest(question)
-    const explanation = await explain(user === undefined ? request : { ...request, user })
+    const explanation = await explain(toExplainRequest(question))
     const { headers, ...rest } = toDocument(explanation)
     const index = config.routes.findIndex(({ name }) => name === explanation.route)
     const mask = (of: 'request' | 'response') => {

@@ -164,6 +164,63 @@ describe('peage users, where a gateway has the folder', () => {
     },
   )
 
+  describe('and tokens have roles', () => {
+    const names = ['reader', 'helper', 'boss']
+    const [read, support, all] = names.map(name => `a-token-for-the-${name}-0123456789`) as [
+      string,
+      string,
+      string,
+    ]
+    let roles: Gateway
+    const place = folder()
+    const users = (...words: string[]) => peage(place, ['users', ...words])
+    const writeTokens = (tokens: string) => {
+      const { host } = new URL(String(roles.server.adminAddress))
+      writeConfiguration(place, { admin: `admin: { listen: '${host}', tokens: { ${tokens} } }` })
+    }
+    const tokens = `reader: { token: ${read}, may: read }, helper: { token: ${support}, may: support }`
+
+    beforeAll(async () => {
+      roles = await startOn(place, `admin: { listen: '127.0.0.1:0', tokens: { ${tokens}, boss: ${all} } }`)
+      await roles.backing.database.query(
+        "insert into users (email, password_hash) values ('a@example.com', 'x')",
+      )
+    })
+    afterAll(() => roles?.server.stop())
+
+    it('takes the first of the file that may do what is asked', async () => {
+      writeTokens(`${tokens}, boss: ${all}`)
+      for (const words of [
+        ['show', '1'],
+        ['export', '1'],
+        ['reset-usage', '1'],
+        ['set-plan', '1', 'pro'],
+      ])
+        expect(await users(...words)).toMatchObject({ exit: 0 })
+      expect(
+        await roles.backing.database.query('select operator, method, route from admin_audit order by id'),
+      ).toEqual([
+        { operator: 'helper', method: 'GET', route: '/admin/v1/users/:id/export' },
+        { operator: 'helper', method: 'POST', route: '/admin/v1/users/:id/reset-usage' },
+        { operator: 'boss', method: 'PATCH', route: '/admin/v1/users/:id' },
+      ])
+    })
+
+    it('explain --user asks through it for the record', async () => {
+      const { stdout } = await peage(place, ['explain', 'GET', '/one', '--user', '1'])
+      expect(stdout).toContain('GET /one  at localhost, as pro, user 1, email not verified\n')
+    })
+
+    it('says where none of them may', async () => {
+      writeTokens(tokens)
+      const { exit, stderr } = await users('set-plan', '1', 'free')
+      expect(exit).toBe(1)
+      expect(stderr).toContain(
+        'which cannot be asked, as no token of gateway.yaml may do this (changeUser): stop',
+      )
+    })
+  })
+
   describe('and the admin listener is no way to it', () => {
     let other: Server | undefined
     afterEach(() => {

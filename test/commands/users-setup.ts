@@ -30,10 +30,13 @@ export function folder(): string {
   return cwd
 }
 
-/** The routing does not matter here. @param postgres empty: embedded, in `data/` beside the file */
+const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
+routes: [{ name: one, path: /one, upstream: a, free_daily: true }]`
+
+/** Of the routing, commands only explain. @param postgres empty: embedded, in `data/` beside the file */
 export function writeConfiguration(
   cwd: string,
-  { name = 'gateway.yaml', postgres = '', admin = '', routing = 'upstreams: {}\nroutes: []' } = {},
+  { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},
 ): string {
   const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}' }`
   writeFileSync(join(cwd, name), `${storage}\n${admin}\n${routing}\n`)
@@ -46,6 +49,8 @@ export interface Place {
     stdin?: Parameters<typeof peage>[2],
     onError?: Parameters<typeof peage>[3],
   ): Promise<Printed>
+  /** Any command, in the folder of the configuration. */
+  run(words: readonly string[]): Promise<Printed>
   /** Opens the database while no command has it open. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
@@ -81,6 +86,7 @@ function postgresPlace(): Place {
 
 function placeIn(cwd: string, open: () => Promise<Database>): Place {
   return {
+    run: words => peage(cwd, words),
     users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError),
     async inside(work) {
       const database = await open()

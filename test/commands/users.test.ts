@@ -27,7 +27,7 @@ async function hash(password: string): Promise<string> {
   return (await passwords).hash(password)
 }
 
-describeOverPlaces('peage users', ({ users, inside }) => {
+describeOverPlaces('peage users', ({ users, run, inside }) => {
   let made = 0
   /** Creates a user with that many sessions. */
   async function newUser({ sessions = 0 } = {}): Promise<{ id: number; email: string }> {
@@ -88,6 +88,84 @@ describeOverPlaces('peage users', ({ users, inside }) => {
       expect(exported.stdout).not.toContain('argon2')
     }
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
+  })
+
+  it('all that changes or exports a user stands in the audit, by the operator cli, without email or password', async () => {
+    const { id } = json(
+      await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
+    )
+    const who = String(id)
+    await users(['set-plan', who, 'pro'])
+    await users(['set-verified', who])
+    await users(['deactivate', who])
+    await users(['set-password', who, '--password-stdin'], password)
+    await users(['reset-usage', who])
+    await users(['revoke-sessions', who])
+    await users(['export', who])
+    for (const reading of ['show', 'sessions']) await users([reading, who])
+    await users(['delete', who, '--yes'])
+    expect((await users(['set-plan', who, 'pro'])).exit).toBe(1)
+    const entries = await inside(database =>
+      database.query<{ request_id: string; at: Date }>(
+        `select operator, method, route, changes, status, request_id, at
+           from admin_audit where user_id = $1 order by id`,
+        [id],
+      ),
+    )
+    const one = '/admin/v1/users/:id'
+    expect(entries).toEqual(
+      [
+        ['POST', '/admin/v1/users', { email: 'set', password: 'set', plan: 'free' }, 201],
+        ['PATCH', one, { plan: 'pro' }, 200],
+        ['PATCH', one, { email_verified: true }, 200],
+        ['PATCH', one, { is_active: 0 }, 200],
+        ['POST', `${one}/password`, { password: 'set' }, 204],
+        ['POST', `${one}/reset-usage`, {}, 200],
+        ['DELETE', `${one}/sessions`, {}, 200],
+        ['GET', `${one}/export`, {}, 200],
+        ['DELETE', one, {}, 204],
+      ].map(([method, route, changes, status]) => ({
+        ...{ operator: 'cli', method, route, changes, status },
+        ...{ request_id: expect.stringMatching(/^[0-9a-f-]{36}$/), at: expect.any(Date) },
+      })),
+    )
+    expect(new Set(entries.map(({ request_id }) => request_id)).size).toBe(entries.length)
+  })
+
+  it('explain --user asks as that user: plan, today’s use, verification and activity by the record', async () => {
+    const { id } = await newUser()
+    const explain = async () => (await run(['explain', 'GET', '/one', '--user', String(id)])).stdout
+    await inside(database =>
+      database.query(
+        "update users set daily_usage = 1, last_usage_date = (now() at time zone 'UTC')::date where id = $1",
+        [id],
+      ),
+    )
+    const spent = await explain()
+    expect(spent).toContain(`, as free, user ${id}, 1 used today, email not verified\n`)
+    expect(spent).toContain('free_daily    refuse  429 daily_limit_reached')
+    await users(['set-plan', String(id), 'pro'])
+    await users(['set-verified', String(id)])
+    expect(await explain()).toMatch(
+      new RegExp(`, as pro, user ${id}, 1 used today\n[^]*it is forwarded to a`),
+    )
+    await users(['deactivate', String(id)])
+    expect(await explain()).toMatch(
+      new RegExp(`, as pro, user ${id} \\(inactive\\)[^]*authenticate  refuse  401 user_not_found`),
+    )
+  })
+
+  it('explain --user says where there is no such user, and goes with nothing that says who calls', async () => {
+    expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
+      exit: 1,
+      stdout: '',
+      stderr: 'error: there is no user 9007199254740991: peage users list shows who there is\n',
+    })
+    for (const more of [['--as', 'pro'], ['--used-today', '1'], ['--unverified']]) {
+      const { exit, stderr } = await run(['explain', 'GET', '/one', '--user', '1', ...more])
+      expect([exit, stderr]).toEqual([2, expect.stringContaining('cannot be used with option')])
+    }
+    expect((await run(['explain', 'GET', '/one', '--user', 'ada'])).exit).toBe(2)
   })
 
   it('create --plan puts the subscription on that plan too', async () => {

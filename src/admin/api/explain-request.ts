@@ -7,7 +7,7 @@ import { JsonObject } from '../../http/json-body.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { utcDay } from '../../usage/utc-day.ts'
-import { isPlan, type Plan } from '../../users/user.ts'
+import { isPlan, type Plan, type User } from '../../users/user.ts'
 import type { UserStore } from '../../users/user-store.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 import { invalidField } from './input.ts'
@@ -107,17 +107,21 @@ export function createExplainEndpoint({ explain, users, clock }: ExplainDependen
       if (!Number.isSafeInteger(userId) || Object.keys(as).length > 1) throw invalidField('as')
       if (usedToday !== undefined) throw invalidField('used_today')
       const user = orNotFound(await users.findById(userId as number))
-      const isToday = user.last_usage_date === utcDay(clock.now())
-      return explain({
-        ...question,
-        as: {
-          plan: user.plan,
-          verified: user.email_verified_at !== null,
-          used_today: isToday ? user.daily_usage : 0,
-        },
-        user: { id: user.id, isActive: user.is_active === 1 },
-      })
+      return explain({ ...question, ...byRecord(user, clock) })
     },
+  }
+}
+
+/** Who calls, by the user's record: plan, verification, activity and today's use. */
+export function byRecord(user: User, clock: Clock): Required<Pick<ExplainQuestion, 'as' | 'user'>> {
+  const isToday = user.last_usage_date === utcDay(clock.now())
+  return {
+    as: {
+      plan: user.plan,
+      verified: user.email_verified_at !== null,
+      used_today: isToday ? user.daily_usage : 0,
+    },
+    user: { id: user.id, isActive: user.is_active === 1 },
   }
 }
 

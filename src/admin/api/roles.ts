@@ -6,10 +6,12 @@ import type { Operator } from '../operators.ts'
 
 type Bearer = Pick<Operator, 'may'> | undefined
 
+type Judged = Pick<OperationOfOperators, 'roles' | 'fieldsOf'>
+
 /** @returns the role @throws Refusal 403 `admin_forbidden` */
-export function requireRole({ roles }: Pick<OperationOfOperators, 'roles'>, bearer: Bearer): OperatorRole {
+export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   const may = bearer?.may
-  if (may === undefined || (may !== 'all' && !roles.includes(may))) throw new Refusal('admin_forbidden')
+  if (may === undefined || !isAllowed(operation, may)) throw new Refusal('admin_forbidden')
   return may
 }
 
@@ -17,12 +19,17 @@ export function requireRole({ roles }: Pick<OperationOfOperators, 'roles'>, bear
  * Judges a body by all its members, also those that no body may have: what is refused does not depend on the role.
  * @throws Refusal 403 `admin_forbidden`
  */
-export function requireFields(
-  { fieldsOf }: Pick<OperationOfOperators, 'fieldsOf'>,
-  bearer: Bearer,
-  names: readonly string[],
-): void {
-  const allowed = bearer === undefined ? [] : fieldsOf?.[bearer.may]
-  if (allowed !== undefined && names.some(name => !allowed.includes(name)))
-    throw new Refusal('admin_forbidden')
+export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {
+  if (bearer === undefined || !isAllowed(operation, bearer.may, names)) throw new Refusal('admin_forbidden')
+}
+
+/** Whether a role may call, with a body of these members. */
+export function isAllowed(
+  { roles, fieldsOf }: Judged,
+  may: OperatorRole,
+  names: readonly string[] = [],
+): boolean {
+  if (may === 'all') return true
+  const fields = fieldsOf?.[may]
+  return roles.includes(may) && (fields === undefined || names.every(name => fields.includes(name)))
 }

@@ -5,7 +5,7 @@ import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import type { MailStore } from '../../mail/mail-store.ts'
-import { responseSchemas } from '../../openapi/operation.ts'
+import { responseSchemas, successStatus } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import type { UserDirectory } from '../../users/user-directory.ts'
@@ -73,8 +73,8 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
   const { audit, clock } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
   for (const { operation, handle, isRead = operation.method === 'GET' } of endpoints) {
-    const { method, path, responses, body } = operation
-    const [status = 200] = Object.keys(responses).map(Number)
+    const { method, path, body } = operation
+    const status = successStatus(operation)
     app.route({
       method,
       url: path,

@@ -1,8 +1,9 @@
-// `peage explain`: says what the gateway would do with a request, without network or stores (CONTRACT §1).
+// `peage explain`: says what the gateway would do with a request, without network or stores, but for a user's record (CONTRACT §1, §13).
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
+import type { Config } from '../../config/schema/schema.ts'
 import type { ExplainRequest } from '../../explain/explain.ts'
 import { plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
@@ -13,6 +14,7 @@ interface Options extends ConfigOption {
   readonly as: ExplainRequest['as']
   readonly usedToday: number
   readonly unverified?: true
+  readonly user?: number
   readonly host?: string
   readonly json?: true
 }
@@ -27,28 +29,39 @@ export function explainCommand(io: Io): Command {
       new Option('--used-today <n>', 'uses of the day that are spent').argParser(readCount).default(0),
     )
     .option('--unverified', 'the email of who calls is not verified')
+    .addOption(
+      new Option('--user <id>', 'this user calls, whose record is read from the database')
+        .argParser(readId)
+        .conflicts(['as', 'usedToday', 'unverified']),
+    )
     .option('--host <host>', 'the host that is asked for (default: localhost)', text =>
       parseOption('host', text),
     )
     .option('--json', 'print JSON')
-  return withConfigOption(explain).action(
-    async (
-      method: string,
-      path: string,
-      { config: file, as, usedToday, unverified, host, json }: Options,
-    ) => {
-      const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
-      const { readConfig } = await import('../read-config.ts')
-      // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
-      const request = readRequest(explain, method.toUpperCase(), path)
-      const config = readConfig(io, file, io.stderr)
-      const caller = as === 'anonymous' ? as : { plan: as, verified: !unverified, used_today: usedToday }
-      const question = toExplainRequest({ request, as: caller, ...(host === undefined ? {} : { host }) })
-      const explanation = await createExplain(config, systemClock)(question)
-      io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))
-      if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
-    },
-  )
+  return withConfigOption(explain).action(async (method: string, path: string, options: Options) => {
+    const { config: file, host, json } = options
+    const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
+    const { readConfig } = await import('../read-config.ts')
+    // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
+    const request = readRequest(explain, method.toUpperCase(), path)
+    const config = readConfig(io, file, io.stderr)
+    const caller = await readCaller(io, config, options)
+    const question = toExplainRequest({ request, ...caller, ...(host === undefined ? {} : { host }) })
+    const explanation = await createExplain(config, systemClock)(question)
+    io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))
+    if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
+  })
+}
+
+/** @throws Error with a sentence for the operator if there is no such user, or the database cannot be read */
+async function readCaller(io: Io, config: Config, { config: file, user: id, ...options }: Options) {
+  const { as, usedToday, unverified } = options
+  if (id === undefined)
+    return { as: as === 'anonymous' ? as : { plan: as, verified: !unverified, used_today: usedToday } }
+  const { byRecord } = await import('../../admin/api/explain-request.ts')
+  const { findUser } = await import('../users/errors.ts')
+  const { withUsersOf } = await import('../users/with-users.ts')
+  return withUsersOf(io, file, config, async users => byRecord(await findUser(users, { id }), systemClock))
 }
 
 function readRequest(command: Command, method: string, path: string) {
@@ -67,6 +80,11 @@ function parseOption<Name extends FormatName>(format: Name, text: string) {
     if (error instanceof FormatError) throw new InvalidArgumentError(`It ${error.message}.`)
     throw error
   }
+}
+
+function readId(text: string): number {
+  if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
+  throw new InvalidArgumentError('It must be the id of a user, such as 42.')
 }
 
 function readCount(text: string): number {

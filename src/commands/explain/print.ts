@@ -10,11 +10,12 @@ export function explanationAsJson(explanation: Explanation): string {
 
 export function explanationAsText(explanation: Explanation): string {
   const { request, route, guards, refusal, upstream, headers } = explanation
-  const { method, path, host, as, usedToday, verified } = request
+  const { method, path, host, as, usedToday, verified, user } = request
+  const who = user === undefined ? '' : `, user ${user.id}${user.isActive ? '' : ' (inactive)'}`
   const used = as !== 'anonymous' && usedToday > 0 ? `, ${usedToday} used today` : ''
   const unverified = as !== 'anonymous' && !verified ? ', email not verified' : ''
   const lines = [
-    `${method} ${path}  at ${host}, as ${as}${used}${unverified}`,
+    `${method} ${path}  at ${host}, as ${as}${who}${used}${unverified}`,
     '',
     ...rows('route', [route ?? 'none']),
     ...rows('guards', guards.map(guardAsText)),

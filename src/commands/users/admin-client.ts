@@ -2,7 +2,11 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { ListedSession } from '../../accounts/session-store.ts'
+import { listUsers } from '../../admin/api/list-users.ts'
+import { isAllowed } from '../../admin/api/roles.ts'
+import { userOperations } from '../../admin/api/users.openapi.ts'
 import type { Config } from '../../config/schema/schema.ts'
+import { type OperationOfOperators, successStatus } from '../../openapi/operation.ts'
 import type { User } from '../../users/user.ts'
 import type { UserAdministration } from './administration.ts'
 
@@ -12,29 +16,35 @@ export class AdminUnavailable extends Error {
 }
 
 /**
- * Administers users through the listener that the configuration describes.
+ * Administers users through the listener that the configuration describes, each time with its first token that may.
  * @param file the configuration's name, for messages
  * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
  */
 export function createAdminClient(admin: Config['admin'], file: string): UserAdministration {
   if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
-  const tokens = [{ token: admin.token, may: 'all' }, ...Object.values(admin.tokens)]
-  const token = tokens.find(configured => configured.token !== '' && configured.may === 'all')?.token
-  if (token === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin.token`)
+  const bearers = [{ token: admin.token, may: 'all' as const }, ...Object.values(admin.tokens)].filter(
+    ({ token }) => token !== '',
+  )
+  if (bearers.length === 0) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin.token`)
   if (admin.listen.port === 0) {
     throw new AdminUnavailable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)
   }
   const base = addressOf(admin.listen)
   const notAGateway = `does not answer at ${base}, where something else listens`
 
-  /** The body as parsed by `read`, or `undefined` if the user does not exist, or the email is taken. */
+  /** @returns the body as parsed by `read`, or `undefined` if the user does not exist, or the email is taken */
   const request = async <T>(
-    [method, path]: readonly [method: string, path: string],
+    operation: OperationOfOperators,
     read: (body: JsonBody) => T,
-    patch?: object,
+    { id, query = '', fields }: RequestParts = {},
   ): Promise<T | undefined> => {
-    const { status, code, body } = await sendRequest(method, new URL(path, base), token, patch)
-    if (status === 200 || status === 201 || status === 204) {
+    const bearer = bearers.find(({ may }) => isAllowed(operation, may, Object.keys(fields ?? {})))
+    if (bearer === undefined) {
+      throw new AdminUnavailable(`cannot be asked, as no token of ${file} may do this (${operation.id})`)
+    }
+    const url = new URL(operation.path.replace(':id', String(id)) + query, base)
+    const { status, code, body } = await sendRequest(operation.method, url, bearer.token, fields)
+    if (status === successStatus(operation)) {
       const result = status === 204 ? read({}) : body && read(body)
       if (result === undefined) throw new AdminUnavailable(notAGateway)
       return result
@@ -49,7 +59,7 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
   }
 
   const page = async (query: URLSearchParams) =>
-    (await request(['GET', `/admin/v1/users?${query}`], pageOf)) ?? { users: [], next: null }
+    (await request(listUsers, pageOf, { query: `?${query}` })) ?? { users: [], next: null }
 
   return {
     async *list(filter) {
@@ -62,22 +72,30 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
       }
     },
     async find(ref) {
-      if ('id' in ref) return request(['GET', `/admin/v1/users/${ref.id}`], userOf)
+      if ('id' in ref) return request(userOperations.show, userOf, ref)
       return (await page(new URLSearchParams(ref))).users[0]
     },
-    update: (id, patch) => request(['PATCH', `/admin/v1/users/${id}`], userOf, patch),
-    sessions: async id => (await request(['GET', `/admin/v1/users/${id}/sessions`], sessionsOf)) ?? [],
-    revokeSessions: id => isDone(request(['DELETE', `/admin/v1/users/${id}/sessions`], () => true)),
+    update: (id, fields) => request(userOperations.change, userOf, { id, fields }),
+    sessions: async id => (await request(userOperations.sessions, sessionsOf, { id })) ?? [],
+    revokeSessions: id => isDone(request(userOperations.endSessions, () => true, { id })),
     async create(email, password, plan) {
-      const created = await request(['POST', '/admin/v1/users'], userOf, { email, password, plan })
-      return created ?? 'email_in_use'
+      const fields = { email, password, plan }
+      return (await request(userOperations.create, userOf, { fields })) ?? 'email_in_use'
     },
     setPassword: (id, password) =>
-      isDone(request(['POST', `/admin/v1/users/${id}/password`], () => true, { password })),
-    resetUsage: id => request(['POST', `/admin/v1/users/${id}/reset-usage`], userOf),
-    export: id => request(['GET', `/admin/v1/users/${id}/export`], exported => exported),
-    delete: id => isDone(request(['DELETE', `/admin/v1/users/${id}`], () => true)),
+      isDone(request(userOperations.setPassword, () => true, { id, fields: { password } })),
+    resetUsage: id => request(userOperations.resetUsage, userOf, { id }),
+    export: id => request(userOperations.export, exported => exported, { id }),
+    delete: id => isDone(request(userOperations.remove, () => true, { id })),
   }
+}
+
+interface RequestParts {
+  readonly id?: number
+  /** With its question mark. */
+  readonly query?: string
+  /** The members of the body. */
+  readonly fields?: object
 }
 
 async function isDone(answer: Promise<unknown>): Promise<boolean> {
@@ -106,14 +124,14 @@ type JsonBody = Readonly<Record<string, unknown>>
 const idleTimeoutMs = 10_000
 
 /** Not `fetch`, which refuses some ports that an operator may choose, 6000 and 10080 among them. */
-async function sendRequest(method: string, url: URL, token: string, patch?: object): Promise<AdminResponse> {
+async function sendRequest(method: string, url: URL, token: string, fields?: object): Promise<AdminResponse> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}` }
       const request = httpRequest(url, { method, headers, timeout: idleTimeoutMs }, resolve)
       request.on('error', reject)
       request.on('timeout', () => request.destroy(new Error(`no answer for ${idleTimeoutMs / 1000} s`)))
-      request.end(patch === undefined ? undefined : JSON.stringify(patch))
+      request.end(fields === undefined ? undefined : JSON.stringify(fields))
     })
     const code = [response.headers['x-peage-error']].flat()[0]
     return { status: response.statusCode, code, body: objectOf(await text(response)) }

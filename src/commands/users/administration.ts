@@ -1,6 +1,7 @@
 // What operators do with accounts, and its implementation on the database.
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
+import { userOperations } from '../../admin/api/users.openapi.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
@@ -8,6 +9,7 @@ import type { RecordUserChanges } from '../../users/user-change.ts'
 import { createUserDirectory } from '../../users/user-directory.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
+import { createCliAudit } from './cli-audit.ts'
 
 /** How an operator names a user; the email is normalized. */
 export type UserRef = { readonly id: number } | { readonly email: string }
@@ -39,17 +41,25 @@ export interface UserAdministration {
   delete(id: number): Promise<boolean>
 }
 
-/** Every method throws StorageError if the store fails. */
-export function createDatabaseUsers(
-  database: Database,
-  clock: Clock,
-  recordChanges: RecordUserChanges,
-  hashPassword: (password: string) => Promise<string>,
-): UserAdministration {
+interface DatabaseUsersDependencies {
+  database: Database
+  clock: Clock
+  recordChanges: RecordUserChanges
+  hashPassword(password: string): Promise<string>
+}
+
+/** What is changed or exported stands in the audit. Every method throws StorageError if the store fails. */
+export function createDatabaseUsers({
+  database,
+  clock,
+  recordChanges,
+  hashPassword,
+}: DatabaseUsersDependencies): UserAdministration {
   const users = createUserStore(database, recordChanges)
   const directory = createUserDirectory(database)
   const sessions = createSessionStore(database)
   const exports = createAccountExportStore(database)
+  const { audited, written } = createCliAudit(database, clock)
   return {
     async *list(filter) {
       let last: number | undefined
@@ -61,22 +71,37 @@ export function createDatabaseUsers(
       }
     },
     find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
-    async update(id, patch) {
-      const user = await users.update(id, patch)
+    async update(userId, fields) {
+      const step = audited({ operation: userOperations.change, userId, fields })
+      const user = await users.update(userId, fields, step)
       if (user === 'email_taken') throw new Error('the email is in use by another user')
       return user
     },
     sessions: id => sessions.list(id, new Date(clock.now())),
-    revokeSessions: id => sessions.revokeAll(id),
+    revokeSessions: userId =>
+      sessions.revokeAll(userId, audited({ operation: userOperations.endSessions, userId })),
 
     async create(email, password, plan) {
-      const created = await users.create(email, await hashPassword(password), { plan })
+      const fields = { email, password, plan }
+      const hash = await hashPassword(password)
+      const created = await users.create(email, hash, { plan }, (tx, { id: userId }) =>
+        audited({ operation: userOperations.create, userId, fields })(tx),
+      )
       return created.outcome === 'email_in_use' ? 'email_in_use' : created.user
     },
-    setPassword: async (id, password) => users.setPassword(id, await hashPassword(password)),
-    resetUsage: id => users.resetUsage(id),
-    export: id => exports.read(id, new Date(clock.now())),
-    delete: id => users.delete(id),
+    async setPassword(userId, password) {
+      const hash = await hashPassword(password)
+      const step = audited({ operation: userOperations.setPassword, userId, fields: { password } })
+      return users.setPassword(userId, hash, step)
+    },
+    resetUsage: userId => users.resetUsage(userId, audited({ operation: userOperations.resetUsage, userId })),
+    async export(userId) {
+      const exported = await exports.read(userId, new Date(clock.now()))
+      if (exported !== undefined) await written({ operation: userOperations.export, userId })
+      return exported
+    },
+    delete: userId =>
+      users.delete(userId, { inTransaction: audited({ operation: userOperations.remove, userId }) }),
   }
 }
 

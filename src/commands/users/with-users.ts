@@ -7,7 +7,7 @@ import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
 import { readConfig } from '../read-config.ts'
-import { withDatabase } from '../with-database.ts'
+import { PreventedWhileLocked, withDatabase } from '../with-database.ts'
 import { AdminUnavailable, createAdminClient } from './admin-client.ts'
 import { createDatabaseUsers, type UserAdministration } from './administration.ts'
 
@@ -22,22 +22,33 @@ export async function withUsers(
   file: string,
   work: (users: UserAdministration) => Promise<void>,
 ): Promise<void> {
-  const config = readConfig(io, file, io.stderr)
-  await withDatabase(io, file, config, toDatabaseWork(config, work), async () => {
+  await withUsersOf(io, file, readConfig(io, file, io.stderr), work)
+}
+
+/** As `withUsers`, of a configuration that has been read. @returns what `work` returned */
+export function withUsersOf<T>(
+  io: Io,
+  file: string,
+  config: Config,
+  work: (users: UserAdministration) => Promise<T>,
+): Promise<T> {
+  const onDatabase = (database: Database) => work(databaseUsers(database, config))
+  return withDatabase(io, file, config, onDatabase, async () => {
     try {
-      await work(createAdminClient(config.admin, file))
+      return await work(createAdminClient(config.admin, file))
     } catch (error) {
       if (!(error instanceof AdminUnavailable)) throw error
-      return `${error.message}: stop it, or run it with an admin listener and a token that ${file} has too`
+      const remedy = `stop it, or run it with an admin listener and a token that ${file} has too`
+      throw new PreventedWhileLocked(`${error.message}: ${remedy}`)
     }
   })
 }
 
-function toDatabaseWork(
-  config: Config,
-  work: (users: UserAdministration) => Promise<void>,
-): (database: Database) => Promise<void> {
-  const { record } = createChangeRecorder(config, systemClock)
-  const hash = async (password: string) => (await createPasswords(config.auth.hashing)).hash(password)
-  return database => work(createDatabaseUsers(database, systemClock, record, hash))
+function databaseUsers(database: Database, config: Config): UserAdministration {
+  return createDatabaseUsers({
+    database,
+    clock: systemClock,
+    recordChanges: createChangeRecorder(config, systemClock).record,
+    hashPassword: async password => (await createPasswords(config.auth.hashing)).hash(password),
+  })
 }
