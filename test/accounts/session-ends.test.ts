@@ -1,11 +1,11 @@
 // What ends a session ends it for good, whatever rotation is under way (CONTRACT §12, "Sessions").
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'
+import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { describeOverDatabases } from '../support/databases.ts'
+import { claimsOf } from '../support/sessions.ts'
 import { day, openRoom, outcome, type Room } from './setup.ts'
-
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
 describeOverDatabases('a session', open => {
   let database: Database
@@ -31,7 +31,7 @@ describeOverDatabases('a session', open => {
   }
 
   describe.each<[string, (id: number, token: string) => Promise<unknown>]>([
-    ['ended by its id', (id, token) => room.store.end(id, claimsOf(token).sid)],
+    ['ended by its id', (id, token) => room.store.end(id, String(claimsOf(token).sid))],
     ['ended with all others', id => room.store.endOthers(id, undefined, new Date(room.clock.now()))],
     ['logged out', (_, token) => room.sessions.logout(token)],
     ['revoked with all of its user', id => room.store.revokeAll(id)],
@@ -73,6 +73,52 @@ describeOverDatabases('a session', open => {
       expect(await outcome(room.sessions.refresh(token.refresh_token))).toBe('refresh_token_inactive')
     }
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
+  })
+
+  const isStored = async (token: string) =>
+    (await database.query('select from refresh_tokens where token_hash = $1', [sha256Hex(token)])).length ===
+    1
+  const prune = () => room.store.prune(new Date(room.clock.now()), 1_000)
+
+  it('goes on where it is named by a token without a record: a logout with it ends nothing', async () => {
+    const { email } = await newUser()
+    const first = await login(email)
+    const next = await room.sessions.refresh(first.refresh_token)
+    room.clock.advance(day - 1_000)
+    await prune()
+    expect(await isStored(first.refresh_token)).toBe(true)
+    room.clock.advance(1_000)
+    await prune()
+    expect(await isStored(first.refresh_token)).toBe(false)
+    expect(await room.sessions.logout(first.refresh_token)).toBeUndefined()
+    expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('ok')
+  })
+
+  it('of 0.1 keeps the record of an exchanged token until that expires', async () => {
+    const { id, email } = await newUser()
+    const first = await login(email)
+    await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
+    await room.sessions.refresh(first.refresh_token)
+    room.clock.advance(29 * day)
+    await prune()
+    expect(await isStored(first.refresh_token)).toBe(true)
+    room.clock.advance(day)
+    await prune()
+    expect(await isStored(first.refresh_token)).toBe(false)
+  })
+
+  it('is not taken for stolen by a token without a record that is no day old', async () => {
+    const { id, email } = await newUser()
+    const signedIn = await login(email)
+    const session = { id: String(claimsOf(signedIn.refresh_token).sid), endsAtMs: Number.POSITIVE_INFINITY }
+    const { token } = await room.tokens.issueRefresh(id, session)
+    // The claim has whole seconds.
+    room.clock.advance(day - 1_000)
+    expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
+    const next = await room.sessions.refresh(signedIn.refresh_token)
+    room.clock.advance(2_000)
+    expect(await outcome(room.sessions.refresh(token))).toBe('refresh_token_inactive')
+    expect(await outcome(room.sessions.refresh(next.refresh_token))).toBe('refresh_token_inactive')
   })
 
   it('that is over is no theft when its token comes back a day later', async () => {

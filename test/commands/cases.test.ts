@@ -11,6 +11,9 @@ routes:
   - { name: reports, path: /reports, upstream: courses, plans: [pro], max_body: 1KiB, hosts: [api.example.com] }
   - { name: open, path: /open, upstream: courses, auth: none }
 `
+const verified = `upstreams: { courses: { targets: ["http://127.0.0.1:9000"] } }
+routes: [{ name: checked, path: /checked, upstream: courses, plans: [premium, pro], verified: true }]
+`
 const config = write('plain.yaml', gateway)
 
 describe('peage test', () => {
@@ -38,6 +41,22 @@ describe('peage test', () => {
       exit: 0,
       stdout: expect.stringMatching(/^\d+ passed, 0 failed\nevery route and guard was reached\n$/),
     })
+  })
+
+  it('asks as users whose email is verified, unless the case says that it is not', async () => {
+    const file = write(
+      'verified.yaml',
+      `${verified}tests:
+  - { request: GET /checked, as: pro, expect: { route: checked, upstream: courses } }
+  - { request: GET /checked, as: { plan: pro }, expect: { route: checked, upstream: courses } }
+  - { request: GET /checked, as: { plan: pro, verified: true }, expect: { upstream: courses } }
+  - { request: GET /checked, as: { plan: pro, verified: false }, expect: { status: 403, error: email_unverified } }
+  - { request: GET /checked, as: { plan: free, verified: false }, expect: { status: 403, error: plan_insufficient } }
+`,
+    )
+    expect(await peage(['test', '-c', file])).toMatchObject({ exit: 0, stderr: '' })
+    const { stdout } = await peage(['explain', '-c', file, 'GET', '/checked', '--as', 'premium', '--json'])
+    expect(JSON.parse(stdout).guards).toContainEqual({ guard: 'verified', outcome: 'pass' })
   })
 
   it('has a line for every case that fails, with its place, what was expected and what came; exit 1', async () => {

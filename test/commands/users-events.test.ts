@@ -1,4 +1,4 @@
-// What `peage users` tells a service: the same as requests do (CONTRACT §12).
+// What `peage users` tells a service, and users by mail: the same as requests do (CONTRACT §12).
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
@@ -7,6 +7,7 @@ import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const events = `
 upstreams: {}
+mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }
 events: { url: 'http://127.0.0.1:1/', secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }`
 
 describeWithPostgres('peage users', () => {
@@ -25,7 +26,7 @@ describeWithPostgres('peage users', () => {
     expect([words, exit, stderr]).toEqual([words, 0, ''])
   }
 
-  it('stores each change as an event with it, in order, and none for what a file without events changes', async () => {
+  it('stores each change as an event with it, in order, with the notices by mail, and none for what a file without events changes', async () => {
     const email = 'ada@example.com'
     await users(['create', email, '--password-stdin'], 'un mot de passe')
     await users(['set-plan', email, 'pro'])
@@ -53,6 +54,12 @@ describeWithPostgres('peage users', () => {
         { type: 'user.deleted', data },
       ])
       expect(rows.map(({ due_at }) => due_at !== null)).toEqual([true, ...Array(5).fill(false)])
+      // The user is a user no more, and the notice that says so waits.
+      const mails = await database.query('select kind, address, status from mails order by id')
+      expect(mails).toEqual([
+        { kind: 'password_changed', address: email, status: 'pending' },
+        { kind: 'account_deleted', address: email, status: 'pending' },
+      ])
     } finally {
       await database.close()
     }

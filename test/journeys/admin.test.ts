@@ -7,6 +7,7 @@ import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
+import { claimsOf } from '../support/sessions.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
 /** `fetch` does not send all methods. */
@@ -272,12 +273,12 @@ describeOverSetups('the admin listener', setup => {
     expect([answer.status, answer.body]).toMatchObject([200, { id: user.id, plan: 'premium', is_active: 1 }])
   })
 
-  it('lists a user’s sessions and ends them all', async () => {
+  it('lists a user’s sessions, by the ids that their tokens name, and ends them all', async () => {
     const user = await newUser(at.gateway)
     const before = await ask('GET', `/admin/v1/users/${user.id}/sessions`)
     expect(before.body.sessions).toEqual([
       {
-        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        id: claimsOf(user.access).sid,
         created_at: expect.any(String),
         expires_at: expect.any(String),
       },

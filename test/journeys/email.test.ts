@@ -96,6 +96,34 @@ describeOverSetups('emails', setup => {
     })
   })
 
+  it('codes to verify are good for a day, those of a change for half an hour, where nothing else is said', async () => {
+    const user = await newUser(at.gateway)
+    const minutesOf = async (address: string) => {
+      const { row } = await codeTo(at.gateway, address)
+      return (row.expires_at.getTime() - at.gateway.clock.at) / 60_000
+    }
+    await post('email/verify/request', undefined, user.access)
+    expect(await minutesOf(user.email)).toBe(24 * 60)
+    const email = freeEmail()
+    await post('email', { email, current_password: user.password }, user.access)
+    expect(await minutesOf(email)).toBe(30)
+  })
+
+  it('are told of by notices also where an operator changed what they tell', async () => {
+    const user = await newUser(at.gateway)
+    const moved = freeEmail()
+    const operate = async (method: string, path: string, body?: object) => {
+      const to = `/admin/v1/users/${user.id}${path}`
+      const { status } = await call(at.gateway.admin, method, to, { token: at.gateway.adminToken, body })
+      expect(status).toBeLessThan(300)
+    }
+    await operate('POST', '/password', { password: 'un autre mot de passe' })
+    await operate('PATCH', '', { email: moved })
+    await operate('DELETE', '')
+    expect(await kindsTo(at.gateway, user.email)).toEqual(['password_changed', 'email_changed'])
+    expect(await kindsTo(at.gateway, moved)).toEqual(['account_deleted'])
+  })
+
   describe('a change', () => {
     const ask = (user: TestUser, email: unknown, password: unknown = user.password) =>
       post('email', { email, current_password: password }, user.access)
@@ -191,13 +219,14 @@ describeOverSetups('emails', setup => {
       expectRefusal(await post('email/confirm', { token }), ...invalid)
     })
 
-    it('to an address that was taken meanwhile is 409 and changes nothing: the code stays as good as it was', async () => {
+    it('to an address that was taken meanwhile, by an inactive account too, is 409 and changes nothing: the code stays as good as it was', async () => {
       const { user, email, code, token } = await changing()
       const owner = await newUser(at.gateway)
       await at.gateway.sql('update users set email = $2 where id = $1', [owner.id, email])
       const taken = [409, 'email_taken', 'Email déjà enregistré'] as const
       for (let i = 0; i < 6; i += 1)
         expectRefusal(await post('email/confirm', { code }, user.access), ...taken)
+      await deactivate(owner)
       expectRefusal(await post('email/confirm', { token }), ...taken)
       expect([await emailOf(user), await isVerified(user), await refreshes(user)]).toEqual([
         user.email,

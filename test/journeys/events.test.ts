@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { call } from '../support/client.ts'
+import { call, newUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
@@ -107,6 +107,16 @@ describeOverSetups('a service', setup => {
       { type: 'user.deleted', data },
     ])
     expect(await at.gateway.sql('select 1 from events where user_id = $1', [id])).toEqual([])
+  })
+
+  it('is told alone: users’ own webhooks get nothing of it', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const hook = { token: user.access, body: { url: 'https://nobody.invalid/hook' } }
+    expect((await call(at.gateway.url, 'POST', '/api/v1/user/webhook', hook)).status).toBe(201)
+    await patch(user.id, { email_verified: true, plan: 'premium' })
+    await settle()
+    expect(typesOf()).toEqual(['user.email_verified', 'user.plan_changed'])
+    expect(await at.gateway.sql('select from webhook_deliveries where user_id = $1', [user.id])).toEqual([])
   })
 
   it('is told that users delete their account', async () => {

@@ -1,11 +1,11 @@
 // CONTRACT §12, `auth.logout_ends_access`: what ends a session ends its access tokens and open streams too.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { importJWK, SignJWT } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { describeWithServices } from '../support/services.ts'
+import { claimsOf, withoutSession } from '../support/sessions.ts'
 import { describeOverSetups, services } from '../support/setups.ts'
 import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
 
@@ -32,8 +32,7 @@ const auth = (gateway: TestGateway, method: string, path: string, body?: unknown
   call(gateway.url, method, `/api/v1/auth${path}`, { body, ...(token === undefined ? {} : { token }) })
 const logout = (gateway: TestGateway, user: { refresh: string }) =>
   auth(gateway, 'POST', '/logout', { refresh_token: user.refresh })
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-const sidOf = (token: string): string => claimsOf(token).sid
+const sidOf = (token: string) => String(claimsOf(token).sid)
 
 describeOverSetups('logout_ends_access', setup => {
   let stores: Stores
@@ -163,13 +162,7 @@ describeOverSetups('logout_ends_access', setup => {
 
   it('lets tokens of 0.1 through, which name no session', async () => {
     const user = await newUser(gateway)
-    const { sid: _, ...claims } = claimsOf(user.access)
-    const [key] = await gateway.sql<{ kid: string; private_jwk: string }>(
-      'select kid, private_jwk from signing_keys order by signs_from desc nulls last limit 1',
-    )
-    const token = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid: key?.kid ?? '' })
-      .sign(await importJWK(JSON.parse(key?.private_jwk ?? ''), 'ES256'))
+    const token = await withoutSession(gateway, user.access)
     await logout(gateway, user)
     expect((await ask(gateway, token)).status).toBe(200)
     expect((await ask(gateway, user.access)).status).toBe(401)

@@ -91,6 +91,36 @@ describeOverSetups('mails', setup => {
     for (const secret of [code, token]) expect(told).not.toContain(secret)
   })
 
+  it('are listed newest first, page by page, each once, by user and status', async () => {
+    const user = await newUser(gateway)
+    await gateway.sql(
+      `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at, finished_at)
+       select $1, 'password_changed', $2, case when n % 2 = 0 then 'failed' else 'sent' end, now(), now(), now(), now()
+         from generate_series(1, 230) as n`,
+      [user.id, user.email],
+    )
+    const pagesOf = async (query: string) => {
+      const pages: { id: number; status: string; due_at: unknown; sent_at: unknown }[][] = []
+      for (let cursor = ''; ; ) {
+        const { body } = await admin(`/admin/v1/mails?user_id=${user.id}${query}${cursor}`)
+        pages.push(body.mails as (typeof pages)[0])
+        if (body.next_cursor === null) return pages
+        cursor = `&cursor=${body.next_cursor}`
+      }
+    }
+    const pages = await pagesOf('')
+    const all = pages.flat()
+    expect(pages.length).toBeGreaterThan(2)
+    expect(new Set(all.map(({ id }) => id)).size).toBe(230)
+    expect(all.map(({ id }) => id)).toEqual(all.map(({ id }) => id).toSorted((a, b) => b - a))
+    for (const { status, due_at, sent_at } of all)
+      expect([due_at, sent_at === null]).toEqual([null, status === 'failed'])
+    expect((await pagesOf('&status=sent')).flat().map(({ status }) => status)).toEqual(
+      Array(115).fill('sent'),
+    )
+    expect((await pagesOf('&status=pending')).flat()).toEqual([])
+  })
+
   it('never have a link made of a request’s Host', async () => {
     const user = await newUser(gateway)
     await call(gateway.url, 'POST', '/api/v1/auth/password/forgot', {

@@ -303,17 +303,23 @@ describeWithPostgresBinary('open streams while the store is away', () => {
       startPostgres(inject('postgresBin')),
       startWebSocketUpstream(),
     ])
-    gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: '' })
+    gateway = await startGateway(
+      routes(upstream.url),
+      { postgres: postgres.url, redis: '' },
+      { auth: ', logout_ends_access: true' },
+    )
   })
   afterAll(async () => {
     await gateway?.stop()
     await Promise.all([postgres?.stop(), upstream?.close()])
   })
 
-  it('stay open, and are checked within 1 s of its return', async () => {
+  it('stay open, and are checked within 1 s of its return, sessions too where their end ends access', async () => {
     const [user, other] = [await newUser(gateway), await newUser(gateway)]
     const otherStream = await openWebSocket(`${gateway.url}/chat`, { token: other.access })
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
+    const third = await newUser(gateway)
+    const ended = await openWebSocket(`${gateway.url}/chat`, { token: third.access })
     await postgres.kill()
     await new Promise(resolve => setTimeout(resolve, 1_500))
     expect(await echoes(client)).toBe(true)
@@ -321,10 +327,13 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     const program = new Client({ connectionString: postgres.url })
     await program.connect()
     await program.query('update users set is_active = 0 where id = $1', [user.id])
+    await program.query('update refresh_tokens set revoked = 1 where user_id = $1', [third.id])
     const returned = performance.now()
     await program.end()
-    const { code, at } = await client.closed
-    expect([code, at - returned < 1_000]).toEqual([1008, true])
+    for (const { closed } of [client, ended]) {
+      const { code, at } = await closed
+      expect([code, at - returned < 1_000]).toEqual([1008, true])
+    }
     expect(await echoes(otherStream)).toBe(true)
     otherStream.socket.terminate()
   })

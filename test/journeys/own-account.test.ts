@@ -1,5 +1,10 @@
 // Users see, take away and delete what is kept of them: CONTRACT §12, "Account".
 import { describe, expect, it } from 'vitest'
+import { accountOperations } from '../../src/endpoints/account.openapi.ts'
+import { emailOperations } from '../../src/endpoints/email.openapi.ts'
+import { passwordOperations } from '../../src/endpoints/password.openapi.ts'
+import { sessionOperations } from '../../src/endpoints/sessions.openapi.ts'
+import type { Operation } from '../../src/openapi/operation.ts'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
@@ -114,6 +119,38 @@ ${routes(upstream)}`,
       expect(answer.text).not.toContain(secret)
   })
 
+  it('is exported with the newest thousand of what there is more of', async () => {
+    const user = await newUser(at.gateway)
+    await at.gateway.sql(
+      `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, created_at)
+       select $1, 'exported ' || n, $2::timestamptz + interval '1 d', gen_random_uuid(), $2 - n * interval '1 s'
+         from generate_series(1, 1005) as n`,
+      [user.id, new Date(at.gateway.clock.at)],
+    )
+    await at.gateway.sql(
+      `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at)
+       select $1, 'password_changed', $2, 'failed', now(), now(), now() + n * interval '1 s'
+         from generate_series(1, 1005) as n`,
+      [user.id, user.email],
+    )
+    await at.gateway.sql(
+      `insert into webhook_deliveries (alert_id, user_id, receiver, status, due_at, created_at)
+       select gen_random_uuid(), $1, 'r', 'failed', now(), now() from generate_series(1, 1005)`,
+      [user.id],
+    )
+    const { body } = await exported(user)
+    const lists = ['sessions', 'mails', 'deliveries'].map(name => body[name] as { created_at: string }[])
+    expect(lists.map(list => list.length)).toEqual([1_000, 1_000, 1_000])
+    expect((body.sessions as object[])[0]).toMatchObject({ user_agent: expect.any(String) })
+    const times = (body.mails as { created_at: string }[]).map(one => Date.parse(one.created_at))
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
+    const newest = await at.gateway.sql<{ id: number }>(
+      'select max(id) as id from webhook_deliveries where user_id = $1',
+      [user.id],
+    )
+    expect((body.deliveries as object[])[0]).toMatchObject(newest[0] as object)
+  })
+
   it('is exported with nothing where there is nothing', async () => {
     const user = await newUser(at.gateway)
     await at.gateway.sql('delete from subscriptions where user_id = $1', [user.id])
@@ -135,8 +172,13 @@ ${routes(upstream)}`,
       const alerts = async () => (await at.gateway.sql('select id from alerts')).length
       const before = await alerts()
       expectAnswer(await remove(user), 200, { message: 'Compte supprimé' })
-      for (const table of ['subscriptions', 'refresh_tokens', 'api_tokens', 'webhooks', 'webhook_deliveries'])
-        expect([table, await countOf(table, user)]).toEqual([table, 0])
+      // What operators did stays, by the user's id.
+      const tables = await at.gateway.sql<{ name: string }>(
+        `select table_name as name from information_schema.columns
+          where table_schema = 'public' and column_name = 'user_id' and table_name <> 'admin_audit' order by 1`,
+      )
+      expect(tables.length).toBeGreaterThan(7)
+      for (const { name } of tables) expect([name, await countOf(name, user)]).toEqual([name, 0])
       expect(await countOf('users', user, 'id')).toBe(0)
       // The one to them alone is gone, the one to all is not.
       expect(await alerts()).toBe(before - 1)
@@ -187,11 +229,35 @@ ${routes(upstream)}`,
     })
   })
 
-  it.each(['GET', 'DELETE'])('%s asks for an access token: with an API key it is 403', async method => {
-    const key = `peage_key_for_${method}`
-    await giveKey(at.gateway, await newUser(at.gateway), key)
-    const answer = await call(at.gateway.url, method, path, { headers: { 'x-api-key': key } })
-    expectRefusal(answer, 403, 'bearer_required', "Jeton d'accès requis")
+  describe('is for those who are signed in, as is', () => {
+    const signedIn = [accountOperations, sessionOperations, passwordOperations, emailOperations]
+      .flatMap(each => Object.values<Operation>(each))
+      .filter(({ refusals }) => refusals[403]?.includes('bearer_required'))
+
+    it('each of ten endpoints', () => expect(signedIn).toHaveLength(10))
+
+    it.each(signedIn)('$method $path', async ({ method, path }) => {
+      const user = await newUser(at.gateway)
+      const key = `peage_key_for_${method}${path}`
+      await giveKey(at.gateway, user, key)
+      const send = (headers: Record<string, string>) =>
+        call(at.gateway.url, method, path.replace(':id', 'x'), { headers })
+      const noToken = [401, 'token_invalid', 'Token invalide ou expiré'] as const
+      expectRefusal(await send({}), ...noToken)
+      expectRefusal(await send({ 'x-api-key': key }), 403, 'bearer_required', "Jeton d'accès requis")
+      await call(at.gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } })
+      const over = await send({ authorization: `Bearer ${user.access}` })
+      expectRefusal(over, ...noToken)
+      expect(over.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+      expect((await course(user.access)).status).toBe(200)
+      const inactive = await newUser(at.gateway)
+      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
+      await expect
+        .poll(async () => (await course(inactive.access)).headers.get('x-peage-error'))
+        .toBe('user_not_found')
+      const nobody = await send({ authorization: `Bearer ${inactive.access}` })
+      expectRefusal(nobody, 401, 'user_not_found', 'Utilisateur introuvable')
+    })
   })
 })
 

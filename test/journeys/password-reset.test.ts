@@ -13,7 +13,11 @@ const done = { message: 'Mot de passe modifié' }
 const invalid = [400, 'code_invalid', 'Code invalide ou expiré'] as const
 
 describeOverSetups('a forgotten password', setup => {
-  const at = journey(setup, {}, upstream => routes(upstream) + mailSection())
+  const at = journey(
+    setup,
+    { auth: ', common_passwords: refuse' },
+    upstream => routes(upstream) + mailSection(),
+  )
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
     call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers })
   const forgot = (email: unknown) => post('password/forgot', { email })
@@ -165,6 +169,24 @@ describeOverSetups('a forgotten password', setup => {
       },
     )
 
+    it('refuses common passwords as register and change do, where that is configured', async () => {
+      const { user, code, token } = await forgetful()
+      const common = [400, 'password_too_common', 'Mot de passe trop courant'] as const
+      const change = (new_password: string) =>
+        call(at.gateway.url, 'POST', '/api/v1/auth/password', {
+          token: user.access,
+          body: { current_password: user.password, new_password },
+        })
+      for (const password of ['Password1', user.email.toUpperCase(), String(user.email.split('@')[0])]) {
+        expectRefusal(await change(password), ...common)
+        expectRefusal(await reset({ token, new_password: password }), ...common)
+        expectRefusal(await reset({ email: user.email, code, new_password: password }), ...common)
+      }
+      for (const password of ['Password1', 'New.comer@example.com', 'new.comer'])
+        expectRefusal(await post('register', { email: 'new.comer@example.com', password }), ...common)
+      expectAnswer(await reset({ email: user.email, code }), 200, done)
+    })
+
     it.each([
       ['nothing', () => ({})],
       ['a code without the email', ({ code }) => ({ code })],
@@ -264,6 +286,23 @@ describeOverSetups('a forgotten password under limits', setup => {
     expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset'])
     expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
+  })
+
+  it('by email: what has happened is told all the same', async () => {
+    const { email } = await newUser(at.gateway)
+    for (let i = 0; i < 3; i += 1) await post('password/forgot', { email }, client())
+    const { token } = await codeTo(at.gateway, email)
+    expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
+    expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
+  })
+
+  it('by email: counted before anybody is looked up, so that who has no account yet is counted too', async () => {
+    const email = 'not.yet@example.com'
+    for (let i = 0; i < 2; i += 1) await post('password/forgot', { email }, client())
+    const body = { email, password: 'un mot de passe' }
+    expect((await post('register', body, client())).status).toBe(201)
+    expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
+    expect(await kindsTo(at.gateway, email)).toEqual([])
   })
 
   it('by client address: past it nothing is sent to anybody, and nobody else’s limit is used up', async () => {

@@ -1,8 +1,10 @@
 // What users see and end of their own sessions (CONTRACT §12, "Sessions").
-import { describe, expect, it } from 'vitest'
+import { readFile, writeFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
+import { claimsOf, pairOf01 } from '../support/sessions.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
 const password = 'un mot de passe'
@@ -43,8 +45,7 @@ describeOverSetups('sessions', setup => {
   const logout = (token: string) => ask('POST', '/logout', undefined, { body: { refresh_token: token } })
   const sessionsOf = async (token: string) =>
     (await ask('GET', '/sessions', token)).body.sessions as Record<string, unknown>[]
-  const sidOf = (token: string) =>
-    JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).sid as string
+  const sidOf = (token: string) => String(claimsOf(token).sid)
 
   it('both tokens carry the id of their session, which stays through rotations', async () => {
     const pair = await login(await register())
@@ -56,6 +57,7 @@ describeOverSetups('sessions', setup => {
 
   it('are listed with the newest use first, and say which is the current one', async () => {
     const email = await register()
+    const began = at.gateway.clock.at
     const first = await login(email, `Agent\t ${'x'.repeat(300)}`)
     at.gateway.clock.at += 1_000
     const second = await login(email)
@@ -74,8 +76,38 @@ describeOverSetups('sessions', setup => {
       'last_used_at',
       'user_agent',
     ])
+    const [signedIn, used] = [began, began + 2_000].map(ms => new Date(ms).toISOString())
+    expect(listed[0]).toMatchObject({ created_at: signedIn, last_used_at: used })
+    const expires = Date.parse(String(listed[0]?.expires_at))
+    expect(Math.abs(expires - (began + 2_000 + 30 * day))).toBeLessThanOrEqual(1_000)
     expect(String(listed[0]?.user_agent)).toHaveLength(200)
     expect(String(listed[0]?.user_agent)).toMatch(/^Agent x+$/)
+  })
+
+  it('are listed up to a hundred, those that were used last', async () => {
+    const pair = await login(await register())
+    await at.gateway.sql(
+      `insert into refresh_tokens (user_id, session_epoch, token_hash, expires_at, session_id, created_at)
+       select user_id, session_epoch, token_hash || n, expires_at, gen_random_uuid(),
+              created_at + (case when n <= 99 then n else -n end) * interval '1 s'
+         from refresh_tokens, generate_series(1, 120) as n where session_id = $1::uuid`,
+      [sidOf(pair.access)],
+    )
+    const listed = await sessionsOf(pair.access)
+    const times = listed.map(one => Date.parse(String(one.last_used_at)))
+    expect(times).toHaveLength(100)
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
+    expect(listed.at(-1)).toMatchObject({ id: sidOf(pair.access), current: true })
+  })
+
+  it('keep no address of the client', async () => {
+    const { access } = await login(await register())
+    const rows = await at.gateway.sql<{ text: string }>(
+      'select to_jsonb(t)::text as text from refresh_tokens t where session_id = $1::uuid',
+      [sidOf(access)],
+    )
+    expect(rows).toHaveLength(1)
+    expect(rows[0]?.text).not.toMatch(/127\.0\.0|::1|::ffff/)
   })
 
   it('one is ended by its id: its refresh token is refused, the others go on', async () => {
@@ -140,20 +172,26 @@ describeOverSetups('sessions', setup => {
     expect((await refresh(next.refresh)).status).toBe(401)
   })
 
-  it('tokens of 0.1 go on, in a session that is derived from their record', async () => {
+  it('a pair of 0.1 goes on, in a session whose id is derived from its record and stands in its next tokens', async () => {
+    const old = await pairOf01(at.gateway, await login(await register()))
+    const [listed] = await sessionsOf(old.access)
+    expect(listed?.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    expect((await sessionsOf(old.access))[0]?.id).toBe(listed?.id)
+    const next = pairOf((await refresh(old.refresh)).body)
+    expect([sidOf(next.access), sidOf(next.refresh)]).toEqual([listed?.id, listed?.id])
+    expect(await sessionsOf(next.access)).toMatchObject([{ id: listed?.id, current: true }])
+    // As 0.1 rotates it: a record of its own, and so another session.
+    const again = await pairOf01(at.gateway, next)
+    expect((await sessionsOf(again.access))[0]?.id).not.toBe(listed?.id)
+  })
+
+  it('asked with an access token of 0.1 none is the current one, and all but the current one is all', async () => {
     const email = await register()
-    const pair = await login(email)
-    await at.gateway.sql(
-      'update refresh_tokens set session_id = null, session_created_at = null, user_agent = null where session_id = $1::uuid',
-      [sidOf(pair.refresh)],
-    )
-    const [listed] = await sessionsOf((await login(email)).access).then(all =>
-      all.filter(one => !one.current),
-    )
-    const next = pairOf((await refresh(pair.refresh)).body)
-    // The presented token says another id here than its record: what it says stays with its session.
-    expect(listed?.id).toMatch(/^[0-9a-f-]{36}$/)
-    expect(sidOf(next.access)).toBe(sidOf(pair.access))
+    const [pair, other] = [await login(email), await login(email)]
+    const old = await pairOf01(at.gateway, pair)
+    expect((await sessionsOf(old.access)).map(({ current }) => current)).toEqual([false, false])
+    expect((await ask('DELETE', '/sessions', old.access)).body.closed).toBe(2)
+    for (const { refresh: token } of [old, other]) expect((await refresh(token)).status).toBe(401)
   })
 
   it('methods are those that are there, and paths below are none', async () => {
@@ -166,32 +204,53 @@ describeOverSetups('sessions', setup => {
 })
 
 describe('session_max', () => {
+  let gateway: TestGateway
+  beforeAll(async () => {
+    gateway = await startGateway('routes: []\n', undefined, { auth: ', session_max: 40d' })
+  })
+  afterAll(() => gateway?.stop())
+
+  const post = async (path: string, body: object) =>
+    call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
+  const refresh = (token: unknown) => post('refresh', { refresh_token: token })
+  /** By how many milliseconds a token outlives a time. */
+  const outlives = (token: unknown, at: number) => Number(claimsOf(String(token)).exp) * 1_000 - at
+
   it('ends a session so long after its login, and no token of it lives longer', async () => {
-    const gateway = await startGateway('routes: []\n', undefined, {
-      auth: ', session_max: 40d',
+    const first = await newUser(gateway)
+    const start = gateway.clock.at
+    gateway.clock.at = start + 29 * day
+    const second = await refresh(first.refresh)
+    expect(second.status).toBe(200)
+    expect(Math.abs(outlives(second.body.refresh_token, start + 40 * day))).toBeLessThanOrEqual(1_000)
+    gateway.clock.at = start + 40 * day - 60_000
+    const third = await refresh(second.body.refresh_token)
+    expect(Math.abs(outlives(third.body.access_token, start + 40 * day))).toBeLessThanOrEqual(1_000)
+    gateway.clock.at = start + 40 * day + 2_000
+    expect((await refresh(third.body.refresh_token)).body).toEqual({
+      error: 'Refresh token invalide ou expiré',
     })
-    try {
-      const email = 'max@example.com'
-      await call(gateway.url, 'POST', '/api/v1/auth/register', { body: { email, password } })
-      const post = async (path: string, body: object) =>
-        call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body })
-      const expOf = (token: unknown) =>
-        JSON.parse(Buffer.from(String(token).split('.')[1] ?? '', 'base64url').toString()).exp * 1_000
-      const start = gateway.clock.at
-      const first = await post('login', { email, password })
-      gateway.clock.at = start + 29 * day
-      const second = await post('refresh', { refresh_token: first.body.refresh_token })
-      expect(second.status).toBe(200)
-      expect(Math.abs(expOf(second.body.refresh_token) - (start + 40 * day))).toBeLessThanOrEqual(1_000)
-      gateway.clock.at = start + 40 * day - 60_000
-      const third = await post('refresh', { refresh_token: second.body.refresh_token })
-      expect(Math.abs(expOf(third.body.access_token) - (start + 40 * day))).toBeLessThanOrEqual(1_000)
-      gateway.clock.at = start + 40 * day + 2_000
-      expect((await post('refresh', { refresh_token: third.body.refresh_token })).body).toEqual({
-        error: 'Refresh token invalide ou expiré',
-      })
-    } finally {
-      await gateway.stop()
-    }
+  })
+
+  it('takes the record of a session of 0.1 for its login', async () => {
+    const old = await pairOf01(gateway, await newUser(gateway))
+    const begun = gateway.clock.at - 39 * day
+    await gateway.sql('update refresh_tokens set created_at = $1 where session_id is null and revoked = 0', [
+      new Date(begun),
+    ])
+    const next = await refresh(old.refresh)
+    expect(Math.abs(outlives(next.body.refresh_token, begun + 40 * day))).toBeLessThanOrEqual(1_000)
+    gateway.clock.at += 2 * day
+    expect((await refresh(next.body.refresh_token)).status).toBe(401)
+  })
+
+  it('that was made shorter ends older sessions: their tokens, good for longer, are told as inactive', async () => {
+    const user = await newUser(gateway)
+    const text = await readFile(gateway.file, 'utf8')
+    await writeFile(gateway.file, text.replace('session_max: 40d', 'session_max: 1h'))
+    await gateway.reload()
+    gateway.clock.at += 3_600_000
+    const refused = await refresh(user.refresh)
+    expect(refused.headers.get('x-peage-error')).toBe('refresh_token_inactive')
   })
 })

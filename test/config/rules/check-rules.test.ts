@@ -36,6 +36,10 @@ describe('one route', () => {
       '3:54  routes[0].free_daily  needs a user: make auth required or optional, or leave it out',
     ],
     [
+      'path: /x, upstream: a, auth: none, verified: true',
+      '3:52  routes[0].verified  needs a user: make auth required or optional, or leave it out',
+    ],
+    [
       'path: /x, upstream: a, auth: none, forward_email: true',
       '3:57  routes[0].forward_email  needs a user: make auth required or optional, or leave it out',
     ],

@@ -1,10 +1,13 @@
 // Mails to real SMTP servers: what arrives, what is encrypted and checked, and what is told of each failure.
+import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseSmtp, type SmtpServer } from '../../../src/config/formats/mail.ts'
 import { NoConnectionFree, type OutgoingMail } from '../../../src/mail/sending/mail-sender.ts'
+import { openMailSender } from '../../../src/mail/sending/open-sender.ts'
 import { SmtpFailure } from '../../../src/mail/sending/smtp-failure.ts'
 import { createSmtpSender } from '../../../src/mail/sending/smtp-sender.ts'
+import { createLogger } from '../../../src/observability/logger.ts'
 import { startMailServer, startScriptedServer } from '../../support/smtp.ts'
 
 const closing: (() => unknown)[] = []
@@ -89,6 +92,26 @@ describe('a mail', () => {
       expect(header[0]).toContain('@example.com')
     },
   )
+
+  it('is sent by a gateway that greets with the name of ?name=', async () => {
+    const { port, lines } = await scripted(() => undefined)
+    await sender(`smtp://127.0.0.1:${port}?name=gw.example.com`).send(mail(), never())
+    expect(lines[0]).toBe('EHLO gw.example.com')
+  })
+
+  it('is printed, with its code, where the server is the log', async () => {
+    const printed: string[] = []
+    const output = new Writable({
+      write(chunk, _encoding, written) {
+        printed.push(String(chunk))
+        written()
+      },
+    })
+    const logger = await createLogger({ level: 'info', requests: true }, output)
+    await openMailSender('log', logger).send(mail(), never())
+    const { kind, to, subject, text } = mail()
+    expect(printed.map(line => JSON.parse(line))).toMatchObject([{ msg: 'mail', kind, to, subject, text }])
+  })
 
   it('shares a connection with those that follow it, and ten are open at once', async () => {
     const { port, received } = await mailServer()
