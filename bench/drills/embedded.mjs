@@ -1,6 +1,6 @@
-// The embedded database: killed during writes, on a disk that is full, in a folder that is in use.
+// The embedded database: killed during writes, on a disk that is full, in a folder that is in use or older.
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { appendFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,6 +18,7 @@ const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 export async function embedded(watch) {
   await killed(watch)
   await inUse(watch)
+  await older(watch)
   await full(watch)
 }
 
@@ -91,6 +92,44 @@ async function inUse({ expect }) {
     second.status === 1 && second.stderr.includes(String(gateway.pids[0])),
     second.stderr.trim().split('\n')[0] ?? '',
   )
+}
+
+/** A folder of an older Postgres is told apart; one of the version before is migrated, where `OLDER_PROGRAM` names that. */
+async function older({ expect, say }) {
+  const folder = temporaryFolder()
+  const file = writeConfig(folder.path)
+  const { OLDER_PROGRAM: before } = process.env
+  const email = 'older@example.com'
+  const program = before === undefined ? '../dist/cli.js' : join(before, 'dist/cli.js')
+  const first = await startProgram(program, ['start', '-c', file])
+  const { status: registered } = await post(first.port, 'register', { email, password })
+  await first.stop()
+  const version = join(folder.path, 'data', 'postgres', 'PG_VERSION')
+  const own = readFileSync(version, 'utf8')
+  writeFileSync(version, `${Number(own) - 1}\n`)
+  const refused = spawnSync(process.execPath, [cli, 'start', '-c', file], { encoding: 'utf8' })
+  const said = refused.stderr.trim().split('\n')[0] ?? ''
+  expect(
+    'a folder of an older Postgres is refused with 1, whose it is is said, and nothing in it is touched',
+    refused.status === 1 &&
+      said.includes(`Postgres ${Number(own) - 1}`) &&
+      readFileSync(version, 'utf8') !== own &&
+      !existsSync(join(folder.path, 'data', 'peage.lock')),
+    said,
+  )
+  writeFileSync(version, own)
+  const gateway = await start(file)
+  const { status } = await post(gateway.port, 'login', { email, password })
+  await gateway.stop()
+  folder.remove()
+  expect(
+    before === undefined
+      ? 'it is as it was'
+      : 'a folder of the version before is migrated, and its users sign in',
+    registered === 201 && status === 200,
+    `registered with ${registered}, signed in with ${status}`,
+  )
+  if (before === undefined) say('no folder of the version before: OLDER_PROGRAM is not set')
 }
 
 /** No byte is left: what needs to be written is refused, the process stays, and goes on when there is room again. */

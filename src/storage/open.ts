@@ -63,7 +63,8 @@ const REDIS_START_TIMEOUT_MS = 1_000
 /**
  * Opens the stores. A Redis that is down is used once it is up; a Postgres that is down fails the first statement
  * (`migrate`).
- * @throws DataDirLocked when another process holds the data folder; StorageError when it cannot be opened
+ * @throws DataDirLocked when another process holds the data folder, DataDirOfAnotherPostgres; StorageError when it
+ *   cannot be opened
  */
 export async function openStorage(
   { storage }: Pick<Config, 'storage'>,

@@ -9,6 +9,7 @@ import { type Database, type Prepared, type Queryable, textOf } from '../databas
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import { lockDataDir } from './data-dir-lock.ts'
+import { refuseAnotherPostgres } from './folder-version.ts'
 import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule, withoutOptimising } from './wasm-module.ts'
 
@@ -32,7 +33,7 @@ export interface EmbeddedDatabase extends Database {
  * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time. Committed data
  * survives a kill of the process (PGlite writes before it responds: `relaxedDurability` stays false), but not a power
  * loss (it does not fsync).
- * @throws DataDirLocked when another process holds the folder
+ * @throws DataDirLocked when another process holds the folder; DataDirOfAnotherPostgres
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
@@ -40,6 +41,7 @@ export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Pro
     return embeddedDatabase({ pglite, prepared: [] }, async () => {})
   }
   await mkdir(dir, { recursive: true, mode: 0o700 })
+  refuseAnotherPostgres(dir)
   const lock = await lockDataDir(dir)
   try {
     return embeddedDatabase(await openFolder(dir), () => lock.release())

@@ -1,7 +1,7 @@
 // The embedded database in a folder: private, held by one process, and intact after a kill at any moment.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -53,6 +53,18 @@ describe('the embedded database', () => {
     writeFileSync(join(broken, 'postgres', 'PG_VERSION'), 'not a version')
     await expect(openEmbedded({ dir: broken })).rejects.toMatchObject({ name: 'StorageError' })
     await (await lockDataDir(broken)).release()
+  })
+
+  it('says of a folder of another Postgres whose it is, touches nothing in it, and opens one of its own', async () => {
+    const version = join(dir, 'postgres', 'PG_VERSION')
+    const own = readFileSync(version)
+    writeFileSync(version, '17\n')
+    await expect(openEmbedded({ dir })).rejects.toThrow(
+      `${dir} was written by Postgres 17, and this Péage brings Postgres ${own.toString().trim()}, which cannot read it`,
+    )
+    expect(readdirSync(dir)).toEqual(['postgres'])
+    writeFileSync(version, own)
+    await (await openEmbedded({ dir })).close()
   })
 
   it('finishes or refuses what is in flight when it is closed, and loses nothing that it answered', async () => {
