@@ -74,9 +74,9 @@ async function openRedis() {
 /**
  * @param {string} bin
  * @param {readonly string[]} extra settings, `name=value`
+ * @param {{ path: string }} [folder] empty
  */
-export async function startPostgres(bin, extra = []) {
-  const folder = temporaryFolder()
+export async function startPostgres(bin, extra = [], folder = temporaryFolder()) {
   const as = unprivilegedUser()
   if (as !== undefined) chownSync(folder.path, as.uid, as.gid)
   const data = join(folder.path, 'data')
@@ -195,7 +195,7 @@ async function onServer(url, sql) {
 }
 
 /** Postgres refuses to run as root. */
-function unprivilegedUser() {
+export function unprivilegedUser() {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8').split('\n')
   const fields = users.map(line => line.split(':'))

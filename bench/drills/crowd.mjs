@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { startLoad } from './load.mjs'
 import { peakDuring } from './memory.mjs'
 import { startStage } from './stage.mjs'
+import { post } from './subjects.mjs'
 
 const idle = 10_000
 const dribblers = 500
@@ -20,19 +21,22 @@ export async function crowd({ say, expect }) {
   if (files < idle + 2 * dribblers + 500) throw new Error(`only ${files} open files are allowed (ulimit -Hn)`)
   const stage = await startStage({ server: `, timeouts: { headers: ${headers}s, keep_alive: 5m }` })
   const { port, pids } = stage.gateway
+  const account = { email: 'guarded@drill.test', password: 'correct horse battery' }
+  await post(port, 'register', account)
+  const { access_token: token } = (await post(port, 'login', account)).body
   const program = fileURLToPath(new URL('serve-crowd.mjs', import.meta.url))
   const child = fork(program, [port, idle, dribblers].map(String))
   try {
     const { peak, before } = await peakDuring(pids[0] ?? 0, async () => {
       await once(child, 'message')
       say(`${idle} idle connections and ${dribblers} dribblers are there`)
-      const { load, p50, p99, worst } = await lightLoad(port, say)
+      const { load, p50, p99, worst } = await lightLoad(port, token, say)
       const state = await stateOf(child)
       say(
         `others: ${load.done} answered, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`,
       )
       expect(
-        'every other client is served',
+        'every other client is served, with a token on a guarded route',
         load.failures.length === 0,
         `${load.failures.length} failed ${[...new Set(load.failures)]}`,
       )
@@ -54,9 +58,10 @@ export async function crowd({ say, expect }) {
 }
 
 /** Others' view, for as long as the dribblers are cut twice; anew where the machine stalled this process too. */
-async function lightLoad(port, say) {
+async function lightLoad(port, token, say) {
   for (let attempt = 1; ; attempt += 1) {
-    const load = startLoad(port, { perSecond: 200 })
+    const headers = { authorization: `Bearer ${token}` }
+    const load = startLoad(port, { perSecond: 200, path: '/guarded/small', headers })
     await sleep(2 * headers * 1000 + 2_000)
     const { ownStall, ...times } = await load.stop()
     if (ownStall < 100 || attempt === 3) return { load, ...times }

@@ -4,10 +4,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /**
  * @param {number} port
- * @param {{ perSecond: number, headers?: Record<string, string> }} pace
+ * @param {{ perSecond: number, headers?: Record<string, string>, path?: string }} pace
  * @returns {{ done: number, failures: string[], stop(): Promise<{ p50: number, p99: number, worst: number, ownStall: number }> }}
  */
-export function startLoad(port, { perSecond, headers = {} }) {
+export function startLoad(port, { perSecond, headers = {}, path = '/public/small' }) {
   const agent = new Agent({ keepAlive: true, maxSockets: 128 })
   const latencies = []
   const pending = new Set()
@@ -39,7 +39,7 @@ export function startLoad(port, { perSecond, headers = {} }) {
 
   function statusOf() {
     return new Promise((resolve, reject) => {
-      const sending = request({ host: '127.0.0.1', port, path: '/public/small', headers, agent })
+      const sending = request({ host: '127.0.0.1', port, path, headers, agent })
       sending.on('error', reject)
       sending.on('response', answer => {
         answer.on('error', reject).resume()

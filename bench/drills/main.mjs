@@ -10,14 +10,18 @@ import { drain } from './drain.mjs'
 import { embedded } from './embedded.mjs'
 import { events } from './events.mjs'
 import { failover } from './failover.mjs'
+import { floods } from './floods.mjs'
 import { killsAtRandom } from './kills.mjs'
 import { largeFiles } from './large-files.mjs'
 import { logout } from './logout.mjs'
+import { mails } from './mails.mjs'
 import { midnightAndClocks } from './midnight.mjs'
 import { migrationLoad } from './migration-load.mjs'
 import { migrations } from './migrations.mjs'
 import { names } from './names.mjs'
 import { postgres } from './postgres.mjs'
+import { receivers } from './receivers.mjs'
+import { redis } from './redis.mjs'
 import { reload } from './reload.mjs'
 import { revocation } from './revocation.mjs'
 import { rotation } from './rotation.mjs'
@@ -43,18 +47,22 @@ const drills = {
   'slow-reader': { run: slowReader },
   events: { run: events },
   crowd: { run: crowd },
+  floods: { run: floods },
   failover: { run: failover, inShort: true },
   'connection-age': { run: connectionAge },
   names: { run: names },
   shares: { run: shares },
   'upstream-faults': { run: upstreamFaults },
   postgres: { run: postgres },
+  redis: { run: redis },
   embedded: { run: embedded },
   migrations: { run: migrations },
   drain: { run: drain },
   kills: { run: killsAtRandom, inShort: true },
   soak: { run: soak },
   webhooks: { run: webhooks },
+  receivers: { run: receivers },
+  mails: { run: mails },
   revocation: { run: revocation },
   logout: { run: logout },
   accounts: { run: accountRaces },

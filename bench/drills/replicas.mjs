@@ -20,6 +20,7 @@ export const adminToken = 'the-token-of-a-drill'
  * @property {string} [through] the address of the database, where it is not reached directly
  * @property {string} [listen] the address to listen at
  * @property {string} [program] another than the one built here
+ * @property {string[]} [before] a command that runs it, as `unshare` does
  */
 
 /**
@@ -42,9 +43,10 @@ export async function startReplicas({ listenThrough = async () => '', ...setting
 
 /**
  * The database, empty, with nobody on it yet.
- * @param {{ postgres?: string, redis?: string }} [servers] omitted: those of the environment, else found, else started
+ * @param {{ postgres?: string, standby?: string, redis?: string | object }} [servers] omitted: those of the environment,
+ *   else found, else started; `standby` is where the database is in the end, if that is somewhere else
  */
-export async function openStage({ postgres: ownPostgres, redis: ownRedis } = {}) {
+export async function openStage({ postgres: ownPostgres, standby, redis: ownRedis } = {}) {
   const postgres = ownPostgres ?? (await findStores()).postgres
   const redis = ownRedis ?? (await findStores()).redis
   const name = `peage_drill_${randomBytes(6).toString('hex')}`
@@ -93,9 +95,9 @@ ${settings}
       ])
     },
     /** @param {Setting} setting @returns {Promise<Replica>} */
-    async start({ env = {}, program: which = program, ...setting } = {}) {
+    async start({ env = {}, program: which = program, before = [], ...setting } = {}) {
       write(setting)
-      const running = await startProgram(which, ['start', '-c', file], env)
+      const running = await startProgram(which, ['start', '-c', file], env, before)
       const replica = { ...running, admin: running.ports[1] ?? 0 }
       started.push(replica)
       return replica
@@ -103,7 +105,7 @@ ${settings}
     async stop() {
       await Promise.all(started.map(replica => replica.stop()))
       await database.end()
-      await onServer(postgres, `drop database ${name} with (force)`)
+      await onServer(standby ?? postgres, `drop database ${name} with (force)`)
       folder.remove()
     },
   }

@@ -2,14 +2,16 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '../processes.mjs'
+import { startDroppingRelay } from './dropping-relay.mjs'
 import { startLoad } from './load.mjs'
 import { startReplicas } from './replicas.mjs'
 import { judge, stallsIn } from './revocation-verdict.mjs'
+import { setting } from './settings.mjs'
 import { startUpstream } from './stage.mjs'
 import { startStallingRelay } from './stalling-relay.mjs'
 import { ask, createSubjects, newPro } from './subjects.mjs'
 
-const rounds = 200
+const rounds = setting('REVOCATIONS', 200, 20)
 
 /** @type {import('./main.mjs').Drill} */
 export async function revocation(watch) {
@@ -26,9 +28,15 @@ export async function revocation(watch) {
     })
     judge({ ...watch, stoodStill }, 'every listening backend terminated', terminated, 50)
   })
+  // First bytes are held back, then packets are dropped: TCP hears of the one, and of the other nothing.
+  await withoutFeed(watch, startStallingRelay, "the listeners' bytes held back")
+  await withoutFeed(watch, startDroppingRelay, "the listeners' packets dropped in a network namespace")
+}
+
+async function withoutFeed(watch, startRelay, title) {
   let relay
   const throughRelay = async url => {
-    relay = await startStallingRelay(url)
+    relay = await startRelay(url)
     return relay.url
   }
   try {
@@ -42,7 +50,7 @@ export async function revocation(watch) {
           await sleep(4_000)
         },
       })
-      judge({ ...watch, stoodStill }, "the listeners' packets dropped", dropped, 5_000)
+      judge({ ...watch, stoodStill }, title, dropped, 5_000)
     })
   } finally {
     relay?.stop()

@@ -8,7 +8,7 @@ const { values } = parseArgs({ options: { port: { type: 'string', default: '0' }
 
 /** Bytes that the last `/public/noise` has written so far. */
 let written = 0
-/** Requests for `/public/small` since it started. */
+/** Requests for a small answer since it started. */
 let served = 0
 
 const server = createServer(async (request, response) => {
@@ -29,6 +29,7 @@ const server = createServer(async (request, response) => {
       await sendEvents(response, number('count'), number('every'))
       break
     case '/public/small':
+    case '/guarded/small':
       served += 1
       response.end(Buffer.alloc(1024, 'x'))
       break

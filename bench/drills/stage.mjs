@@ -51,6 +51,7 @@ ${Object.entries(others)
   .map(([name, other]) => `  ${name}: ${other}\n`)
   .join('')}routes:
   - { path: /public/*, upstream: service, auth: none }
+  - { path: /guarded/*, upstream: service }
 `,
   )
   // The embedded database's first start makes it, and may leave hundreds of MiB uncollected: not what is drilled.
