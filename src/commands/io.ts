@@ -1,5 +1,6 @@
 // The parts of the process that a command uses.
 import type { Readable, Writable } from 'node:stream'
+import type { OpenFolder } from '../storage/open.ts'
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -8,4 +9,6 @@ export interface Io {
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: Writable & { isTTY?: boolean }
   readonly stderr: Writable & { isTTY?: boolean }
+  /** Replaceable, so that a test can lend a database that is open already. */
+  readonly openFolder?: OpenFolder | undefined
 }

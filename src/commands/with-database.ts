@@ -33,11 +33,8 @@ export async function withDatabase<T>(
   }
   const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
   try {
-    const opened = await openStorage(config, {
-      logger: silentLogger,
-      failureLog: () => {},
-      clock: systemClock,
-    })
+    const dependencies = { logger: silentLogger, failureLog: () => {}, clock: systemClock }
+    const opened = await openStorage(config, dependencies, io.openFolder)
     try {
       return await work(opened.database)
     } finally {

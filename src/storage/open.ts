@@ -55,7 +55,7 @@ interface Dependencies {
 }
 
 /** Opens the embedded database of a data folder. */
-type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
+export type OpenFolder = (dir: string) => Promise<EmbeddedDatabase>
 
 /** How long a start waits for Redis before it continues without. */
 const REDIS_START_TIMEOUT_MS = 1_000

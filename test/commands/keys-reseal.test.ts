@@ -9,15 +9,13 @@ import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import { lockDataDir } from '../../src/storage/pglite/data-dir-lock.ts'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { first as certificate } from '../support/certificates.ts'
 import { call, login } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
-import { makeDatabase } from '../support/embedded.ts'
 import { type Program, runProgram, startProgram } from '../support/program.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { describeWithPostgres } from '../support/services.ts'
-import { folder, peage, writeConfiguration } from './users-setup.ts'
+import { folder, lentFolder, peage, writeConfiguration } from './users-setup.ts'
 
 const one = 'the-first-secret-long-and-random-0123'
 const two = 'the-second-secret-long-and-random-456'
@@ -26,12 +24,13 @@ const token = 'a-token-for-operators-0123456789'
 describe('peage keys reseal', () => {
   const cwd = folder()
   const configure = (auth: string) => writeConfiguration(cwd, { admin: `auth: { ${auth} }` })
-  const reseal = (...words: string[]) => peage(cwd, ['keys', 'reseal', ...words])
-  beforeAll(() => makeDatabase(join(cwd, 'data')))
+  const open = lentFolder(cwd)
+  const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
+  const reseal = (...words: string[]) => keys('reseal', ...words)
 
   it('encrypts what lies under the old secret, and what is not encrypted, and says how much that was', async () => {
     configure("key_secret: ''")
-    await peage(cwd, ['keys', 'rotate'])
+    await keys('rotate')
     configure(`key_secret: ${one}`)
     expect(await reseal()).toEqual({
       exit: 0,
@@ -50,9 +49,9 @@ describe('peage keys reseal', () => {
       expect([exit, JSON.parse(stdout)]).toEqual([0, { signing_keys: counts, webhook_secrets: none }])
     }
     configure(`key_secret: ${two}`)
-    expect((await peage(cwd, ['keys', 'list'])).exit).toBe(0)
+    expect((await keys('list')).exit).toBe(0)
     configure(`key_secret: ${one}`)
-    expect((await peage(cwd, ['keys', 'list'])).exit).toBe(1)
+    expect((await keys('list')).exit).toBe(1)
   })
 
   it('exits 1 with the names of what neither secret opens, and prints no secret', async () => {
@@ -88,14 +87,13 @@ describe('peage keys reseal', () => {
   })
 
   it('seals webhook secrets also where the signing keys are in files', async () => {
-    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    const database = await open('')
     await database.query(
       `with made as (insert into users (email, password_hash) values ('hook@example.com', 'x') returning id)
        insert into webhooks (user_id, url, receiver, secret)
        select id, 'https://example.com', 'example.com:443', 'whsec_c2VjcmV0' from made`,
     )
-    await database.close()
-    await peage(cwd, ['keys', 'generate', '--out', join(cwd, 'key.json')])
+    await keys('generate', '--out', join(cwd, 'key.json'))
     configure(`key_secret: ${two}, keys: [key.json]`)
     const { exit, stdout } = await reseal()
     expect([exit, stdout]).toEqual([
@@ -106,9 +104,8 @@ describe('peage keys reseal', () => {
   })
   it('leaves a secret that would be too short now', async () => {
     const { kid, text } = await generatePrivateJwk('ES256')
-    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    const database = await open('')
     await createKeyStore(database).add(kid, (await createSealer('abc')).seal(text, kid))
-    await database.close()
     configure('key_secret: abc')
     expect((await reseal()).exit).toBe(2)
     configure(`key_secret: ${two}, key_secret_old: abc`)
@@ -119,7 +116,7 @@ describe('peage keys reseal', () => {
   it('says which process has the embedded database', async () => {
     const data = join(cwd, 'data')
     const lock = await lockDataDir(data)
-    const outcome = await reseal()
+    const outcome = await peage(cwd, ['keys', 'reseal'])
     await lock.release()
     expect(outcome).toEqual({
       exit: 1,

@@ -1,12 +1,9 @@
 // `peage keys …` on the keys in the database: their output, and that they are done when they end.
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { postgresDatabase } from '../support/databases.ts'
-import { makeDatabase } from '../support/embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
 import type { Printed } from './peage.ts'
-import { folder, peage, writeConfiguration } from './users-setup.ts'
+import { folder, lentFolder, peage, writeConfiguration } from './users-setup.ts'
 
 function json({ exit, stdout }: Printed) {
   expect({ exit, stdout }).toMatchObject({ exit: 0 })
@@ -20,9 +17,9 @@ function failure({ exit, stdout, stderr }: Printed): string {
 
 describe('peage keys', () => {
   const cwd = folder()
-  const keys = (...words: string[]) => peage(cwd, ['keys', ...words])
-  beforeAll(async () => {
-    await makeDatabase(join(cwd, 'data'))
+  const open = lentFolder(cwd)
+  const keys = (...words: string[]) => peage(cwd, ['keys', ...words], '', undefined, open)
+  beforeAll(() => {
     writeConfiguration(cwd, { admin: 'auth: { key_secret: a long and random secret for tests }' })
   })
 
@@ -70,9 +67,8 @@ describe('peage keys', () => {
     expect(failure(await said('rotate', first))).toBe(unknown)
 
     for (const { stdout, stderr } of printed) expect(stdout + stderr).not.toMatch(/"d"|sealed\.v1/)
-    const database = await openEmbedded({ dir: join(cwd, 'data') })
+    const database = await open('')
     const rows = await database.query<{ private_jwk: string }>('select private_jwk from signing_keys')
-    await database.close()
     expect(rows).toHaveLength(1)
     expect(rows[0]?.private_jwk).toMatch(/^sealed\.v1\./)
   })

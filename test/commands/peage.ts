@@ -48,10 +48,11 @@ interface Around {
   stdout?: Writable
   /** Receives all of standard error so far. */
   onError?: ((soFar: string) => void) | undefined
+  openFolder?: Io['openFolder']
 }
 
 export async function runIn(cwd: string, words: readonly string[], around: Around = {}): Promise<Printed> {
-  const { env = {}, stdin = Readable.from([]), onError } = around
+  const { env = {}, stdin = Readable.from([]), onError, openFolder } = around
   const printed = { stdout: '', stderr: '' }
   const into = (name: 'stdout' | 'stderr') =>
     new Writable({
@@ -62,7 +63,7 @@ export async function runIn(cwd: string, words: readonly string[], around: Aroun
       },
     })
   const stdout = around.stdout ?? into('stdout')
-  const exit = await run(words, { env, cwd, stdin, stdout, stderr: into('stderr') })
+  const exit = await run(words, { env, cwd, stdin, stdout, stderr: into('stderr'), openFolder })
   return { exit, ...printed }
 }
 

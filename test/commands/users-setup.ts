@@ -1,14 +1,14 @@
 // Runs `peage users …` and `peage keys …` on real files, over both places where accounts are stored.
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll } from 'vitest'
 import type { Io } from '../../src/commands/io.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
+import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
-import { makeDatabase } from '../support/embedded.ts'
+import { lendDatabase } from '../support/lent-database.ts'
 import { areServicesThere, describeAlone, describeWithPostgres } from '../support/services.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
@@ -18,9 +18,10 @@ export function peage(
   words: readonly string[],
   stdin: string | Uint8Array | Io['stdin'] = '',
   onError?: (soFar: string) => void,
+  openFolder?: Io['openFolder'],
 ): Promise<Printed> {
   const typed = stdin instanceof Readable ? stdin : Readable.from([Buffer.from(stdin as string)])
-  return runIn(cwd, words, { stdin: typed, onError })
+  return runIn(cwd, words, { stdin: typed, onError, openFolder })
 }
 
 /** A temporary folder with a gateway.yaml in it; removed after the suite. */
@@ -28,6 +29,20 @@ export function folder(): string {
   const cwd = emptyFolder()
   writeConfiguration(cwd)
   return cwd
+}
+
+/**
+ * What a command finds in `data/` of a folder: one database that is open for the whole suite. To open a real data folder
+ * takes half a second of CPU, every time; users.test.ts and users-in-use have commands do it.
+ */
+export function lentFolder(cwd: string): NonNullable<Io['openFolder']> {
+  let database: EmbeddedDatabase
+  beforeAll(async () => {
+    mkdirSync(join(cwd, 'data/postgres'), { recursive: true })
+    database = await lendDatabase()
+  })
+  afterAll(() => database?.close())
+  return async () => ({ ...database, close: async () => {} })
 }
 
 const oneRoute = `upstreams: { a: { targets: ["http://127.0.0.1:9000"] } }
@@ -55,21 +70,21 @@ export interface Place {
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** Runs one suite on a migrated Postgres database, and on a migrated data folder where there is none, or in a full matrix. */
+/** Runs one suite on a migrated Postgres database, and on a migrated embedded one where there is none, or in a full matrix. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
   describeAlone(`${title} (embedded)`, () => suite(embeddedPlace()))
   describeWithPostgres(`${title} (Postgres)`, () => suite(postgresPlace()))
 }
 
-/** Where it does not matter: to open the embedded database for each command takes half a second of CPU. */
+/** Where it does not matter. */
 export function eitherPlace(): Place {
   return areServicesThere() ? postgresPlace() : embeddedPlace()
 }
 
 function embeddedPlace(): Place {
   const cwd = folder()
-  beforeAll(() => makeDatabase(join(cwd, 'data')))
-  return placeIn(cwd, () => openEmbedded({ dir: join(cwd, 'data') }))
+  const open = lentFolder(cwd)
+  return placeIn(cwd, () => open(join(cwd, 'data')), open)
 }
 
 function postgresPlace(): Place {
@@ -84,10 +99,10 @@ function postgresPlace(): Place {
   return placeIn(cwd, async () => openPostgres({ url, maxConnections: 1, onError: () => {} }))
 }
 
-function placeIn(cwd: string, open: () => Promise<Database>): Place {
+function placeIn(cwd: string, open: () => Promise<Database>, openFolder?: Io['openFolder']): Place {
   return {
-    run: words => peage(cwd, words),
-    users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError),
+    run: words => peage(cwd, words, '', undefined, openFolder),
+    users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError, openFolder),
     async inside(work) {
       const database = await open()
       try {

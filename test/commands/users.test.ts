@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import type { Database } from '../../src/storage/database.ts'
@@ -23,18 +23,17 @@ async function opens(database: Database, email: string, password: string): Promi
   return (await passwords).verify(credentials?.password_hash, password)
 }
 
-async function hash(password: string): Promise<string> {
-  return (await passwords).hash(password)
-}
+/** Of `password`: hashed once for all users. */
+const passwordHash = passwords.then(({ hash }) => hash(password))
 
 describeOverPlaces('peage users', ({ users, run, inside }) => {
   let made = 0
   /** Creates a user with that many sessions. */
   async function newUser({ sessions = 0 } = {}): Promise<{ id: number; email: string }> {
     const email = `user${++made}@example.com`
-    // Not by the command, which would open the embedded database once more.
+    // Not by the command, which would hash the password for each.
     const id = await inside(async database => {
-      const created = await createUserStore(database).create(email, await hash(password))
+      const created = await createUserStore(database).create(email, await passwordHash)
       if (created.outcome !== 'created') return expect.unreachable()
       const expiresAt = new Date(Date.now() + hour)
       for (let i = 0; i < sessions; i += 1)
@@ -473,21 +472,33 @@ describe('peage users', () => {
     expect(readdirSync(cwd)).toEqual(['gateway.yaml'])
   })
 
-  it('list ends quietly where its reader has seen enough, and fails where its output does', async () => {
-    const { exit } = await peage(cwd, ['migrate'])
-    expect(exit).toBe(0)
-    for (const [code, expected] of [
-      ['EPIPE', 0],
-      ['ENOSPC', 1],
-    ] as const) {
-      const stdout = new Writable({
-        write: (_c, _e, done) => done(Object.assign(new Error(code), { code })),
-      })
-      expect(await runIn(cwd, ['users', 'list'], { stdout })).toMatchObject({
-        exit: expected,
-        stderr: expected === 0 ? '' : `error: ${code}\n`,
-      })
-    }
+  describe('on a data folder', () => {
+    beforeAll(async () => expect(await peage(cwd, ['migrate'])).toMatchObject({ exit: 0 }))
+
+    it('opens the data folder: what one command stored there the next one finds', async () => {
+      const create = ['users', 'create', 'stays@example.com', '--password-stdin', '--json']
+      const created = json(await peage(cwd, create, password))
+      expect(json(await peage(cwd, ['users', 'list', '--json']))).toEqual({ users: [created] })
+      expect((await peage(cwd, ['explain', 'GET', '/one', '--user', String(created.id)])).stdout).toContain(
+        `, as free, user ${created.id}, email not verified\n`,
+      )
+      expect(await peage(cwd, ['keys', 'list'])).toEqual({ exit: 0, stdout: 'no keys\n', stderr: '' })
+    })
+
+    it('list ends quietly where its reader has seen enough, and fails where its output does', async () => {
+      for (const [code, expected] of [
+        ['EPIPE', 0],
+        ['ENOSPC', 1],
+      ] as const) {
+        const stdout = new Writable({
+          write: (_c, _e, done) => done(Object.assign(new Error(code), { code })),
+        })
+        expect(await runIn(cwd, ['users', 'list'], { stdout })).toMatchObject({
+          exit: expected,
+          stderr: expected === 0 ? '' : `error: ${code}\n`,
+        })
+      }
+    })
   })
 
   it('says what to check where the database is away', async () => {
