@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isStorableEmail, normalizeEmail } from '../../src/accounts/email.ts'
+import { runs } from '../support/property-runs.ts'
 
 describe('emails', () => {
   it('are compared without white space around them and in lower case', () => {
@@ -16,7 +17,7 @@ describe('emails', () => {
       fc.property(fc.string({ unit: 'binary' }), raw => {
         expect(normalizeEmail(normalizeEmail(raw))).toBe(normalizeEmail(raw))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -62,7 +63,7 @@ describe('emails', () => {
         expect(Buffer.from(email).toString()).toBe(email)
         expect(email).not.toMatch(/\p{Cc}/u)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 })

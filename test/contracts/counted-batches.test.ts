@@ -7,6 +7,7 @@ import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createDailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { runs } from '../support/property-runs.ts'
 import { describeWithPostgres } from '../support/services.ts'
 
 const TODAY = '2096-02-28'
@@ -66,7 +67,7 @@ describeOverDatabases('uses counted together', open => {
           expect(await answers(true)).toEqual(await answers(false))
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 

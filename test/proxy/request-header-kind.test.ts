@@ -11,8 +11,9 @@ import type { Identity } from '../../src/identity/identity.ts'
 import { headerKind } from '../../src/proxy/request-header-kind.ts'
 import { buildUpstreamHeaders } from '../../src/proxy/upstream-headers.ts'
 import { routeWith } from '../gate/a-route.ts'
+import { runs } from '../support/property-runs.ts'
 
-fc.configureGlobal({ seed: 20_261_121, numRuns: 500 })
+fc.configureGlobal({ seed: 20_261_121, numRuns: runs(500) })
 
 const identityNames = [
   ['x', 'user', 'id'],

@@ -7,9 +7,10 @@ import {
   parseRequestTarget as readAny,
 } from '../../../src/gate/parsing/request-target.ts'
 import { isUnder, worstCase } from '../../security/readings.ts'
+import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
 
-fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
+fc.configureGlobal({ seed: 20_261_121, numRuns: runs(5_000) })
 
 const guarded = '/api/v1/private'
 

@@ -13,9 +13,10 @@ import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-
 import type { Route } from '../../../src/gate/routing/route.ts'
 import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
 import { isUnder, readings } from '../../security/readings.ts'
+import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
 
-fc.configureGlobal({ seed: 20_261_121, numRuns: 5_000 })
+fc.configureGlobal({ seed: 20_261_121, numRuns: runs(5_000) })
 
 type Allowance = Route['allow_in_path'][number]
 const each = Object.keys(ambiguity) as (keyof typeof ambiguity)[]

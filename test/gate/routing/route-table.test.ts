@@ -4,9 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { atOnce } from '../../../src/async/steps.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
 import { type Match, routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
 
-fc.configureGlobal({ seed: 20_261_121, numRuns: 2_000 })
+fc.configureGlobal({ seed: 20_261_121, numRuns: runs(2_000) })
 
 const segment = fc.constantFrom('a', 'b', ':p')
 const hosts = fc.constantFrom<string[]>([], [], ['h1'], ['h2'], ['h1', 'h2'])

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createRecordCache } from '../../../src/identity/cache/record-cache.ts'
+import { runs } from '../../support/property-runs.ts'
 
 interface Read {
   key: number
@@ -236,7 +237,7 @@ describe('a record', () => {
           expect(((await value) as { version: number }).version).toBeGreaterThanOrEqual(atLeast)
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 })

@@ -16,6 +16,7 @@ import {
 } from '../../../src/identity/tokens/tokens.ts'
 import { StorageError } from '../../../src/storage/database.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
+import { runs } from '../../support/property-runs.ts'
 import { endless } from '../../support/sessions.ts'
 
 const user = { id: 42, email: 'a@b.c', plan: 'pro' as const }
@@ -297,7 +298,7 @@ describe('forged tokens', () => {
           'invalid',
         )
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -313,7 +314,7 @@ describe('forged tokens', () => {
         expect(await tokens.verifyAccess(text)).toBe('invalid')
         expect(isGatewayToken(text)).toBeTypeOf('boolean')
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })
@@ -336,7 +337,7 @@ describe('sub', () => {
           if (id !== undefined) expect(String(id)).toBe(text)
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 

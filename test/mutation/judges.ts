@@ -1,0 +1,20 @@
+// Which test files judge the mutants of a room.
+import { fileURLToPath } from 'node:url'
+import { fastTestFiles } from '../support/fast-files.ts'
+
+const tests = fileURLToPath(new URL('..', import.meta.url))
+
+/** They reach what the room's own do not, and cost more: they see only what its own left alive. Below `test`. */
+const further: Readonly<Record<string, readonly string[]>> = {
+  refusals: ['endpoints/user.test.ts'],
+  gate: ['commands/explain.test.ts', 'journeys/guards.test.ts', 'journeys/cors.test.ts'],
+  usage: ['contracts/daily-counter.test.ts'],
+  identity: ['identity/**/*.test.ts', 'composition/resources.test.ts'],
+  accounts: ['accounts/*.test.ts', 'contracts/code-changes.test.ts'],
+}
+
+/** @param reach `own`: the room's tests that are fast; `further`: those named here as well */
+export function judges(room: string, reach: string): string[] {
+  const own = fastTestFiles(tests).filter(file => file.startsWith(`${room}/`))
+  return (reach === 'own' ? own : [...own, ...(further[room] ?? [])]).map(file => `test/${file}`)
+}

@@ -1,0 +1,33 @@
+// Mutation testing of a room of src, or of some of its files: ROOM [--own] [FILE …].
+import { Stryker } from '@stryker-mutator/core'
+
+const [room, ...rest] = process.argv.slice(2)
+if (room === undefined) throw new Error('usage: npm run mutate -- ROOM [--own] [FILE …]')
+const files = rest.filter(word => word !== '--own')
+process.env.MUTATED_ROOM = room
+process.env.PROPERTY_RUNS ??= '0.02'
+
+// What the room's own tests kill is not tried again: the second run reads the first one's results.
+for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
+  process.env.JUDGES = reach
+  await new Stryker({
+    mutate: files.length === 0 ? [`src/${room}/**/*.ts`] : files,
+    testRunner: 'vitest',
+    plugins: ['@stryker-mutator/vitest-runner'],
+    vitest: { configFile: 'test/mutation/vitest.config.ts' },
+    coverageAnalysis: 'perTest',
+    // TypeScript 7 has no API that it could read the real one with.
+    tsconfigFile: 'none.json',
+    disableTypeChecks: false,
+    incremental: true,
+    incrementalFile: `reports/mutation/${room}.json`,
+    tempDirName: 'reports/sandbox',
+    ignorePatterns: ['dist', 'docs', 'data', 'reports', '*.tgz'],
+    reporters: ['clear-text', 'progress-append-only'],
+    clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
+    concurrency: 2,
+    // Much: a machine that does something else as well is slow, and an endless loop is told by its hits.
+    timeoutMS: 60_000,
+    warnings: { slow: false },
+  }).runMutationTest()
+}
