@@ -46,7 +46,6 @@ export function createAccountExportStore(database: Database): AccountExportStore
         await tx.query('set transaction isolation level repeatable read, read only')
         const user = await first<User>(tx, `select ${userColumns} from users u where u.id = $1`, [userId])
         if (user === null) return undefined
-        const sessions = await listSessions(tx, userId, now)
         return {
           user,
           subscription: await first(
@@ -54,7 +53,7 @@ export function createAccountExportStore(database: Database): AccountExportStore
             'select plan, created_at, updated_at from subscriptions where user_id = $1',
             [userId],
           ),
-          sessions: sessions.toReversed().slice(0, maxListed),
+          sessions: await listSessions(tx, userId, now, { newest: 'login', limit: maxListed }),
           api_token: await first(
             tx,
             'select created_at, last_used_at from api_tokens where user_id = $1 and revoked = 0',

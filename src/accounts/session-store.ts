@@ -70,8 +70,10 @@ export interface SessionStore {
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** @param inTransaction stored with the revocation @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** The active sessions, oldest login first. */
+  /** The active ones, oldest login first. */
   list(userId: number, now: Date): Promise<Session[]>
+  /** Of the active sessions the `limit` that were used last, newest use first: anybody may sign in a thousand times. */
+  listRecent(userId: number, now: Date, limit: number): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
   prune(now: Date, limit: number): Promise<number>
 }
@@ -155,7 +157,7 @@ export function createSessionStore(database: Database): SessionStore {
       }),
 
     list: (userId, now) => listSessions(database, userId, now),
-
+    listRecent: (userId, now, limit) => listSessions(database, userId, now, { newest: 'use', limit }),
     async prune(now, limit) {
       const rows = await database.query(
         `delete from refresh_tokens where id in (
@@ -213,17 +215,24 @@ export async function insertSession(
   return owner ?? 'user_inactive'
 }
 
-/** The active sessions, oldest login first. */
-export function listSessions(queryable: Queryable, userId: number, now: Date): Promise<Session[]> {
+/** The active sessions, oldest login first; or so many of them, newest login or use first. */
+export function listSessions(
+  queryable: Queryable,
+  userId: number,
+  now: Date,
+  most?: { newest: 'login' | 'use'; limit: number },
+): Promise<Session[]> {
   return queryable.query<Session>(
     `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
             t.created_at as last_used_at, t.expires_at, t.user_agent
        from refresh_tokens t join users u on u.id = t.user_id
       where t.user_id = $1 and ${isActive}
-      order by 2, t.id`,
-    [userId, now],
+      order by ${orders[most?.newest ?? 'none']} limit $3`,
+    [userId, now, most?.limit ?? null],
   )
 }
+
+const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
 /** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */
 const sessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"

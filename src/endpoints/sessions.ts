@@ -7,7 +7,7 @@ import { sessionOperations } from './sessions.openapi.ts'
 import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {
-  sessions: Pick<SessionStore, 'list' | 'end' | 'endOthers'>
+  sessions: Pick<SessionStore, 'listRecent' | 'end' | 'endOthers'>
   signedIn: SignedInEndpoint
   clock: Clock
 }
@@ -21,9 +21,8 @@ export function createSessionEndpoints({ sessions, signedIn, clock }: Dependenci
 
   return [
     signedIn(sessionOperations.list, async ({ user, sessionId }) => {
-      const active = await sessions.list(user.id, now())
-      const newest = active.toSorted((a, b) => b.last_used_at.getTime() - a.last_used_at.getTime())
-      const listed = newest.slice(0, maxSessions).map(one => ({ ...one, current: one.id === sessionId }))
+      const recent = await sessions.listRecent(user.id, now(), maxSessions)
+      const listed = recent.map(one => ({ ...one, current: one.id === sessionId }))
       return { status: 200, body: { sessions: listed } }
     }),
     signedIn(sessionOperations.end, async ({ user, parameter }) => {
