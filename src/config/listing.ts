@@ -1,6 +1,8 @@
 // The running configuration as operators may see it: every value with its line, and no secret (CONTRACT §13).
 import { deflateSync, inflateSync } from 'node:zlib'
 import { appendToPointer, joinPath, type ListedProblem, type Position, type Problems } from './diagnostics.ts'
+import { operatorRoles } from './schema/admin.ts'
+import { NAME_PATTERN } from './schema/builders.ts'
 import { schema } from './schema/schema.ts'
 import type { Schema } from './schema/type.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
@@ -95,10 +97,13 @@ function isSecret(yaml: YamlSource, value: unknown, pointer: string, keys: Place
 
 /** The name of an upstream or of an operator: an operator's own word, and no key. */
 function isDeclaredName(keys: Place['keys'], depth: number): boolean {
-  return (
+  const isNamed =
     (depth === 1 && keys[0] === 'upstreams') || (depth === 2 && keys[0] === 'admin' && keys[1] === 'tokens')
-  )
+  // What no name can be may be a token in the place of its name.
+  return isNamed && namePattern.test(String(keys[depth]))
 }
+
+const namePattern = new RegExp(NAME_PATTERN, 'u')
 
 /** Of `headers.request.set` and `headers.response.set`. */
 function isHeaderValue(keys: Place['keys']): boolean {
@@ -116,10 +121,15 @@ function hiddenTexts(yaml: YamlSource): string[] {
     const unknownKeys = keys.filter((_, depth) => !isKnownKey(keys, depth))
     for (const key of unknownKeys) texts.add(String(key))
     // `true`, `null` and `{}` are no secrets, and stand in any sentence.
-    const mayTell = typeof value === 'string' || typeof value === 'number'
+    const mayTell = (typeof value === 'string' || typeof value === 'number') && !isRole(value, keys)
     if (mayTell && (unknownKeys.length > 0 || isSecret(yaml, value, pointer, keys))) texts.add(String(value))
   })
   return [...texts].filter(text => text.length >= 4).sort((a, b) => b.length - a.length)
+}
+
+/** A role stands beside a secret and is none: without it no sentence could say that a file cannot be read. */
+function isRole(value: unknown, keys: Place['keys']): boolean {
+  return keys.at(-1) === 'may' && operatorRoles.some(role => role === value)
 }
 
 function isKnownKey(keys: Place['keys'], depth: number): boolean {

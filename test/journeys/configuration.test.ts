@@ -125,6 +125,7 @@ describe('the running configuration', () => {
       { method: 'GET' },
       { method: 'GET', path: 'one' },
       { method: 'GET', path: '/one', as: 'gold' },
+      { method: 'GET', path: '/one', as: null },
       { method: 'GET', path: '/one', as: { user_id: '1' } },
       { method: 'GET', path: '/one', as: { plan: 'free', used_today: -1 } },
       { method: 'GET', path: '/one', host: 'a b' },
@@ -154,6 +155,10 @@ describe('the running configuration', () => {
     ],
     ['a bad upstream', (text: string) => text.replace('upstream: token', 'upstream: planted-upstream')],
     ['a short token', (text: string) => text.replace('plain: planted-as-plain-token-1', 'plain: planted')],
+    [
+      'a token in the place of its name',
+      (text: string) => text.replace('plain: planted-as-plain-token-1', '"planted/token+in=": plain'),
+    ],
     ['broken YAML', (text: string) => `${text}\n"planted: [`],
     [
       'a bad origin',
@@ -172,5 +177,16 @@ describe('the running configuration', () => {
     expect(JSON.stringify([last_reload, values])).not.toContain('planted')
     for (const { line, column, text } of last_reload?.problems ?? [])
       expect([line > 0, column > 0, text === '']).toEqual([true, true, false])
+  })
+
+  // The role of a token is `read`.
+  it('tells why in whole sentences: the role of a token is no secret that a sentence may not have', async () => {
+    const before = readFileSync(gateway.file, 'utf8')
+    await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))
+    const { last_reload } = await ask()
+    await save(() => before)
+    expect(last_reload?.problems.map(({ text }) => text)).toEqual([
+      'cannot read the file "/no/such/file" (no such file)',
+    ])
   })
 })

@@ -99,12 +99,14 @@ export function createExplainEndpoint({ explain, users, clock }: ExplainDependen
     async handle({ body }) {
       const request = readRequest(body)
       const host = body.value('host')
-      const as = body.value('as') ?? 'anonymous'
+      const given = body.value('as')
+      const as = given === undefined ? 'anonymous' : given
+      const record = typeof as === 'object' && as !== null ? as : {}
       const usedToday = readCount('used_today', body.value('used_today'))
       const question = { request, ...(host === undefined ? {} : { host: readHost(host) }) }
-      const userId = typeof as === 'object' ? new JsonObject(as).value('user_id') : undefined
+      const userId = new JsonObject(record).value('user_id')
       if (userId === undefined) return explain({ ...question, as: readCaller(as, usedToday) })
-      if (!Number.isSafeInteger(userId) || Object.keys(as).length > 1) throw invalidField('as')
+      if (!Number.isSafeInteger(userId) || Object.keys(record).length > 1) throw invalidField('as')
       if (usedToday !== undefined) throw invalidField('used_today')
       const user = orNotFound(await users.findById(userId as number))
       return explain({ ...question, ...byRecord(user, clock) })
