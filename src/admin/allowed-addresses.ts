@@ -21,6 +21,7 @@ export function createAddressFilter(
   return ({ socket, headers }) => {
     const { remoteAddress: peer = '' } = socket
     const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',')
-    return isAllowed(peer) && isAllowed(proxies.clientOf(peer, forwardedFor))
+    const client = proxies.knownClientOf(peer, forwardedFor)
+    return isAllowed(peer) && client !== undefined && isAllowed(client)
   }
 }

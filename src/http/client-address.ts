@@ -15,23 +15,30 @@ export interface TrustedProxies {
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
+  /** The same, but undefined if a trusted peer names what is no address: then nobody knows who the client is. */
+  knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 
 /** @param cidrs `server.trusted_proxies`: CIDRs or single addresses */
 export function createTrustedProxies(cidrs: readonly string[]): TrustedProxies {
   const trusts = createNetworks(cidrs)
+  const follow = (peer: string, forwardedFor: string) => {
+    let client = normalizeAddress(peer)
+    for (const hop of forwardedFor.split(',').reverse()) {
+      if (!trusts(client)) break
+      const address = readAddress(hop.trim())
+      // No trusted proxy wrote an invalid address: the last known hop is the client.
+      if (address === undefined) return { client, isKnown: forwardedFor.trim() === '' }
+      client = address.toString()
+    }
+    return { client, isKnown: true }
+  }
   return {
     trusts,
-    clientOf(peer, forwardedFor) {
-      let client = normalizeAddress(peer)
-      for (const hop of forwardedFor.split(',').reverse()) {
-        if (!trusts(client)) break
-        const address = readAddress(hop.trim())
-        // No trusted proxy wrote an invalid address: the last known hop is the client.
-        if (address === undefined) break
-        client = address.toString()
-      }
-      return client
+    clientOf: (peer, forwardedFor) => follow(peer, forwardedFor).client,
+    knownClientOf(peer, forwardedFor) {
+      const { client, isKnown } = follow(peer, forwardedFor)
+      return isKnown ? client : undefined
     },
   }
 }

@@ -136,6 +136,8 @@ describe('admin.allow_from', () => {
       expect(await from('198.51.100.1')).toEqual(no)
       expect(await from('203.0.113.9, 198.51.100.1')).toEqual(no)
       expect(await from('198.51.100.1, 203.0.113.9')).toEqual([200, null])
+      for (const nobody of ['unknown', '203.0.113.9, unknown', '_hidden'])
+        expect([nobody, await from(nobody)]).toEqual([nobody, no])
     } finally {
       await gateway.stop()
     }
