@@ -5,16 +5,19 @@ import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import {
   installErrorHandlers,
+  installExpectationHandler,
   type OnRefusal,
   onClientError,
   sendFastifyRefusal,
 } from '../http/error-handlers.ts'
+import { routeUpgrades } from '../http/upgrade.ts'
 import { contentType } from '../observability/metrics/exposition.ts'
 import { responseSchemas } from '../openapi/operation.ts'
 import { schemaController } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { IsAllowedAddress } from './allowed-addresses.ts'
+import { rejectAmbiguousCredentials, rejectMalformed } from './ambiguous-requests.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
@@ -46,7 +49,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     const id = ids.get(request) ?? requestIdFor(undefined)
     const fields = () => ({ request_id: id, path: request.url?.split('?')[0] })
     if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
-    return ['x-request-id', id, 'x-content-type-options', 'nosniff']
+    return ['x-request-id', id, ...noSniffing]
   }
   const app = fastify({
     schemaController,
@@ -57,13 +60,18 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     },
     frameworkErrors: (error, { raw }, reply) =>
       sendFastifyRefusal(reply, isAllowedAddress(raw) ? error : new Refusal('admin_forbidden'), onRefusal),
-    clientErrorHandler: onClientError,
+    clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
     routerOptions: { ignoreTrailingSlash: true },
     // Node would refuse a request without a `Host` header with its own response body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
-  installErrorHandlers(app, onRefusal)
+  installErrorHandlers(app, onRefusal, noSniffing)
+  installExpectationHandler(app.server)
+  // The drain hears of upgrades, which leaves them to whoever listens: without this they would wait for ever.
+  routeUpgrades(app.server, () => false)
+  // By default Node silently drops headers past the thousandth: a second credential, say.
+  app.server.maxHeadersCount = 0
   // Bodies are read as those under /api/v1/auth are, and every method gets a response of ours.
   for (const method of METHODS) {
     if (method !== 'GET' && method !== 'HEAD')
@@ -71,8 +79,10 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   }
   const openPaths = new Set<string | undefined>(Object.values(probes).map(({ path }) => path))
   app.addHook('onRequest', async ({ raw, routeOptions, server }) => {
-    if (openPaths.has(routeOptions.url)) return
-    if (!isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
+    const isOpen = openPaths.has(routeOptions.url)
+    if (!isOpen && !isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
+    rejectMalformed(raw)
+    if (isOpen) return
     const { origin, isForwarded } = seenByBrowser(raw)
     if (isLoopbackListener(server) && !isForwarded) rejectDnsRebinding(raw.headers)
     rejectCrossSite(raw.headers, origin)
@@ -110,9 +120,13 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   return app
 }
 
+/** For every response, also those of the HTTP parser. */
+const noSniffing = ['x-content-type-options', 'nosniff']
+
 function admitOperators(app: FastifyInstance, sessions: ConsoleSessions, dependencies: Dependencies): void {
   app.addHook('onRequest', async (request: OperatorRequest) => {
     if (!dependencies.operators().hasAny) throw new Refusal('admin_disabled')
+    rejectAmbiguousCredentials(request.raw)
     const operator = operatorOf(request, sessions, dependencies)
     if (operator === undefined)
       throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })

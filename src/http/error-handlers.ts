@@ -16,7 +16,12 @@ import { afterPendingResponses, isInBody, pendingResponse } from './pipelined-up
  */
 export type OnRefusal = (request: IncomingMessage, refusal: Refusal) => readonly string[]
 
-export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal): void {
+/** @param ownFields header names and values in turn, for responses to what is no request */
+export function installErrorHandlers(
+  app: FastifyInstance,
+  onRefusal: OnRefusal,
+  ownFields: readonly string[] = [],
+): void {
   app.setErrorHandler((thrown: FastifyError, _request, reply) => sendFastifyRefusal(reply, thrown, onRefusal))
   app.setNotFoundHandler((_request, reply) =>
     sendFastifyRefusal(reply, new Refusal('route_unknown'), onRefusal),
@@ -27,7 +32,9 @@ export function installErrorHandlers(app: FastifyInstance, onRefusal: OnRefusal)
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
     socket.on('error', () => socket.destroy())
-    afterPendingResponses(socket, head, () => endWithRefusal(socket, new Refusal('request_invalid')))
+    afterPendingResponses(socket, head, () =>
+      endWithRefusal(socket, new Refusal('request_invalid'), ownFields),
+    )
   })
 }
 
@@ -51,8 +58,12 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
-/** For Fastify's `clientErrorHandler`: what the HTTP parser rejected. */
-export function onClientError(error: Error & { code?: string }, socket: Duplex): void {
+/** For Fastify's `clientErrorHandler`: what the HTTP parser rejected. @param ownFields as above */
+export function onClientError(
+  error: Error & { code?: string },
+  socket: Duplex,
+  ownFields: readonly string[] = [],
+): void {
   if (isEnding(socket)) return
   // Other errors concern the connection itself, such as a failed TLS handshake: no client would read a response.
   if (!/^(HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) {
@@ -62,34 +73,42 @@ export function onClientError(error: Error & { code?: string }, socket: Duplex):
   flushDeferred()
   markEnding(socket)
   const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'request_invalid'
-  endAfterPendingResponses(socket, new Refusal(code))
+  endAfterPendingResponses(socket, new Refusal(code), ownFields)
 }
 
 /** The refusal is for what came last: earlier requests are answered first, or it would pass for their response. */
-function endAfterPendingResponses(socket: Duplex, refusal: Refusal): void {
+function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
   const pending = pendingResponse(socket)
   if (!socket.writable) return
-  if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal))
+  if (pending?.req.complete) pending.once('close', () => endAfterPendingResponses(socket, refusal, ownFields))
   // The request that failed to parse already has its response: a second one would be taken for another request's.
   else if (pending?.writableEnded) pending.once('close', () => endGracefully(socket as Socket))
   else if (pending === undefined && isInBody(socket)) endGracefully(socket as Socket)
   // A refusal appended to half a response would be read as part of that response.
   else if (pending?.headersSent) socket.destroy()
-  else endWithRefusal(socket, refusal)
+  else endWithRefusal(socket, refusal, ownFields)
 }
 
-function endWithRefusal(socket: Duplex, refusal: Refusal): void {
-  socket.write(serializeRefusal(refusal))
+function endWithRefusal(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {
+  socket.write(serializeRefusal(refusal, ownFields))
   endGracefully(socket as Socket)
 }
 
 /** Requests with `Expect` go to the guards, which decide before any `100 Continue` is sent (RFC 9110 §10.1.1). */
 export function installExpectHandlers(server: Server): void {
-  for (const event of ['checkContinue', 'checkExpectation']) {
-    server.on(event, (request: IncomingMessage, response: ServerResponse) => {
-      server.emit('request', request, response)
-    })
-  }
+  serveEvent(server, 'checkContinue')
+  installExpectationHandler(server)
+}
+
+/** Requests with an `Expect` other than `100-continue` are served: Node would answer 417 without a body. */
+export function installExpectationHandler(server: Server): void {
+  serveEvent(server, 'checkExpectation')
+}
+
+function serveEvent(server: Server, event: 'checkContinue' | 'checkExpectation'): void {
+  server.on(event, (request: IncomingMessage, response: ServerResponse) => {
+    server.emit('request', request, response)
+  })
 }
 
 /** Storage errors become 503 `service_unavailable`, any other error 500 `internal`. */
@@ -100,7 +119,9 @@ export function toRefusal(thrown: unknown): Refusal {
 }
 
 /** The response as bytes, for a socket without a request: the HTTP parser rejected what came. */
-function serializeRefusal({ status, response: { fields, body } }: Refusal): Buffer {
+function serializeRefusal({ status, response }: Refusal, ownFields: readonly string[]): Buffer {
+  const { body } = response
+  const fields = [...response.fields, ...ownFields]
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < fields.length; i += 2) lines.push(`${fields[i]}: ${fields[i + 1]}`)
   return Buffer.from(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n${body}`, 'latin1')

@@ -88,8 +88,20 @@ const headers = {
 const header = (name: keyof typeof headers): Json => ({ $ref: `#/components/headers/${name}` })
 
 function describe(operation: Operation, tag: string, components: Components): Json {
-  const { id, summary, description, caller, roles, fieldsOf, params, query, body, responses, refusals } =
-    operation
+  const {
+    id,
+    method,
+    summary,
+    description,
+    caller,
+    roles,
+    fieldsOf,
+    params,
+    query,
+    body,
+    responses,
+    refusals,
+  } = operation
   const parameters = [
     ...Object.entries(params?.properties ?? {}).map(([name, schema]) => ({
       name,
@@ -127,7 +139,7 @@ function describe(operation: Operation, tag: string, components: Components): Js
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, codes]) => [
           status,
-          refusalResponse(Number(status), codes, components, caller === 'operator' && body !== undefined),
+          refusalResponse(Number(status), codes, components, caller === 'operator' && method !== 'GET'),
         ]),
       ),
       default: refusalResponse(undefined, commonRefusals, components, false),

@@ -119,6 +119,12 @@ describeOverSetups('operators', setup => {
     expect(JSON.stringify(body)).not.toContain('argon2')
     const read = (await ask('GET', `/users/${user.id}`, undefined, tokens.read)).body
     expect(read).toEqual({ ...body, webhook: { ...(body.webhook as object), url: 'https://hooks.example' } })
+    const exported = await ask('GET', `/users/${user.id}/export`)
+    expect(exported.headers.get('content-disposition')).toBe('attachment')
+    expect(exported.body).toMatchObject({
+      user: { id: user.id },
+      webhook: { url: 'https://hooks.example/a?key=1' },
+    })
     const { sessions, api_token, webhook, ...rest } = body
     expect((await ask('GET', `/users/${user.id}`, undefined, tokens.billing)).body).toEqual(rest)
 
@@ -146,7 +152,8 @@ describeOverSetups('operators', setup => {
     }
     expect((await emails('q=ZOE.'))[0]).toHaveLength(4)
     expect(await emails('q=zoe.&plan=free')).toEqual([['zoe.1@example.com'], null])
-    expect(await emails('q=zoe.&is_active=0')).toEqual([[], null])
+    for (const no of [0, false]) expect(await emails(`q=zoe.&is_active=${no}`)).toEqual([[], null])
+    for (const yes of [1, true]) expect((await emails(`q=zoe.&is_active=${yes}`))[0]).toHaveLength(4)
     expect((await emails(`q=${id}`))[0]).toContain('zoe.1@example.com')
     const [first, cursor] = await emails('q=zoe.&limit=2')
     expect(first).toEqual(['zoe.1@example.com', 'zoe.2@example.com'])

@@ -71,6 +71,50 @@ describeOverSetups('the admin listener', setup => {
     connection.close()
   })
 
+  it('answers requests that ask for an upgrade as plain ones: it never upgrades, and never leaves anybody waiting', async () => {
+    for (const upgrade of ['h2c', 'websocket']) {
+      const connection = new RawConnection(at.gateway.admin)
+      const ask = (path: string) =>
+        connection.write(
+          `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`,
+        )
+      for (const [path, status] of [
+        ['/healthz', 200],
+        ['/admin/v1/users', 401],
+      ] as const) {
+        ask(path)
+        expect([upgrade, path, (await connection.answer())?.status]).toEqual([upgrade, path, status])
+      }
+      connection.close()
+    }
+  })
+
+  it('refuses what readers may disagree on, in its own words and never to be sniffed', async () => {
+    const bearer = `Authorization: Bearer ${at.gateway.adminToken}`
+    const of = (...fields: string[]) => `GET /admin/v1/users HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
+    for (const [request, code] of [
+      [of('Host: localhost', 'Host: other', bearer), 'request_invalid'],
+      [of('Host: localhost', bearer, 'Expect: a-miracle'), 'request_invalid'],
+      [of('Host: localhost', bearer, 'Authorization: Bearer another'), 'credentials_ambiguous'],
+      [of('Host: localhost', 'Authorization: Basic x', bearer), 'credentials_ambiguous'],
+      ['no request at all\r\n\r\n', 'request_invalid'],
+      ['CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n', 'request_invalid'],
+    ] as const) {
+      const connection = new RawConnection(at.gateway.admin)
+      connection.write(request)
+      const { status, fields = [], body } = (await connection.answer()) ?? {}
+      const sent = Object.fromEntries(fields)
+      expect([request, status, sent['x-peage-error'], sent['x-content-type-options']]).toEqual([
+        request,
+        400,
+        code,
+        'nosniff',
+      ])
+      expect(JSON.parse(String(body))).toEqual({ error: expect.any(String) })
+      connection.close()
+    }
+  })
+
   it('is not reached through the clients’ listener', async () => {
     for (const path of ['/admin/v1/users', '/healthz', '/readyz', '/metrics']) {
       const answer = await call(at.gateway.url, 'GET', path, { token: at.gateway.adminToken })
@@ -134,6 +178,7 @@ describeOverSetups('the admin listener', setup => {
     expect((await ask('GET', '/admin/v1/users?cursor=x')).status).toBe(400)
     expect((await ask('GET', '/admin/v1/users?email=%00@x')).status).toBe(400)
     expect((await ask('GET', '/admin/v1/users?plan=free&plan=pro')).status).toBe(400)
+    expect((await ask('GET', '/admin/v1/users?is_active=yes')).status).toBe(400)
   })
 
   it('changes the plan of user and subscription together, and the active flag', async () => {
@@ -265,6 +310,27 @@ describeOverSetups('the admin listener', setup => {
       ])
       expect((await ask(method, path, known)).status).toBeLessThan(300)
     }
+  })
+
+  it('refuses members in the body of what takes none, and changes nothing', async () => {
+    const user = await newUser(at.gateway, 'pro')
+    const changing = createAdminEndpoints({} as never).filter(
+      ({ operation }) => operation.body === undefined && operation.method !== 'GET',
+    )
+    expect(changing.length).toBeGreaterThan(7)
+    for (const { operation } of changing) {
+      const path = operation.path.replace(':id', String(user.id)).replace(':session', 'x')
+      const answer = await ask(operation.method, path, { all: false })
+      expect([path, answer.status, answer.body]).toEqual([
+        path,
+        400,
+        { error: 'Requête invalide', field: 'all' },
+      ])
+      const tooLong = await ask(operation.method, path, { all: 'x'.repeat(70_000) })
+      expect([path, tooLong.status]).toEqual([path, 413])
+    }
+    expect((await ask('GET', `/admin/v1/users/${user.id}`)).body.sessions).toHaveLength(1)
+    expect((await ask('POST', `/admin/v1/users/${user.id}/reset-usage`, {})).status).toBe(200)
   })
 
   it('takes an empty object for a change of nothing', async () => {

@@ -351,6 +351,10 @@ subscription: { upgrade_url: 'https://pay.example.com/?u={user_id}&p={plan}' }${
     for (const { method, path } of asksFor('operatorToken')) {
       await drive(gateway, method, path, { token: 'not-a-token-of-anybody' })
       await drive(gateway, method, path, { token: gateway.adminToken, headers: { host: 'evil.example' } })
+      await drive(gateway, method, path, { headers: { authorization: ['Bearer a', 'Bearer b'] } })
+      if (method === 'DELETE' || method === 'POST')
+        for (const body of [{ none: 1 }, tooLong])
+          await drive(gateway, method, path, { token: gateway.adminToken, body })
       await drive(tight, method, path, { token: gateway.adminToken })
       await drive(closed, method, path, { token: closed.adminToken })
     }

@@ -12,6 +12,8 @@ export interface AdminEndpoint {
   readonly operation: OperationOfOperators
   /** Changes nothing, whatever its method. */
   readonly isRead?: true
+  /** Of the successful response. */
+  readonly headers?: Readonly<Record<string, string>>
   /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */
   handle(call: AdminRequest): Promise<object | undefined>
 }
@@ -42,9 +44,17 @@ export interface OperatorRequest extends FastifyRequest {
 
 /** Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser. */
 export const admissionRefusals: Refusals = {
+  400: ['credentials_ambiguous'],
   401: ['admin_unauthorized'],
   403: ['admin_disabled', 'admin_unauthorized', 'admin_forbidden'],
 }
 
 /** The same, for endpoints that query the database. */
 export const operatorRefusals: Refusals = { ...admissionRefusals, 503: ['service_unavailable'] }
+
+/** The same, for changes that take no body: one with members is refused. */
+export const bodilessRefusals: Refusals = {
+  ...operatorRefusals,
+  400: ['credentials_ambiguous', 'request_invalid'],
+  413: ['body_too_large'],
+}

@@ -2,19 +2,19 @@
 
 import type { FastifyRequest } from 'fastify'
 import type { ObjectSchema } from '../../config/schema/type.ts'
-import { type JsonObject, readJsonObject } from '../../http/json-body.ts'
+import { JsonObject, readJsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 
 /**
  * A JSON object. Refuses unknown members by name: a misspelt one must not look like a change that was made.
- * @param schema of the operation's body
+ * @param schema of the operation's body; undefined where it takes none, and none need be there
  * @param judgeFields called with all of its members' names, before any is refused as unknown
  * @throws Refusal 400 `request_invalid`, 413 `body_too_large`; what `judgeFields` throws
  */
 export async function readBody(
   { raw, headers }: FastifyRequest,
-  schema: ObjectSchema,
+  schema: ObjectSchema | undefined,
   judgeFields: (names: readonly string[]) => void,
 ): Promise<JsonObject> {
   const body = await readJsonObject(raw, {
@@ -23,9 +23,12 @@ export async function readBody(
     contentLength: Number(headers['content-length'] ?? 0),
     sendContinue: undefined,
   })
-  if (body === undefined) throw new Refusal('request_invalid')
+  if (body === undefined) {
+    if (schema === undefined) return new JsonObject({})
+    throw new Refusal('request_invalid')
+  }
   judgeFields(body.names())
-  const unknown = body.names().find(name => !Object.hasOwn(schema.properties, name))
+  const unknown = body.names().find(name => !Object.hasOwn(schema?.properties ?? {}, name))
   if (unknown !== undefined) throw invalidField(unknown)
   return body
 }

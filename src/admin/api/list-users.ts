@@ -31,7 +31,9 @@ export const listUsers = {
     ),
     email: Type.Optional(terms.text('Only the user with this email, in any letter case.')),
     plan: Type.Optional(terms.plan),
-    is_active: Type.Optional(terms.oneOf(['0', '1'], 'Only those who are kept out, or those who are not.')),
+    is_active: Type.Optional(
+      terms.oneOf(['0', '1', 'false', 'true'], 'Only those who are kept out, or those who are not.'),
+    ),
     cursor: Type.Optional(terms.text('`next_cursor` of the page before, with the same other parameters.')),
     limit: Type.Optional(
       Type.Integer({
@@ -78,8 +80,9 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
 }
 
 function readActive(text: string): 0 | 1 {
-  if (text !== '0' && text !== '1') throw new Refusal('request_invalid')
-  return text === '1' ? 1 : 0
+  if (text === '0' || text === 'false') return 0
+  if (text === '1' || text === 'true') return 1
+  throw new Refusal('request_invalid')
 }
 
 function readLimit(text: string | undefined): number {

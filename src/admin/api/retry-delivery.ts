@@ -7,7 +7,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, bodilessRefusals } from './endpoint.ts'
 
 export const retryDelivery = {
   method: 'POST',
@@ -20,7 +20,7 @@ export const retryDelivery = {
   roles: ['support'],
   params: terms.record({ id: terms.id('The delivery’s id.') }),
   responses: { 202: { description: 'It is due now.', body: terms.message } },
-  refusals: mergeRefusals(operatorRefusals, { 404: ['route_unknown'], 409: ['delivery_over'] }),
+  refusals: mergeRefusals(bodilessRefusals, { 404: ['route_unknown'], 409: ['delivery_over'] }),
 } as const satisfies Operation
 
 interface Dependencies {

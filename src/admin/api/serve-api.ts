@@ -72,8 +72,8 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
 export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
   const { audit, clock } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
-  for (const { operation, handle, isRead = operation.method === 'GET' } of endpoints) {
-    const { method, path, body } = operation
+  for (const { operation, handle, headers = {}, isRead = operation.method === 'GET' } of endpoints) {
+    const { method, path } = operation
     const status = successStatus(operation)
     app.route({
       method,
@@ -97,10 +97,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
             params,
             may,
             query: request.query as AdminRequest['query'],
-            body:
-              body === undefined
-                ? new JsonObject({})
-                : await readBody(request, body, names => requireFields(operation, request.operator, names)),
+            body: await readBodyOf(operation, request),
             written: ({ userId, changes }) =>
               audit.write(auditRecord({ user_id: userId ?? null, changes, status })),
             audited({ userId, changes }) {
@@ -108,7 +105,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
               return audit.inTransaction(auditRecord({ user_id: subjectId ?? null, changes, status }))
             },
           })
-          return reply.code(status).send(result)
+          return reply.code(status).headers(headers).send(result)
         } catch (thrown) {
           // A 5xx needs no record here: the change committed together with its audit record, or did not happen.
           const { code, status: refusedStatus } = toRefusal(thrown)
@@ -127,6 +124,15 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
     app,
     endpoints.map(({ operation }) => operation),
   )
+}
+
+/** Of an operation that takes none too, since a member would look like something that was done. @throws Refusal */
+async function readBodyOf(
+  operation: AdminEndpoint['operation'],
+  request: OperatorRequest,
+): Promise<JsonObject> {
+  if (operation.method === 'GET') return new JsonObject({})
+  return readBody(request, operation.body, names => requireFields(operation, request.operator, names))
 }
 
 const usersPath = '/admin/v1/users/'

@@ -41,6 +41,7 @@ export function createUserHelp(dependencies: UserHelpDependencies): AdminEndpoin
     },
     {
       operation: userOperations.export,
+      headers: { 'content-disposition': 'attachment' },
       async handle({ params, written }) {
         const userId = parseUserId(params.id)
         const exported = orNotFound(await exports.read(userId, now()))

@@ -3,7 +3,7 @@ import { Type } from '../../config/schema/type.ts'
 import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
-import { operatorRefusals } from './endpoint.ts'
+import { bodilessRefusals, operatorRefusals } from './endpoint.ts'
 
 const { record } = terms
 
@@ -93,7 +93,7 @@ export const userOperations = {
     roles: [],
     params,
     responses: { 204: { description: 'The user is gone.' } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   resetUsage: {
     method: 'POST',
@@ -105,7 +105,7 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 200: { description: 'The user, as changed.', body: terms.user } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   sendReset: {
     method: 'POST',
@@ -117,7 +117,7 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 202: { description: 'It is on its way.', body: terms.message } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser, {
+    refusals: mergeRefusals(bodilessRefusals, unknownUser, {
       409: ['user_inactive'],
       501: ['mail_not_configured'],
     }),
@@ -131,7 +131,13 @@ export const userOperations = {
     caller: 'operator',
     roles: ['support'],
     params,
-    responses: { 200: { description: 'For a file.', body: accountExport } },
+    responses: {
+      200: {
+        description: 'For a file.',
+        headers: { 'content-disposition': '`attachment`' },
+        body: accountExport,
+      },
+    },
     refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   setPassword: {
@@ -200,7 +206,7 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 200: { description: 'They are ended.', body: terms.message } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   endSession: {
     method: 'DELETE',
@@ -212,7 +218,7 @@ export const userOperations = {
     roles: ['support'],
     params: record({ id: terms.id('The user’s id.'), session: terms.text('The session’s id.') }),
     responses: { 204: { description: 'The user has no such session.' } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   revokeApiToken: {
     method: 'DELETE',
@@ -224,7 +230,7 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 204: { description: 'The user has no key.' } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   removeWebhook: {
     method: 'DELETE',
@@ -236,6 +242,6 @@ export const userOperations = {
     roles: ['support'],
     params,
     responses: { 204: { description: 'The user has no webhook.' } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
+    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
 } as const satisfies Record<string, Operation>
