@@ -1,6 +1,6 @@
 // A target's name is all of its addresses, asked of a real name server: which of them get requests, and when.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -20,6 +20,7 @@ describeWithNameServer('a target whose host is a name', () => {
   let folder: string
   let servers: Server[]
   let port: number
+  /** One for all tests, each with a name of its own: to start one takes seconds of CPU. */
   let gateway: Program
   /** Those whose health check fails. */
   const sick = new Set<string>()
@@ -38,14 +39,21 @@ describeWithNameServer('a target whose host is a name', () => {
       port = (server.address() as AddressInfo).port
       servers.push(server)
     }
+    await names.setAddresses('even.test', addresses)
+    for (const name of ['follows', 'silent', 'health', 'once', 'reload'])
+      await names.setAddresses(`${name}.test`, [first])
+    for (const name of ['meta', 'rawmeta'])
+      await names.setAddresses(`${name}.test`, ['169.254.169.254', '0.0.0.0'])
+    await configure()
+    gateway = await startProgram(file(), {}, false, names.command)
   })
-  afterEach(async () => {
-    gateway?.child.kill('SIGTERM')
-    await gateway?.ended
+  afterEach(() => {
     sick.clear()
     names.resume()
   })
   afterAll(async () => {
+    gateway?.child.kill('SIGTERM')
+    await gateway?.ended
     for (const server of servers) server.closeAllConnections()
     await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
     await names.stop()
@@ -54,136 +62,137 @@ describeWithNameServer('a target whose host is a name', () => {
 
   const file = () => join(folder, 'gateway.yaml')
 
-  async function start(upstream: string): Promise<void> {
+  /** Each upstream and its route are called as their target is, without the `.test`. @param reload those of that name */
+  async function configure(reload = `targets: ['${target('reload')}']`): Promise<void> {
+    const every = 'resolve: { every: 1s }'
+    const upstreams = {
+      even: 'resolve: {}',
+      follows: every,
+      silent: every,
+      late: every,
+      health: `${every}, health: { path: /health, interval: 200ms }`,
+      meta: every,
+      rawmeta: 'resolve: false',
+      once: 'resolve: false',
+    }
+    const lines = Object.entries(upstreams).map(
+      ([name, rest]) => `  ${name}: { targets: ['${target(name)}'], ${rest} }`,
+    )
+    const routes = [...Object.keys(upstreams), 'reload'].map(
+      name => `  - { path: /${name}, upstream: ${name}, auth: none }`,
+    )
     await writeFile(
       file(),
       `server: { listen: '127.0.0.1:0' }
 admin: { listen: '127.0.0.1:0', token: a-token-for-operators-0123456789 }
 storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
-upstreams: { app: { ${upstream} } }
-routes: [{ path: /app, upstream: app, auth: none }]
+upstreams:
+${lines.join('\n')}
+  reload: { resolve: { every: 1h }, ${reload} }
+routes:
+${routes.join('\n')}
 `,
     )
-    gateway = await startProgram(file(), {}, false, names.command)
   }
 
-  async function get(): Promise<{ status: number; address: string | undefined; host: string | undefined }> {
-    const { status, body } = await call(gateway.url, 'GET', '/app')
+  async function get(
+    name: string,
+  ): Promise<{ status: number; address: string | undefined; host: string | undefined }> {
+    const { status, body } = await call(gateway.url, 'GET', `/${name}`)
     return { status, address: body.address as string | undefined, host: body.host as string | undefined }
   }
-  /** Who answers ten requests. */
-  async function answering(): Promise<Record<string, number>> {
+  /** Who answers twelve requests. */
+  async function answering(name: string): Promise<Record<string, number>> {
     const counted: Record<string, number> = {}
     for (let turn = 0; turn < 12; turn += 1) {
-      const { status, address } = await get()
+      const { status, address } = await get(name)
       const who = address ?? String(status)
       counted[who] = (counted[who] ?? 0) + 1
     }
     return counted
   }
-  const target = () => `http://app.test:${port}`
-  const name = (address: string) => `${target()} (${address})`
+  const target = (name: string) => `http://${name}.test:${port}`
+  const labelled = (name: string, address: string) => `${target(name)} (${address})`
+  /** Lines about a name that say so. */
+  const logged = (name: string, sentence: string) =>
+    gateway.lines.filter(line => line.includes(sentence) && line.includes(target(name))).length
 
   it('sends requests evenly to all of its addresses, under its name', async () => {
-    await names.setAddresses('app.test', [first, second, third])
-    await start(`targets: ['${target()}']`)
-    expect(await answering()).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
-    expect((await get()).host).toBe(`app.test:${port}`)
+    expect(await answering('even')).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
+    expect((await get('even')).host).toBe(`even.test:${port}`)
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', {
       headers: { authorization: 'Bearer a-token-for-operators-0123456789' },
     })
-    expect(JSON.stringify(body)).toContain(name(second))
+    expect(JSON.stringify(body)).toContain(labelled('even', second))
   })
 
   it('follows its addresses as they come and go', async () => {
-    await names.setAddresses('app.test', [first])
-    await start(`targets: ['${target()}'], resolve: { every: 1s }`)
-    expect(await answering()).toEqual({ [first]: 12 })
-    await names.setAddresses('app.test', [first, second])
-    await expect.poll(answering, soon).toEqual({ [first]: 6, [second]: 6 })
-    await names.setAddresses('app.test', [third])
-    await expect.poll(answering, soon).toEqual({ [third]: 12 })
+    expect(await answering('follows')).toEqual({ [first]: 12 })
+    await names.setAddresses('follows.test', [first, second])
+    await expect.poll(() => answering('follows'), soon).toEqual({ [first]: 6, [second]: 6 })
+    await names.setAddresses('follows.test', [third])
+    await expect.poll(() => answering('follows'), soon).toEqual({ [third]: 12 })
   })
 
   it('keeps its addresses while the name server is silent, and while it knows no such name', async () => {
-    await names.setAddresses('app.test', [first])
-    await start(`targets: ['${target()}'], resolve: { every: 1s }`)
     names.pause()
-    const logged = (sentence: string) => gateway.lines.filter(line => line.includes(sentence)).length
-    await expect.poll(() => logged('name of a target not found'), soon).toBe(1)
-    expect(await answering()).toEqual({ [first]: 12 })
+    await expect.poll(() => logged('silent', 'name of a target not found'), soon).toBe(1)
+    expect(await answering('silent')).toEqual({ [first]: 12 })
     names.resume()
-    await expect.poll(() => logged('name of a target found again'), soon).toBe(1)
-    await names.setAddresses('app.test', [])
-    await expect.poll(() => logged('name of a target not found'), soon).toBe(2)
-    expect(await answering()).toEqual({ [first]: 12 })
+    await expect.poll(() => logged('silent', 'name of a target found again'), soon).toBe(1)
+    await names.setAddresses('silent.test', [])
+    await expect.poll(() => logged('silent', 'name of a target not found'), soon).toBe(2)
+    expect(await answering('silent')).toEqual({ [first]: 12 })
   })
 
   it('that never resolved is 503, and serves at its first address', async () => {
-    await names.setAddresses('app.test', [])
-    await start(`targets: ['${target()}'], resolve: { every: 1s }`)
-    expect(await get()).toMatchObject({ status: 503 })
-    await names.setAddresses('app.test', [second])
-    await expect.poll(get, soon).toMatchObject({ status: 200, address: second })
+    expect(await get('late')).toMatchObject({ status: 503 })
+    await names.setAddresses('late.test', [second])
+    await expect.poll(() => get('late'), soon).toMatchObject({ status: 200, address: second })
   })
 
   it('under health, sends to a new address once its first check was good, and none is refused meanwhile', async () => {
-    await names.setAddresses('app.test', [first])
-    await start(
-      `targets: ['${target()}'], resolve: { every: 1s }, health: { path: /health, interval: 200ms }`,
-    )
+    expect(await answering('health')).toEqual({ [first]: 12 })
     sick.add(second)
-    await names.setAddresses('app.test', [first, second])
+    await names.setAddresses('health.test', [first, second])
     const page = async () => (await fetch(`${gateway.admin}/metrics`)).text()
-    const healthy = (address: string) => `peage_upstream_healthy{upstream="app",target="${name(address)}"} `
+    const healthy = (address: string) =>
+      `peage_upstream_healthy{upstream="health",target="${labelled('health', address)}"} `
     await expect.poll(page, soon).toContain(`${healthy(second)}0`)
-    expect(await answering()).toEqual({ [first]: 12 })
+    expect(await answering('health')).toEqual({ [first]: 12 })
     sick.clear()
-    await expect.poll(answering, soon).toEqual({ [first]: 6, [second]: 6 })
+    await expect.poll(() => answering('health'), soon).toEqual({ [first]: 6, [second]: 6 })
     // All at once: before its first check where there is no other.
-    await names.setAddresses('app.test', [third])
+    await names.setAddresses('health.test', [third])
     const statuses = new Set<number>()
     await expect
       .poll(async () => {
-        const { status, address } = await get()
+        const { status, address } = await get('health')
         statuses.add(status)
         return address
       }, soon)
       .toBe(third)
     expect(statuses).toEqual(new Set([200]))
-    expect(await page()).not.toContain(name(first))
+    expect(await page()).not.toContain(labelled('health', first))
   })
 
   it('never leads to an address that a name may not name', async () => {
-    await names.setAddresses('app.test', ['169.254.169.254', '0.0.0.0'])
-    await start(`targets: ['${target()}'], resolve: { every: 1s }`)
-    expect(await get()).toMatchObject({ status: 503 })
-    gateway.child.kill('SIGTERM')
-    await gateway.ended
-    await start(`targets: ['${target()}'], resolve: false`)
-    expect(await get()).toMatchObject({ status: 502 })
+    expect(await get('meta')).toMatchObject({ status: 503 })
+    expect(await get('rawmeta')).toMatchObject({ status: 502 })
   })
 
   it('is one target, looked up at each connect, with resolve: false', async () => {
-    await names.setAddresses('app.test', [first])
-    await start(`targets: ['${target()}'], resolve: false`)
-    expect(await answering()).toEqual({ [first]: 12 })
-    await names.setAddresses('app.test', [second])
+    expect(await answering('once')).toEqual({ [first]: 12 })
+    await names.setAddresses('once.test', [second])
     // The connection that is open goes on.
-    expect(await answering()).toEqual({ [first]: 12 })
+    expect(await answering('once')).toEqual({ [first]: 12 })
   })
 
   it('keeps its addresses over a reload that changes weights and timeouts', async () => {
-    await names.setAddresses('app.test', [first])
-    await start(`targets: ['${target()}'], resolve: { every: 1h }`)
     names.pause()
-    const text = await readFile(file(), 'utf8')
-    await writeFile(
-      file(),
-      text.replace(`['${target()}']`, `[{ url: '${target()}', weight: 1 }], timeouts: { response: 5s }`),
-    )
+    await configure(`targets: [{ url: '${target('reload')}', weight: 1 }], timeouts: { response: 5s }`)
     gateway.child.kill('SIGHUP')
     await expect.poll(() => gateway.lines.some(line => line.includes('is reloaded')), soon).toBe(true)
-    expect(await answering()).toEqual({ [first]: 12 })
+    expect(await answering('reload')).toEqual({ [first]: 12 })
   })
 })

@@ -67,7 +67,7 @@ describe('traces', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('go where and as the variables say', async () => {
+  it('go where and as the variables say, and follow the sampler', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'peage-loaded-'))
     const told = await start({
       ...noting(join(folder, 'loaded')),
@@ -77,8 +77,12 @@ describe('traces', () => {
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
       OTEL_SERVICE_NAME: 'toll',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.instance.id=this-one',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
     })
-    await told.ask('GET', '/public/x')
+    await call(told.url, 'GET', '/public/alone')
+    expect(upstream.received.at(-1)?.headers.traceparent).toMatch(/-00$/)
+    await told.ask('GET', '/public/sampled')
+    expect(collector.spans.map(span => span.attributes['url.path'])).not.toContain('/public/alone')
     expect(collector.received[0]).toMatchObject({
       url: '/mine',
       headers: {
@@ -102,14 +106,6 @@ describe('traces', () => {
     await told.ended
     expect(readFileSync(join(folder, 'loaded'), 'utf8')).toContain('sdk-trace')
     await rm(folder, { recursive: true })
-  })
-
-  it('follow the sampler', async () => {
-    const { url, ask } = await start({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' })
-    await call(url, 'GET', '/public/alone')
-    expect(upstream.received.at(-1)?.headers.traceparent).toMatch(/-00$/)
-    await ask('GET', '/public/sampled')
-    expect(collector.spans.map(span => span.attributes['url.path'])).not.toContain('/public/alone')
   })
 
   it('that could not work keep it from starting, in a sentence each; other commands make none', async () => {
