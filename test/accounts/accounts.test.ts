@@ -122,7 +122,7 @@ describeOverDatabases('accounts', open => {
   describe('login', () => {
     let id: number
     beforeAll(async () => {
-      id = await room.register('login@example.com')
+      id = (await room.accounts.register({ email: 'login@example.com', password })).user_id
       const inactive = await room.register('gone@example.com')
       await room.users.update(inactive, { is_active: 0 })
     })
