@@ -29,6 +29,7 @@ import * as settings from './settings.mjs'
 import { shares } from './shares.mjs'
 import { slowReader } from './slow-reader.mjs'
 import { soak } from './soak.mjs'
+import { staging } from './staging.mjs'
 import { transfer } from './transfer.mjs'
 import { upgrade } from './upgrade.mjs'
 import { upstreamFaults } from './upstream-faults.mjs'
@@ -67,6 +68,7 @@ const drills = {
   logout: { run: logout },
   accounts: { run: accountRaces },
   upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
+  staging: { run: staging, needs: 'STAGING_GATEWAYS' },
   'counted-uses': { run: countedUses },
   'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
   midnight: { run: midnightAndClocks, inShort: true },

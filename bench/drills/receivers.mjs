@@ -55,6 +55,8 @@ export async function receivers({ say, expect }) {
       heapAfter - heapBefore < 6 * MiB,
       `${((heapAfter - heapBefore) / MiB).toFixed(1)} MiB`,
     )
+    const failed = stages.flatMap(({ failed }) => failed)
+    expect('no request fails', failed.length === 0, `${failed.length} ${[...new Set(failed)]}`)
     await judgeReturn({ say, expect }, within)
   } finally {
     for (const { stop } of stages) await stop()
@@ -71,22 +73,17 @@ async function open(name, upstream) {
     await others.stop()
   }
   try {
-    const clock = createMovedClock(stage.folder, name)
     const heapFile = join(stage.folder, 'heap')
-    const gateway = await stage.start({
+    const setting = {
       settings: `auth: { ${noRateLimits} }
 webhooks: { allow_private_networks: true }
 mail: { smtp: '${others.smtp}', from: 'drill@example.com', code_ttl: { reset: 30d }, rate_limits: { per_address: 0, per_email: 0 } }`,
       routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'] } }
 routes:
   - { path: /public/small, upstream: service }`,
-      env: {
-        ...clock.env,
-        NODE_EXTRA_CA_CERTS: authority,
-        NODE_OPTIONS: `--import=${hook}`,
-        HEAP_FILE: heapFile,
-      },
-    })
+      env: { NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS: `--import=${hook}`, HEAP_FILE: heapFile },
+    }
+    const gateway = await stage.start(setting)
     const emails = await createAccounts(stage.database, (troubles.length + 1) * seconds * perSecond + 1)
     const { access } = await login(gateway.port, emails.pop() ?? '')
     const webhooks = others.receivers.map(receiver => ({
@@ -98,7 +95,6 @@ routes:
     return {
       gateway,
       others,
-      clock,
       database: stage.database,
       headers: bearer(access),
       emails,
@@ -106,7 +102,16 @@ routes:
       /** Mails that were answered 202. */
       asked: 0,
       alerts: 0,
+      /** Statuses of clients' requests that were not answered 200. @type {number[]} */
+      failed: [],
       heap: async () => (await heapsOf(gateway.pids, heapFile))[0].heapUsed,
+      /** Ends the gateway and starts another, whose clock can be moved: that costs at each look at it. */
+      async startWithClock() {
+        await gateway.stop()
+        const clock = createMovedClock(stage.folder, name)
+        await stage.start({ ...setting, env: { ...setting.env, ...clock.env } })
+        return clock
+      },
       stop,
     }
   } catch (error) {
@@ -125,7 +130,7 @@ async function askInTurn(stages) {
       const { gateway, headers } = stages[at]
       const begun = performance.now()
       const { status } = await send(gateway.port, 'GET', '/public/small', headers)
-      if (status !== 200) throw new Error(`a client's request was answered ${status}`)
+      if (status !== 200) stages[at].failed.push(status)
       took[at].push(performance.now() - begun)
     }
     await sleep(5)
@@ -155,17 +160,17 @@ async function feed(stage, count) {
   })
 }
 
+/** As a service does: what was refused for now is sent again. */
 async function alert(stage, receiver) {
   stage.alerts += 1
   const number = stage.alerts
-  const data = { number }
-  const { status, at } = await emit(stage.gateway.admin, {
-    type: 'drill.alert',
-    data,
-    user_id: stage.users[receiver],
-  })
-  if (status !== 202) throw new Error(`an alert was answered ${status}`)
-  return { number, at }
+  const what = { type: 'drill.alert', data: { number }, user_id: stage.users[receiver] }
+  for (let tries = 0; tries < 5; tries += 1) {
+    const { status, at } = await emit(stage.gateway.admin, what)
+    if (status === 202) return { number, at }
+    await sleep(100)
+  }
+  throw new Error('an alert was refused five times')
 }
 
 function judge(expect, trouble, requests, delays) {
@@ -186,23 +191,19 @@ function judge(expect, trouble, requests, delays) {
 
 /** Hours are passed by the gateway's clock, until nothing is left to be tried. */
 async function judgeReturn({ say, expect }, stage) {
-  const { database, clock, asked, others } = stage
+  const { database, asked, others } = stage
   const pending = async table =>
     (await database.query(`select count(*)::integer as n from ${table} where status = 'pending'`)).rows[0].n
   const left = async () => (await pending('mails')) + (await pending('webhook_deliveries'))
   const before = { mails: await pending('mails'), deliveries: await pending('webhook_deliveries') }
+  const clock = await stage.startWithClock()
   const now = Date.now() % (24 * hour)
   let hours = 0
   while ((await left()) > 0 && hours < 12) {
     hours += 2
     clock.set(0, now + hours * hour)
     // What is in flight to one that was slow ends within its deadline; the rest is sent at once.
-    for (let waited = 0, last = -1; waited < 75_000 && (await left()) > 0; waited += 1_000) {
-      await sleep(1_000)
-      const is = await left()
-      if (is === last && waited > 65_000) break
-      last = is
-    }
+    for (let waited = 0; waited < 75_000 && (await left()) > 0; waited += 1_000) await sleep(1_000)
   }
   say(
     `${before.mails} mails and ${before.deliveries} deliveries were left when all was well again; all ended ${hours} hours later by the gateway's clock`,
