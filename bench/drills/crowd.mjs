@@ -60,8 +60,8 @@ export async function crowd({ say, expect }) {
 /** Others' view, for as long as the dribblers are cut twice; anew where the machine stalled this process too. */
 async function lightLoad(port, token, say) {
   for (let attempt = 1; ; attempt += 1) {
-    const headers = { authorization: `Bearer ${token}` }
-    const load = startLoad(port, { perSecond: 200, path: '/guarded/small', headers })
+    const guarded = { path: '/guarded/small', headers: { authorization: `Bearer ${token}` } }
+    const load = startLoad(port, { perSecond: 200, ...guarded })
     await sleep(2 * headers * 1000 + 2_000)
     const { ownStall, ...times } = await load.stop()
     if (ownStall < 100 || attempt === 3) return { load, ...times }
