@@ -6,14 +6,24 @@ export type Ability =
   | 'explain'
   | 'see-access'
   | 'manage-access'
+  | 'export'
   | 'change-plan'
   | 'change-user'
   | 'retry'
 
 const abilities: Readonly<Record<Role, readonly Ability[]>> = {
-  all: ['see-gateway', 'explain', 'see-access', 'manage-access', 'change-plan', 'change-user', 'retry'],
+  all: [
+    'see-gateway',
+    'explain',
+    'see-access',
+    'manage-access',
+    'export',
+    'change-plan',
+    'change-user',
+    'retry',
+  ],
   read: ['see-gateway', 'explain', 'see-access'],
-  support: ['see-gateway', 'explain', 'see-access', 'manage-access', 'retry'],
+  support: ['see-gateway', 'explain', 'see-access', 'manage-access', 'export', 'retry'],
   billing: ['change-plan'],
 }
 

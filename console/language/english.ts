@@ -25,7 +25,7 @@ export const english = {
   retry: 'Try again',
   noAnswer: 'The gateway does not answer.',
   refusedAnswer: 'The gateway refused this',
-  roleForbids: 'Your role does not see this.',
+  roleForbids: 'Your role does not allow this.',
   more: 'More',
   first: 'Back to the start',
   yes: 'yes',
@@ -193,7 +193,12 @@ export const english = {
   deleteUser: 'Delete user',
   deleteUserWill: '{email} and all that is theirs is deleted. This cannot be undone.',
   deleteUserDid: '{email} is deleted.',
-  createUserWill: 'A user is created.',
+  exportUser: 'Export data',
+  exportUserWill:
+    'All that is kept of {email} is saved as a file on this computer. That it was is kept in the audit.',
+  exportUserDid: 'The data is saved as {value}.',
+  createUserWill:
+    'A user is created, whose email is not verified. Without a password none works until it is set or reset.',
   createUserDid: '{value} is created.',
   retryDelivery: 'Try now',
   retryDeliveryWill: 'Delivery {value} is tried once more, now, at the user’s webhook of now.',

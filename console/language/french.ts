@@ -27,7 +27,7 @@ export const french: Readonly<Record<Key, string>> = {
   retry: 'Réessayer',
   noAnswer: 'La passerelle ne répond pas.',
   refusedAnswer: 'La passerelle a refusé',
-  roleForbids: 'Votre rôle ne permet pas de le voir.',
+  roleForbids: 'Votre rôle ne le permet pas.',
   more: 'Suite',
   first: 'Retour au début',
   yes: 'oui',
@@ -191,7 +191,12 @@ export const french: Readonly<Record<Key, string>> = {
   deleteUser: 'Supprimer l’utilisateur',
   deleteUserWill: '{email} et tout ce qui lui appartient est supprimé. C’est définitif.',
   deleteUserDid: '{email} est supprimé.',
-  createUserWill: 'Un utilisateur est créé.',
+  exportUser: 'Exporter les données',
+  exportUserWill:
+    'Tout ce qui est conservé de {email} est enregistré dans un fichier sur cet ordinateur. L’audit en garde la trace.',
+  exportUserDid: 'Les données sont enregistrées : {value}.',
+  createUserWill:
+    'Un utilisateur est créé, dont l’adresse n’est pas vérifiée. Sans mot de passe, aucun n’est valable avant d’être défini ou réinitialisé.',
   createUserDid: '{value} est créé.',
   retryDelivery: 'Essayer',
   retryDeliveryWill:

@@ -1,10 +1,11 @@
 // Asks the gateway what would become of a request, and shows the answer.
 import { useId, useState } from 'preact/hooks'
 import { ApiError, api } from '../api/client.ts'
-import type { Explanation } from '../api/types.ts'
+import type { Explanation, Routes } from '../api/types.ts'
 import { useSpeech } from '../language/language.tsx'
+import { useLoaded } from '../parts/load.ts'
 import { Badge, Failure } from '../parts/states.tsx'
-import { Value } from '../parts/value.tsx'
+import { Value, visible } from '../parts/value.tsx'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const callers = ['anonymous', 'free', 'premium', 'pro']
@@ -13,9 +14,16 @@ const callers = ['anonymous', 'free', 'premium', 'pro']
 export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
   const { t } = useSpeech()
   const id = useId()
-  const [method, setMethod] = useState('GET')
-  const [path, setPath] = useState('/')
-  const [host, setHost] = useState('')
+  // Until something is typed, the question is about the first route: nobody has to know a path by heart.
+  const routes = useLoaded('routes to explain', () => api<Routes>('GET', '/routes')).data?.routes ?? []
+  const [first] = routes
+  const [typedMethod, setMethod] = useState<string>()
+  const [typedPath, setPath] = useState<string>()
+  const [typedHost, setHost] = useState<string>()
+  const path = typedPath ?? first?.path ?? '/'
+  const own = routes.find(route => route.path === path)
+  const method = typedMethod ?? own?.methods?.find(name => methods.includes(name)) ?? 'GET'
+  const host = typedHost ?? own?.hosts[0] ?? ''
   const [as, setAs] = useState('anonymous')
   const [used, setUsed] = useState('0')
   const [answer, setAnswer] = useState<Explanation | ApiError>()
@@ -54,7 +62,14 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
         </label>
         <label class="wide">
           {t('path')}
-          <input required value={path} spellcheck={false} onInput={e => setPath(e.currentTarget.value)} />
+          <input
+            required
+            value={path}
+            list={`${id}-paths`}
+            spellcheck={false}
+            autocomplete="off"
+            onInput={e => setPath(e.currentTarget.value)}
+          />
         </label>
         <label>
           {t('host')}
@@ -90,6 +105,11 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
             />
           </label>
         )}
+        <datalist id={`${id}-paths`}>
+          {routes.map(route => (
+            <option key={route.name} value={route.path} label={visible(route.name)} />
+          ))}
+        </datalist>
         <button type="submit" class="primary" disabled={isBusy}>
           {t('ask')}
         </button>

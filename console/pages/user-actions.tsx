@@ -1,6 +1,7 @@
 // What an operator may do to one user.
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
+import { saveJson } from '../api/save.ts'
 import type { Role, UserDetails } from '../api/types.ts'
 import { type Key, useSpeech } from '../language/language.tsx'
 import { Action, type ActionProps } from '../parts/action.tsx'
@@ -20,6 +21,7 @@ export function RecordActions({ user, role, onDone, onDeleted }: Props & { onDel
   const { id, email, plan, is_active, email_verified_at } = user
   const action = actionsFor(useSpeech().t, email, onDone)
   const patch = (body: object) => api('PATCH', `/users/${id}`, body)
+  const fileName = `user-${id}.json`
   const mayChange = can(role, 'change-user')
   return (
     <div class="buttons">
@@ -38,6 +40,12 @@ export function RecordActions({ user, role, onDone, onDeleted }: Props & { onDel
             <Action {...action('sendReset', () => api('POST', `/users/${id}/send-reset`))} />
           )}
         </>
+      )}
+      {can(role, 'export') && (
+        <Action
+          {...action('exportUser', async () => saveJson(fileName, await api('GET', `/users/${id}/export`)))}
+          did={() => t('exportUserDid', { value: fileName })}
+        />
       )}
       {mayChange && (
         <>

@@ -17,6 +17,7 @@ import { usesToday } from './users.tsx'
 export function UserPage({ id, role }: { id: string; role: Role }) {
   const { t } = useSpeech()
   const [done, setDone] = useState<string>()
+  const [isDeleted, setDeleted] = useState(false)
   const user = useLoaded(`user ${id}`, () => api<UserDetails>('GET', `/users/${id}`))
   const audit = useLoaded(`audit ${id}`, async () =>
     can(role, 'see-gateway') ? api<Audit>('GET', `/audit?user_id=${id}`) : undefined,
@@ -28,6 +29,7 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
   }
   const onDeleted = (what: string) => {
     setDone(what)
+    setDeleted(true)
     audit.reload()
   }
   return (
@@ -36,27 +38,29 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
         <a href="#users">← {t('backToUsers')}</a>
       </p>
       <Done what={done} />
-      <Show loaded={user}>
-        {details => (
-          <>
-            <h1>
-              <Value text={details.email} />
-            </h1>
-            <div class="columns">
-              <Panel title={t('record')}>
-                <RecordFacts user={details} />
-                <RecordActions user={details} role={role} onDone={onDone} onDeleted={onDeleted} />
-              </Panel>
-              {details.sessions !== undefined && (
-                <Panel title={t('access')}>
-                  <Access user={details} role={role} onDone={onDone} />
+      {!isDeleted && (
+        <Show loaded={user}>
+          {details => (
+            <>
+              <h1>
+                <Value text={details.email} />
+              </h1>
+              <div class="columns">
+                <Panel title={t('record')}>
+                  <RecordFacts user={details} />
+                  <RecordActions user={details} role={role} onDone={onDone} onDeleted={onDeleted} />
                 </Panel>
-              )}
-            </div>
-            {can(role, 'explain') && <ExplainBox title={t('explainFor')} userId={details.id} />}
-          </>
-        )}
-      </Show>
+                {details.sessions !== undefined && (
+                  <Panel title={t('access')}>
+                    <Access user={details} role={role} onDone={onDone} />
+                  </Panel>
+                )}
+              </div>
+              {can(role, 'explain') && <ExplainBox title={t('explainFor')} userId={details.id} />}
+            </>
+          )}
+        </Show>
+      )}
       {can(role, 'see-gateway') && (
         <Panel title={t('history')}>
           <Show loaded={audit}>

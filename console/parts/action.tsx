@@ -30,9 +30,17 @@ export type Input = Readonly<Record<string, string>>
 
 export function Action(props: ActionProps) {
   const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  // What it was for may be over, and the button with it: the keyboard goes on at the page, not at its beginning.
+  useEffect(() => {
+    const main = button.current?.closest('main')
+    return () => {
+      if (document.activeElement === document.body) main?.focus({ preventScroll: true })
+    }
+  }, [])
   return (
     <>
-      <button type="button" class={props.isGrave ? 'grave' : ''} onClick={() => setOpen(true)}>
+      <button ref={button} type="button" class={props.isGrave ? 'grave' : ''} onClick={() => setOpen(true)}>
         {props.label}
       </button>
       {isOpen && <Confirmation {...props} onClose={() => setOpen(false)} />}
@@ -145,7 +153,7 @@ function FieldInput({
 /** What was done last, read out by screen readers. */
 export function Done({ what }: { what: string | undefined }) {
   return (
-    <div role="status" class={what === undefined ? '' : 'notice good'}>
+    <div role="status" class={what === undefined ? '' : 'done notice good'}>
       {what === undefined ? '' : visible(what)}
     </div>
   )

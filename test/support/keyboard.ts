@@ -1,0 +1,59 @@
+// A person at the keyboard alone: no pointer, and no focus that a script sets.
+import type { Page } from 'playwright-core'
+
+/** Presses Tab until what the selector names has the focus. @throws Error where that never comes */
+export async function tabTo(page: Page, selector: string): Promise<void> {
+  const wanted = page.locator(selector).and(page.locator(':focus'))
+  for (let presses = 0; presses < 150; presses += 1) {
+    if ((await wanted.count()) > 0) return
+    await page.keyboard.press('Tab')
+  }
+  throw new Error(`the keyboard does not come to ${selector}`)
+}
+
+/** @returns whether what the selector names has the focus */
+export async function hasFocus(page: Page, selector: string): Promise<boolean> {
+  return (await page.locator(selector).and(page.locator(':focus')).count()) > 0
+}
+
+/** @returns what has the focus outside of what the selector names; the page itself is nowhere in particular */
+export async function focusOutside(page: Page, selector: string): Promise<string[]> {
+  return page
+    .locator(':focus')
+    .evaluateAll(
+      (focused, inside) => focused.filter(one => one.closest(inside) === null).map(one => one.outerHTML),
+      selector,
+    )
+}
+
+/**
+ * Tabs through a page from its first stop until it begins again.
+ * @returns what is wrong: stops that are not seen or do not show that they have the focus, and those that are passed over
+ */
+export async function walkWithTab(page: Page): Promise<string[]> {
+  const count = await page.locator('a[href], button, input, select, summary').evaluateAll(stops => {
+    const reachable = stops.filter(one => one.checkVisibility() && !one.matches(':disabled'))
+    for (const [index, one] of reachable.entries()) one.setAttribute('data-stop', String(index))
+    reachable[0]?.focus()
+    return reachable.length
+  })
+  const wrong: string[] = []
+  for (let index = 0; index < count; index += 1) {
+    const found = await page.locator(':focus').evaluateAll(([one], wanted) => {
+      if (one === undefined) return `nothing in the place of stop ${wanted}`
+      const told = `${one.localName} ${one.getAttribute('href') ?? one.textContent}`
+      if (one.getAttribute('data-stop') !== String(wanted)) return `${told} in the place of stop ${wanted}`
+      const { innerHeight, innerWidth, getComputedStyle } = one.ownerDocument.defaultView
+      const { outlineStyle, outlineWidth } = getComputedStyle(one)
+      if (outlineStyle === 'none' || Number.parseFloat(outlineWidth) < 2) return `${told}: no outline`
+      const { top, bottom, left, right } = one.getBoundingClientRect()
+      const isSeen = bottom > 0 && top < innerHeight && left >= 0 && right <= innerWidth + 1
+      return isSeen ? '' : `${told}: out of sight`
+    }, index)
+    if (found !== '') wrong.push(found)
+    await page.keyboard.press('Tab')
+  }
+  return (await hasFocus(page, `[data-stop="${count - 1}"]`))
+    ? [...wrong, 'the last stop is not left']
+    : wrong
+}
