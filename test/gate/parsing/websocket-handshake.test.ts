@@ -1,6 +1,65 @@
-// Parsing of sub-protocols: bearer tokens, ordinary protocols, and misspelt secrets (CONTRACT §4).
+// Which requests are handshakes (RFC 6455 §4.2.1), and what their sub-protocols carry: bearer tokens, ordinary protocols,
+// misspelt secrets (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
-import { parseOfferedProtocols } from '../../../src/gate/parsing/websocket-handshake.ts'
+import {
+  asksForWebSocket,
+  isHandshake,
+  parseOfferedProtocols,
+} from '../../../src/gate/parsing/websocket-handshake.ts'
+import { aRequest } from '../a-request.ts'
+
+const valid = {
+  connection: 'keep-alive, Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+}
+const withHeaders = (headers: Record<string, string>, received: Parameters<typeof aRequest>[1] = {}) =>
+  aRequest(Object.entries(headers), received)
+
+describe('a request asks for a WebSocket', () => {
+  it.each(['websocket', 'WebSocket', 'h2c, websocket', ' websocket ,x'])('with Upgrade: %s', upgrade => {
+    expect(asksForWebSocket(withHeaders({ upgrade }))).toBe(true)
+  })
+
+  it.each([undefined, '', 'h2c', 'websocket2', 'websocket/13'])('not with Upgrade: %s', upgrade => {
+    expect(asksForWebSocket(withHeaders(upgrade === undefined ? {} : { upgrade }))).toBe(false)
+  })
+})
+
+describe('a handshake', () => {
+  it('as browsers send it is good, also with a length of 0', () => {
+    expect(isHandshake(withHeaders(valid))).toBe(true)
+    expect(isHandshake(withHeaders({ ...valid, 'content-length': '0' }))).toBe(true)
+  })
+
+  it.each([
+    { connection: 'keep-alive' },
+    { 'transfer-encoding': 'chunked' },
+    { 'content-length': '1' },
+    { expect: '100-continue' },
+    { 'sec-websocket-version': '8' },
+    { 'sec-websocket-key': '' },
+    { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ' },
+    { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZR==' },
+    { 'sec-websocket-key': 'hlIHNhbXBsZSBub25jZQ==' },
+    { 'sec-websocket-key': 'AAdGhlIHNhbXBsZSBub25jZQ==' },
+    { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==, dGhlIHNhbXBsZSBub25jZQ==' },
+    { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==A' },
+  ])('with %j is none', headers => {
+    expect(isHandshake(withHeaders({ ...valid, ...headers }))).toBe(false)
+  })
+
+  it.each(['connection', 'sec-websocket-version', 'sec-websocket-key'])('without %s is none', name => {
+    const { [name as keyof typeof valid]: _, ...others } = valid
+    expect(isHandshake(withHeaders(others))).toBe(false)
+  })
+
+  it('is a GET of HTTP/1.1', () => {
+    expect(isHandshake(withHeaders(valid, { method: 'POST' }))).toBe(false)
+    expect(isHandshake(withHeaders(valid, { httpVersion: '1.0' }))).toBe(false)
+  })
+})
 
 describe('offered sub-protocols', () => {
   it('take the tokens out and leave the others, in order', () => {

@@ -1,0 +1,166 @@
+// What the gate reads of a request's headers, and which framing it refuses because an upstream may read another (CONTRACT §4).
+import { describe, expect, it } from 'vitest'
+import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
+import { createTrustedProxies } from '../../../src/http/client-address.ts'
+import { Refusal } from '../../../src/refusals/refusal.ts'
+import { aRequest } from '../a-request.ts'
+
+type Field = [string, string]
+
+const host: Field = ['Host', 'gw.test']
+const proxies = createTrustedProxies(['10.0.0.0/8'])
+
+const parse = (fields: Field[], received: Parameters<typeof aRequest>[1] = {}) =>
+  parseRequestHead(aRequest(fields, received), proxies)
+
+/** The refusal's code and whether the connection ends with it; `taken` if the request goes on. */
+function verdict(fields: Field[], received: Parameters<typeof aRequest>[1] = {}): string {
+  const { target } = parse(fields, received)
+  if (!(target instanceof Refusal)) return 'taken'
+  const closes = target.response.fields.join(' ').includes('connection close')
+  return `${target.code}${closes ? ', closes' : ''}`
+}
+
+describe('a request’s head', () => {
+  it('has each header that the gate decides by, in any letter case, and takes no longer name for it', () => {
+    for (const spelt of [(name: string) => name, (name: string) => name.toUpperCase()]) {
+      const named = (name: string, value: string): Field => [spelt(name), value]
+      const head = parse([
+        named('host', 'gw.test'),
+        named('authorization', 'Bearer a'),
+        named('x-api-key', 'peage_b'),
+        named('x-request-id', 'id-1'),
+        named('content-length', '12'),
+      ])
+      expect(head).toMatchObject({
+        host: 'gw.test',
+        authorization: 'Bearer a',
+        apiKey: 'peage_b',
+        clientRequestId: 'id-1',
+        contentLength: 12,
+        hasBody: true,
+        hasAmbiguousCredentials: false,
+        expectsContinue: false,
+      })
+    }
+    // As long as the names that are known.
+    const others = ['hose', 'x-api-kez', 'x-request-ie', 'authorizatiom', 'content-lengti', 'x-forwarded-fos']
+    const head = parse([host, ...[...others, 'transfer-encodimg'].map((name): Field => [name, 'x'])])
+    expect(head).toMatchObject({ host: 'gw.test', hasBody: false, hasAmbiguousCredentials: false })
+    expect([head.authorization, head.apiKey, head.clientRequestId, head.contentLength]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    expect(verdict([host, ['transfer-encodimg', 'x']])).toBe('taken')
+  })
+
+  it('tells two credentials of one kind, though they be equal', () => {
+    for (const name of ['Authorization', 'X-API-Key']) {
+      const twice = parse([host, [name, 'same'], [name.toLowerCase(), 'same']])
+      expect(twice.hasAmbiguousCredentials).toBe(true)
+    }
+    expect(parse([host, ['Authorization', 'a'], ['X-API-Key', 'b']]).hasAmbiguousCredentials).toBe(false)
+  })
+
+  it('has a body where bytes are declared or the length is open, and none at a length of 0', () => {
+    expect(parse([host, ['Content-Length', '0']])).toMatchObject({ hasBody: false, contentLength: 0 })
+    expect(parse([host, ['Transfer-Encoding', 'chunked']])).toMatchObject({ hasBody: true })
+    expect(parse([host, ['Transfer-Encoding', 'chunked']]).contentLength).toBeUndefined()
+  })
+
+  it('waits for 100 Continue where HTTP/1.1 asks for it, and not where 1.0 does, which has none', () => {
+    const fields: Field[] = [host, ['Expect', '100-Continue']]
+    expect(parse(fields).expectsContinue).toBe(true)
+    expect(parse(fields, { httpVersion: '1.0' }).expectsContinue).toBe(false)
+  })
+
+  it('has an id of the client’s only where that is safe in logs and headers', () => {
+    const idOf = (id: string) => parse([host, ['X-Request-Id', id]]).clientRequestId
+    const most = 'a'.repeat(128)
+    expect([idOf('A-z.0_9:~+/='), idOf(most)]).toEqual(['A-z.0_9:~+/=', most])
+    expect(['', `${most}a`, 'a b', 'a"b', 'é', ' a', 'a\n'].map(idOf)).toEqual(Array(7).fill(undefined))
+  })
+})
+
+describe('the client', () => {
+  const forwarded: Field[] = [host, ['X-Forwarded-For', '203.0.113.9'], ['x-forwarded-for', '10.0.0.7']]
+
+  it('of a trusted proxy is the last address that is no trusted proxy’s, over all the fields', () => {
+    expect(parse(forwarded, { peer: '10.1.1.1' })).toMatchObject({
+      client: '203.0.113.9',
+      peerIsTrusted: true,
+      untrustedForwarder: undefined,
+    })
+  })
+
+  it('of a peer that is not trusted is the peer; one of a private network that forwards is told', () => {
+    expect(parse(forwarded, { peer: '::ffff:192.168.0.4' })).toMatchObject({
+      client: '192.168.0.4',
+      peerIsTrusted: false,
+      untrustedForwarder: '192.168.0.4',
+    })
+    expect(parse(forwarded, { peer: '8.8.8.8' }).untrustedForwarder).toBeUndefined()
+    expect(parse([host], { peer: '192.168.0.4' }).untrustedForwarder).toBeUndefined()
+  })
+})
+
+describe('framing', () => {
+  const malformed = 'request_invalid, closes'
+
+  it.each<[string, Field[]]>([
+    ['two Hosts', [host, host]],
+    ['no Host', []],
+    ['a Host that is none', [['Host', 'a b']]],
+    ['two lengths, though equal', [host, ['Content-Length', '1'], ['content-length', '1']]],
+    ['two transfer codings', [host, ['Transfer-Encoding', 'chunked'], ['Transfer-Encoding', 'chunked']]],
+    ['a length and a transfer coding', [host, ['Content-Length', '1'], ['Transfer-Encoding', 'chunked']]],
+    ['a transfer coding besides chunked', [host, ['Transfer-Encoding', 'gzip, chunked']]],
+    ['an empty length', [host, ['Content-Length', '']]],
+    ['a signed length', [host, ['Content-Length', '+1']]],
+    ['a length with a unit', [host, ['Content-Length', '1k']]],
+    ['a length that no number is exact for', [host, ['Content-Length', '9007199254740992']]],
+    ['an expectation besides 100-continue', [host, ['Expect', '200-ok']]],
+  ])('with %s is refused, and the connection ends', (_, fields) => {
+    expect(verdict(fields)).toBe(malformed)
+  })
+
+  it.each<[string, Field[]]>([
+    ['one Host', [host]],
+    ['an empty Host', [['Host', '']]],
+    ['the largest exact length', [host, ['Content-Length', '9007199254740991']]],
+    ['chunked in any letter case', [host, ['Transfer-Encoding', 'Chunked']]],
+    ['100-continue in any letter case', [host, ['Expect', '100-Continue']]],
+  ])('with %s is taken', (_, fields) => {
+    expect(verdict(fields)).toBe('taken')
+  })
+
+  it('of HTTP/1.0 needs no Host, and knows no transfer coding', () => {
+    expect(verdict([], { httpVersion: '1.0' })).toBe('taken')
+    expect(parse([], { httpVersion: '1.0' }).host).toBe('')
+    expect(verdict([host, ['Transfer-Encoding', 'chunked']], { httpVersion: '1.0' })).toBe(malformed)
+  })
+
+  it('of another major version is refused', () => {
+    expect(verdict([host], { httpVersion: '2.0' })).toBe(malformed)
+  })
+
+  it('of headers over 16 KiB together is refused with 431, to the byte', () => {
+    // Each line has a colon, a space and an end of two bytes.
+    const rest = 16_384 - ('Host'.length + 'gw.test'.length + 4) - ('X'.length + 4)
+    expect(verdict([host, ['X', 'a'.repeat(rest)]])).toBe('taken')
+    expect(verdict([host, ['X', 'a'.repeat(rest + 1)]])).toBe('headers_too_large, closes')
+  })
+})
+
+describe('the target', () => {
+  it('that is no path is refused, and the connection goes on', () => {
+    expect(verdict([host], { path: '/a/%00' })).toBe('path_invalid')
+  })
+
+  it('in absolute form has a host by the rules of Host', () => {
+    expect(verdict([host], { path: 'http://gw.test/a' })).toBe('taken')
+    expect(verdict([host], { path: 'http://a|b/a' })).toBe('request_invalid, closes')
+  })
+})

@@ -1,0 +1,54 @@
+// What a 429 tells of the limit that refused: when to come back, how much it allows, and where to buy more.
+import { describe, expect, it } from 'vitest'
+import { createDailyLimitReached, rateLimited, rateLimitHeaders } from '../../src/refusals/limits.ts'
+
+/** The fields of an answer, by name. */
+function fieldsOf(fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])),
+  )
+}
+
+const state = { limit: 20, windowMs: 90_500, remaining: 7, resetSeconds: 42 }
+
+describe('a rate limit', () => {
+  it('is told in the fields of the IETF draft, its window in whole seconds and never too short', () => {
+    expect(rateLimitHeaders('route', state)).toEqual({
+      'ratelimit-policy': '"route";q=20;w=91',
+      ratelimit: '"route";r=7;t=42',
+    })
+  })
+
+  it('that refuses says when to come back, and that nothing is left whatever was counted', () => {
+    const refusal = rateLimited('refresh', { ...state, remaining: 3 })
+    expect([refusal.status, refusal.code]).toEqual([429, 'rate_limited'])
+    expect(fieldsOf(refusal.response.fields)).toMatchObject({
+      'retry-after': '42',
+      'ratelimit-policy': '"refresh";q=20;w=91',
+      ratelimit: '"refresh";r=0;t=42',
+    })
+  })
+})
+
+describe('the daily limit', () => {
+  it('names itself and the way to a plan without it, and says when the day ends', () => {
+    const refusal = createDailyLimitReached(3)(7_200)
+    const { fields, body } = refusal.response
+    expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])
+    expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({
+      error: 'Limite quotidienne atteinte (plan free: 3 course/jour)',
+      upgrade_url: '/api/v1/subscription/upgrade',
+    })
+    expect(fieldsOf(fields)['retry-after']).toBe('7200')
+  })
+
+  it('is one refusal within a second, and another in the next and in the one before', () => {
+    const reached = createDailyLimitReached(1)
+    const first = reached(10)
+    expect(reached(10)).toBe(first)
+    expect([9, 10].map(seconds => fieldsOf(reached(seconds).response.fields)['retry-after'])).toEqual([
+      '9',
+      '10',
+    ])
+  })
+})

@@ -1,0 +1,52 @@
+// How a refusal is answered, and what of it stays with the operator (CONTRACT §4).
+import { describe, expect, it } from 'vitest'
+import { catalog } from '../../src/refusals/catalog.ts'
+import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refusals/refusal.ts'
+
+describe('a refusal', () => {
+  it('of any code is answered in JSON of its exact length that nobody may keep, the code beside it', () => {
+    for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
+      const refusal = new Refusal(code)
+      const { fields, body } = refusal.response
+      expect(refusal.status).toBe(catalog[code].status)
+      expect(fields).toEqual([
+        ...['content-type', 'application/json; charset=utf-8', 'content-length', String(body.length)],
+        ...['cache-control', 'no-store', 'x-peage-error', code],
+      ])
+      expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({ error: catalog[code].error })
+    }
+  })
+
+  it('has the status, the members and the fields that the place adds', () => {
+    const refusal = new Refusal('user_not_found', {
+      status: 404,
+      body: { error: 'autre', plan: 'pro' },
+      headers: { allow: 'GET' },
+    })
+    expect(refusal.status).toBe(404)
+    expect(refusal.response.fields.slice(-2)).toEqual(['allow', 'GET'])
+    expect(JSON.parse(refusal.response.body)).toEqual({ error: 'autre', plan: 'pro' })
+  })
+
+  it('keeps its cause for the log, and nothing of it in the answer', () => {
+    const cause = new Error('connection refused at 10.0.0.5')
+    const refusal = serviceUnavailable(cause)
+    expect([refusal.status, refusal.cause]).toEqual([503, cause])
+    expect(JSON.stringify(refusal.response)).not.toContain('10.0.0.5')
+    expect(refusal.response.fields.slice(-2)).toEqual(['retry-after', '1'])
+  })
+
+  it('takes no stack trace, and other errors go on having theirs', () => {
+    const before = Error.stackTraceLimit
+    expect(new Refusal('internal').stack).not.toContain('\n')
+    expect(Error.stackTraceLimit).toBe(before)
+    expect(before).toBeGreaterThan(0)
+  })
+
+  it('is told from a client that went away, in logs too', () => {
+    expect([new Refusal('internal').name, new ClientDisconnected().name]).toEqual([
+      'Refusal',
+      'ClientDisconnected',
+    ])
+  })
+})
