@@ -1,6 +1,6 @@
 // The UTC day, and the time left in it.
 import { describe, expect, it } from 'vitest'
-import { dayAfterEndSeconds, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
+import { dayAfterEndSeconds, nextMidnight, secondsToMidnight, utcDay } from '../../src/usage/utc-day.ts'
 
 const at = (text: string) => Date.parse(text)
 
@@ -17,6 +17,12 @@ describe('the UTC day', () => {
     expect(secondsToMidnight(at('2024-02-29T23:59:58.999Z'))).toBe(2)
     expect(secondsToMidnight(at('2024-02-29T23:59:59.000Z'))).toBe(1)
     expect(secondsToMidnight(at('2024-02-29T23:59:59.999Z'))).toBe(1)
+  })
+
+  it('ends with the first moment of the next one', () => {
+    for (const text of ['2024-02-29T00:00:00.000Z', '2024-02-29T23:59:59.999Z']) {
+      expect(nextMidnight(at(text))).toEqual(new Date('2024-03-01T00:00:00Z'))
+    }
   })
 
   it('has been over for a day two days after it began', () => {

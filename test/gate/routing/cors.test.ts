@@ -1,0 +1,124 @@
+// Which pages may read answers: their origins alone, with credentials only where the route says so (CONTRACT §6).
+import { describe, expect, it } from 'vitest'
+import { atOnce } from '../../../src/async/steps.ts'
+import type { RouteConfig } from '../../../src/config/schema/schema.ts'
+import { corsSteps, readPreflight } from '../../../src/gate/routing/cors.ts'
+import { aRequest } from '../a-request.ts'
+import { routeWith } from '../a-route.ts'
+
+type Cors = NonNullable<RouteConfig['cors']>
+
+const page = 'https://app.example.com'
+const corsWith = (declared: Partial<Cors>): Cors => ({
+  ...{ origins: [page], credentials: false, expose_headers: [], max_age: 600_000 },
+  ...declared,
+})
+const policyOf = (declared: Partial<Cors>) => {
+  const policy = atOnce(corsSteps(corsWith(declared), []))?.(undefined)
+  if (policy === undefined) throw new Error('no policy')
+  return policy
+}
+const asking = { method: 'PUT', headers: undefined, origin: page }
+const exposed = 'X-Peage-Error, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
+
+describe('an answer', () => {
+  it('may be read by the pages of the origins that are named, and tells caches so', () => {
+    const policy = policyOf({ expose_headers: ['X-Total'] })
+    expect(policy.answer(page)).toEqual({
+      vary: 'Origin',
+      'access-control-allow-origin': page,
+      'access-control-expose-headers': `${exposed}, X-Total`,
+    })
+    for (const other of [undefined, 'null', '*', 'https://evil.example', `${page}.evil.example`]) {
+      expect(policy.answer(other)).toEqual({ vary: 'Origin' })
+    }
+  })
+
+  it('of an open route may be read by any page, and names none of them', () => {
+    const policy = policyOf({ origins: ['*'] })
+    expect(policy.answer('https://any.example')['access-control-allow-origin']).toBe('*')
+    expect(policy.answer(undefined)).toEqual({ vary: 'Origin' })
+    expect(policy.preflight({ ...asking, origin: 'https://any.example' }, ['GET'])).toMatchObject({
+      'access-control-allow-origin': '*',
+    })
+  })
+
+  it('may be read with credentials only where the route says so', () => {
+    expect(policyOf({ credentials: true }).answer(page)['access-control-allow-credentials']).toBe('true')
+    expect(policyOf({}).answer(page)['access-control-allow-credentials']).toBeUndefined()
+  })
+})
+
+describe('a preflight', () => {
+  it('is told the methods of the path, for how long, and the headers that it asked for', () => {
+    const policy = policyOf({ max_age: 90_500 })
+    expect(policy.preflight({ ...asking, headers: 'authorization, X-Trace' }, ['GET', 'HEAD'])).toEqual({
+      vary: 'Origin',
+      'access-control-allow-origin': page,
+      'access-control-allow-methods': 'GET, HEAD',
+      'access-control-allow-headers': 'authorization, X-Trace',
+      'access-control-max-age': '90',
+    })
+  })
+
+  it('of another origin is told nothing', () => {
+    expect(policyOf({}).preflight({ ...asking, origin: 'https://evil.example' }, ['GET'])).toEqual({
+      vary: 'Origin',
+    })
+  })
+
+  it('is echoed no headers but a list of names', () => {
+    const headersOf = (headers: string | undefined) =>
+      policyOf({}).preflight({ ...asking, headers }, ['GET'])['access-control-allow-headers']
+    expect(headersOf(undefined)).toBeUndefined()
+    for (const headers of ['', 'a: b', 'a"', 'a\r\nx', '<a>', 'é', 'a;b'])
+      expect(headersOf(headers)).toBeUndefined()
+    expect(headersOf("a1-_.~!#$%&'*+^`|,\tB")).toBe("a1-_.~!#$%&'*+^`|,\tB")
+  })
+
+  it('to a path of every method is told the usual ones, and its own where HTTP has that', () => {
+    const methodsOf = (method: string) =>
+      policyOf({}).preflight({ ...asking, method }, undefined)['access-control-allow-methods']
+    const usual = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+    expect(['PUT', 'PROPFIND', 'no such', 'propfind'].map(methodsOf)).toEqual([
+      usual,
+      `${usual}, PROPFIND`,
+      usual,
+      usual,
+    ])
+  })
+
+  it('is an OPTIONS with both an origin and a method', () => {
+    const fields = [
+      ['origin', page],
+      ['access-control-request-method', 'PUT'],
+      ['access-control-request-headers', 'x-a'],
+    ] as const
+    expect(readPreflight(aRequest(fields, { method: 'OPTIONS' }))).toEqual({
+      method: 'PUT',
+      headers: 'x-a',
+      origin: page,
+    })
+    expect(readPreflight(aRequest(fields, { method: 'GET' }))).toBeUndefined()
+    for (const gone of [0, 1]) {
+      const others = fields.filter((_, index) => index !== gone)
+      expect(readPreflight(aRequest(others, { method: 'OPTIONS' }))).toBeUndefined()
+    }
+  })
+})
+
+describe('the policy', () => {
+  it('of a route is its own, else the server’s, else none', () => {
+    const own = routeWith({ cors: corsWith({ origins: ['https://own.example'] }) })
+    const plain = routeWith({})
+    const policies = atOnce(corsSteps(corsWith({}), [own, plain]))
+    expect(policies?.(own)?.answer('https://own.example')).toHaveProperty('access-control-allow-origin')
+    expect(policies?.(own)?.answer(page)).toEqual({ vary: 'Origin' })
+    for (const route of [plain, undefined]) {
+      expect(policies?.(route)?.answer(page)).toHaveProperty('access-control-allow-origin', page)
+    }
+    const routesOnly = atOnce(corsSteps(undefined, [own, plain]))
+    expect([routesOnly?.(own), routesOnly?.(plain)]).toEqual([expect.anything(), undefined])
+    expect(atOnce(corsSteps(undefined, [plain]))).toBeUndefined()
+  })
+})

@@ -1,0 +1,236 @@
+// Where a request goes before any guard runs: an endpoint of the gateway, a route, a preflight's answer, or a refusal.
+import { describe, expect, it } from 'vitest'
+import { atOnce } from '../../../src/async/steps.ts'
+import type { RouteConfig } from '../../../src/config/schema/schema.ts'
+import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
+import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
+import { corsSteps } from '../../../src/gate/routing/cors.ts'
+import {
+  createDecide,
+  type FindLocalEndpoint,
+  type GuardedRoute,
+} from '../../../src/gate/routing/decision.ts'
+import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { createTrustedProxies } from '../../../src/http/client-address.ts'
+import { aRequest } from '../a-request.ts'
+import { routeWith } from '../a-route.ts'
+
+const page = 'https://app.example.com'
+const cors = { origins: [page], credentials: false, expose_headers: [], max_age: 600_000 }
+
+/** Below /own, the gateway's: one for POST, one that a route may replace, one with DELETE switched off. */
+const findLocalEndpoint: FindLocalEndpoint = segments => {
+  if (segments[0] !== 'own') return undefined
+  const path = `/${segments.join('/')}`
+  if (path === '/own/login') return { path, methods: ['POST'] }
+  if (path === '/own/upgrade') return { path, methods: ['GET', 'HEAD'], isReplaceable: true }
+  if (path === '/own/account') return { path, methods: ['GET', 'HEAD'], switchedOff: ['DELETE'] }
+  return 'unknown'
+}
+
+function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
+  // What is compiled into a route runs later.
+  const compiled = declared.map(route => routeWith(route) as GuardedRoute)
+  const routes = atOnce(routeTableSteps(compiled))
+  const decide = createDecide({
+    findLocalEndpoint,
+    routes,
+    allowAmbiguous: createAllowAmbiguous({
+      isOwn: segments => findLocalEndpoint(segments) !== undefined,
+      routes,
+      isSameService: (one, other) => one === other,
+    }),
+    policies: atOnce(corsSteps(serverCors, compiled)),
+  })
+  return (
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    more: [string, string][] = [],
+  ) => {
+    const request = aRequest([['Host', 'gw.test'], ...Object.entries(headers), ...more], { method, path })
+    const head = parseRequestHead(request, createTrustedProxies([]))
+    return { decision: decide(request, head), head }
+  }
+}
+
+type Ask = ReturnType<typeof stage>
+
+function told(ask: Ask, ...asked: Parameters<Ask>): string {
+  const { decision } = ask(...asked)
+  if (decision.kind === 'local') return `own ${decision.path}`
+  if (decision.kind === 'preflight') return `preflight of ${decision.name}`
+  if (decision.kind === 'route') return `${decision.route.name}${decision.isWebSocket ? ', WebSocket' : ''}`
+  const route = decision.route === undefined ? '' : ` on ${decision.route.name}`
+  return `${decision.refusal.code}${route}${decision.isWebSocket ? ', WebSocket' : ''}`
+}
+
+function allowOf(ask: Ask, ...asked: Parameters<Ask>): string | undefined {
+  const { decision } = ask(...asked)
+  const fields = decision.kind === 'refused' ? decision.refusal.response.fields : []
+  return fields[fields.indexOf('allow') + 1]
+}
+
+describe('the gateway’s own paths', () => {
+  const ask = stage([
+    { name: 'wide', path: '/*' },
+    { name: 'upgrade', path: '/own/upgrade' },
+  ])
+
+  it('precede routes, the method allowed', () => {
+    expect(told(ask, 'POST', '/own/login')).toBe('own /own/login')
+    expect(told(ask, 'POST', '/OWN/Login/')).toBe('own /own/login')
+    expect(told(ask, 'POST', '/owned')).toBe('wide')
+  })
+
+  it('refuse another method and name theirs', () => {
+    expect(told(ask, 'GET', '/own/login')).toBe('method_not_allowed')
+    expect(allowOf(ask, 'GET', '/own/login')).toBe('POST')
+    expect(allowOf(ask, 'POST', '/own/account')).toBe('GET, HEAD')
+  })
+
+  it('that lead nowhere, or whose method is switched off, are unknown and reach no route', () => {
+    expect(told(ask, 'GET', '/own/nothing')).toBe('route_unknown')
+    expect(told(ask, 'DELETE', '/own/account')).toBe('route_unknown')
+    expect(told(ask, 'GET', '/own/account')).toBe('own /own/account')
+  })
+
+  it('refuse what an upstream may read as another path, and two credentials of one kind', () => {
+    expect(told(ask, 'POST', '/own/log%69n')).toBe('own /own/login')
+    expect(told(ask, 'POST', '/own/a%2Flogin')).toBe('path_invalid')
+    const twice: [string, string][] = [
+      ['X-API-Key', 'a'],
+      ['X-API-Key', 'a'],
+    ]
+    expect(told(ask, 'POST', '/own/login', {}, twice)).toBe('credentials_ambiguous')
+  })
+
+  it('give way only to a route that is declared at exactly the path, and only where they may', () => {
+    expect(told(ask, 'GET', '/own/upgrade')).toBe('upgrade')
+    expect(told(stage([{ path: '/*' }, { path: '/own/login' }]), 'POST', '/own/login')).toBe('own /own/login')
+    expect(told(stage([{ path: '/own/*' }]), 'GET', '/own/upgrade')).toBe('own /own/upgrade')
+    expect(told(stage([]), 'GET', '/own/upgrade')).toBe('own /own/upgrade')
+  })
+})
+
+describe('a route', () => {
+  const ask = stage([
+    { name: 'read', path: '/things', methods: ['GET'] },
+    { name: 'hosted', path: '/hosted', hosts: ['api.example.com'] },
+    { name: 'slashes', path: '/slashes/*', allow_in_path: ['encoded_slash'] },
+    { name: 'rest', path: '/rest/*' },
+  ])
+
+  it('that is not there is 404; a method that it lacks is 405 and names those that it has', () => {
+    expect(told(ask, 'GET', '/nothing')).toBe('route_unknown')
+    expect(told(ask, 'HEAD', '/things')).toBe('read')
+    expect(told(ask, 'PUT', '/things')).toBe('method_not_allowed on read')
+    expect(allowOf(ask, 'PUT', '/things')).toBe('GET, HEAD')
+  })
+
+  it('takes an ambiguous path only where it allows that', () => {
+    expect(told(ask, 'GET', '/slashes/a%2Fb')).toBe('slashes')
+    expect(told(ask, 'GET', '/slashes/a;b')).toBe('path_invalid on slashes')
+    expect(told(ask, 'GET', '/rest/a%2Fb')).toBe('path_invalid on rest')
+    expect(told(ask, 'GET', '/nothing/a%2Fb')).toBe('path_invalid')
+  })
+
+  it('is chosen by the target’s authority; one that contradicts Host counts only where the route names it', () => {
+    expect(told(ask, 'GET', 'http://gw.test/things')).toBe('read')
+    expect(told(ask, 'GET', 'http://GW.test.:80/things')).toBe('read')
+    expect(told(ask, 'GET', 'http://other.test/things')).toBe('request_invalid on read')
+    expect(told(ask, 'GET', 'http://api.example.com/hosted')).toBe('hosted')
+    expect(told(ask, 'GET', '/hosted')).toBe('route_unknown')
+  })
+
+  it('refuses two credentials of one kind, though it asks for none', () => {
+    const twice: [string, string][] = [
+      ['Authorization', 'a'],
+      ['Authorization', 'a'],
+    ]
+    expect(told(ask, 'GET', '/things', {}, twice)).toBe('credentials_ambiguous on read')
+  })
+})
+
+describe('a WebSocket', () => {
+  const ask = stage([
+    { name: 'socket', path: '/socket', websocket: true },
+    { name: 'plain', path: '/plain' },
+  ])
+  const handshake = {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  }
+
+  it('is one on a route that has them, and an ordinary request elsewhere', () => {
+    expect(told(ask, 'GET', '/socket', handshake)).toBe('socket, WebSocket')
+    expect(told(ask, 'GET', '/socket')).toBe('socket')
+    expect(told(ask, 'GET', '/plain', handshake)).toBe('plain')
+  })
+
+  it('with a broken handshake is refused', () => {
+    const broken = { ...handshake, 'sec-websocket-version': '8' }
+    expect(told(ask, 'GET', '/socket', broken)).toBe('request_invalid on socket, WebSocket')
+  })
+
+  it('may bring its token among the sub-protocols, once and with no other', () => {
+    const offering = (protocols: string, headers = {}) =>
+      ask('GET', '/socket', { ...handshake, 'sec-websocket-protocol': protocols, ...headers })
+    expect(offering('chat, peage.bearer.abc').head.authorization).toBe('Bearer abc')
+    expect(offering('chat').head.authorization).toBeUndefined()
+    const two = { ...handshake, 'sec-websocket-protocol': 'peage.bearer.a, peage.bearer.b' }
+    const both = { ...handshake, 'sec-websocket-protocol': 'peage.bearer.a', authorization: 'Bearer b' }
+    for (const headers of [two, both]) {
+      expect(told(ask, 'GET', '/socket', headers)).toBe('credentials_ambiguous on socket, WebSocket')
+    }
+    const plain = ask('GET', '/plain', { ...handshake, 'sec-websocket-protocol': 'peage.bearer.abc' })
+    expect(plain.head.authorization).toBeUndefined()
+  })
+})
+
+describe('CORS', () => {
+  const routes = [
+    { name: 'read', path: '/things', methods: ['GET'] },
+    { name: 'own', path: '/cors', cors: { ...cors, origins: ['https://own.example'] } },
+  ]
+  const asking = (origin: string, method = 'GET') => ({ origin, 'access-control-request-method': method })
+
+  it('answers a preflight by the route of the method that it asks for, else of the path', () => {
+    const ask = stage(routes, cors)
+    expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('preflight of read')
+    expect(ask('OPTIONS', '/things', asking(page, 'PUT')).decision).toMatchObject({
+      kind: 'preflight',
+      cors: { 'access-control-allow-methods': 'GET, HEAD', 'access-control-allow-origin': page },
+    })
+    expect(told(ask, 'OPTIONS', '/own/login', asking(page))).toBe('preflight of /own/login')
+    expect(ask('OPTIONS', '/own/login', asking(page)).decision.cors).toMatchObject({
+      'access-control-allow-methods': 'POST',
+    })
+    expect(told(ask, 'OPTIONS', '/nothing', asking(page))).toBe('route_unknown')
+    expect(told(ask, 'OPTIONS', '/things', { origin: page })).toBe('method_not_allowed on read')
+  })
+
+  it('is told on whatever comes of a request, refusals too', () => {
+    const ask = stage(routes, cors)
+    const origins = [
+      ask('GET', '/things', { origin: page }),
+      ask('PUT', '/things', { origin: page }),
+      ask('GET', '/nothing', { origin: page }),
+      ask('GET', '/%00', { origin: page }),
+      ask('POST', '/own/login', { origin: page }),
+      ask('GET', '/own/login', { origin: page }),
+      ask('GET', '/cors', { origin: 'https://own.example' }),
+    ].map(({ decision }) => decision.cors?.['access-control-allow-origin'])
+    expect(origins).toEqual([...Array(6).fill(page), 'https://own.example'])
+  })
+
+  it('of one route is none elsewhere: preflights there go on as any request', () => {
+    const ask = stage(routes)
+    expect(told(ask, 'OPTIONS', '/cors', asking('https://own.example'))).toBe('preflight of own')
+    expect(told(ask, 'OPTIONS', '/things', asking(page))).toBe('method_not_allowed on read')
+    expect(told(ask, 'OPTIONS', '/own/login', asking(page))).toBe('method_not_allowed')
+    expect(ask('GET', '/things', { origin: page }).decision.cors).toBeUndefined()
+  })
+})
