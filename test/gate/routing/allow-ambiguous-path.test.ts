@@ -16,7 +16,7 @@ import { isUnder, readings } from '../../security/readings.ts'
 import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
 
-fc.configureGlobal({ seed: 20_261_121, numRuns: runs(5_000) })
+const often = { seed: 20_261_121, numRuns: runs(5_000) }
 
 type Allowance = Route['allow_in_path'][number]
 const each = Object.keys(ambiguity) as (keyof typeof ambiguity)[]
@@ -146,6 +146,7 @@ describe('what a path needs', () => {
           )
         }
       }),
+      often,
     )
   })
 
@@ -155,6 +156,7 @@ describe('what a path needs', () => {
         if (segment.trim() !== segment || segment === '' || ambiguitiesOf(segment) !== 0) return
         expect(laxInterpretations([segment])).toEqual([[segment]])
       }),
+      often,
     )
   })
 })
@@ -186,6 +188,7 @@ describe('a path that a route allows', () => {
         )
         expect([path, readings(sent).filter(reading => isUnder(reading, '/private'))]).toEqual([path, []])
       }),
+      often,
     )
   })
 
