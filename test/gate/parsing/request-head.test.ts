@@ -102,7 +102,14 @@ describe('the client', () => {
       untrustedForwarder: '192.168.0.4',
     })
     expect(parse(forwarded, { peer: '8.8.8.8' }).untrustedForwarder).toBeUndefined()
-    expect(parse([host], { peer: '192.168.0.4' }).untrustedForwarder).toBeUndefined()
+    for (const fields of [[host], [host, ['X-Forwarded-For', '']]] as Field[][]) {
+      expect(parse(fields, { peer: '192.168.0.4' }).untrustedForwarder).toBeUndefined()
+    }
+  })
+
+  it('is read from no other header, though its name be as long', () => {
+    const fields: Field[] = [...forwarded, ['Accept-Language', '198.51.100.66']]
+    expect(parse(fields, { peer: '10.1.1.1' }).client).toBe('203.0.113.9')
   })
 })
 
@@ -120,6 +127,8 @@ describe('framing', () => {
     ['an empty length', [host, ['Content-Length', '']]],
     ['a signed length', [host, ['Content-Length', '+1']]],
     ['a length with a unit', [host, ['Content-Length', '1k']]],
+    ['a length with an exponent', [host, ['Content-Length', '1e3']]],
+    ['a hexadecimal length', [host, ['Content-Length', '0x10']]],
     ['a length that no number is exact for', [host, ['Content-Length', '9007199254740992']]],
     ['an expectation besides 100-continue', [host, ['Expect', '200-ok']]],
   ])('with %s is refused, and the connection ends', (_, fields) => {
