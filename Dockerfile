@@ -8,7 +8,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 COPY migrations ./migrations
 COPY console ./console
-COPY scripts/build-console.mjs scripts/prepare-database.mjs ./scripts/
+COPY scripts/build-program.mjs scripts/build-console.mjs scripts/prepare-database.mjs ./scripts/
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS packages

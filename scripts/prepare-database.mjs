@@ -4,6 +4,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -13,11 +14,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
-import { migrationFiles } from '../dist/storage/migrate.js'
-import { pgliteDigest } from '../dist/storage/pglite/wasm-module.js'
+import { migrationFiles } from '../build/storage/migrate.js'
+import { pgliteDigest } from '../build/storage/pglite/wasm-module.js'
 
 const at = name => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
 const prepared = at('storage/pglite/prepared-database')
@@ -36,6 +37,7 @@ if (!isUpToDate()) {
   const dir = mkdtempSync(join(tmpdir(), 'peage-prepare-'))
   try {
     const lastWal = await makeDatabase(dir)
+    mkdirSync(dirname(prepared), { recursive: true })
     const own = `${prepared}.${randomUUID()}`
     writeFileSync(own, pack(join(dir, 'postgres'), lastWal))
     renameSync(own, prepared)
@@ -56,7 +58,7 @@ function isUpToDate() {
 
 /** @returns the name of the last file of the write-ahead log that a start may look into */
 async function makeDatabase(dir) {
-  const { openEmbedded } = await import('../dist/storage/pglite/pglite.js')
+  const { openEmbedded } = await import('../build/storage/pglite/pglite.js')
   const database = await openEmbedded({ dir })
   await database.migrate()
   // Patterns for other databases: two thirds of the folder, for nobody.

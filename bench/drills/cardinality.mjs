@@ -1,6 +1,6 @@
 // Clients who make everything up, paths, methods, hosts, tokens and keys: none of it makes a time series.
 import { randomUUID } from 'node:crypto'
-import { sha256Hex } from '../../dist/identity/token-hash.js'
+import { sha256Hex } from '../../build/identity/token-hash.js'
 import { openStage } from './replicas.mjs'
 import { startUpstream } from './stage.mjs'
 import { createStrangers } from './strangers.mjs'

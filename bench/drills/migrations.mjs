@@ -2,7 +2,7 @@
 import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runMigrations } from '../../dist/storage/migrate.js'
+import { runMigrations } from '../../build/storage/migrate.js'
 import { temporaryFolder } from '../processes.mjs'
 import { openStage } from './replicas.mjs'
 

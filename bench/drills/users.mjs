@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { generatePrivateJwk } from '../../dist/identity/keys/signing-key.js'
-import { readSigningKeys } from '../../dist/identity/keys/signing-keys.js'
-import { createTokens } from '../../dist/identity/tokens/tokens.js'
+import { generatePrivateJwk } from '../../build/identity/keys/signing-key.js'
+import { readSigningKeys } from '../../build/identity/keys/signing-keys.js'
+import { createTokens } from '../../build/identity/tokens/tokens.js'
 
 /**
  * The first users of an empty database: their ids count from 1.

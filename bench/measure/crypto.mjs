@@ -1,8 +1,8 @@
 // What passwords and tokens take: hashing, signing, and the verification of a token that is not known yet.
 import { randomUUID } from 'node:crypto'
-import { createPasswords } from '../../dist/accounts/password.js'
-import { generatePrivateJwk, readPrivateJwk } from '../../dist/identity/keys/signing-key.js'
-import { createTokens } from '../../dist/identity/tokens/tokens.js'
+import { createPasswords } from '../../build/accounts/password.js'
+import { generatePrivateJwk, readPrivateJwk } from '../../build/identity/keys/signing-key.js'
+import { createTokens } from '../../build/identity/tokens/tokens.js'
 import { forEach, round } from './own-stores.mjs'
 
 /** @type {import('./main.mjs').Part} */

@@ -1,8 +1,8 @@
 // What replicas that only listen cost Postgres: every notification wakes every listening backend of the database.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createChangeFeed } from '../../dist/storage/change-feed.js'
-import { postgresListener } from '../../dist/storage/postgres/postgres-listener.js'
-import { createUserStore } from '../../dist/users/user-store.js'
+import { createChangeFeed } from '../../build/storage/change-feed.js'
+import { postgresListener } from '../../build/storage/postgres/postgres-listener.js'
+import { createUserStore } from '../../build/users/user-store.js'
 import { forEach, round, startOwnPostgres } from './own-stores.mjs'
 
 const seconds = 3

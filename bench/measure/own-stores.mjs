@@ -1,5 +1,5 @@
 // A Postgres and a Redis that nobody else uses, so that every byte and every microsecond of theirs is what was measured.
-import { openPostgres } from '../../dist/storage/postgres/postgres.js'
+import { openPostgres } from '../../build/storage/postgres/postgres.js'
 import { cpuSeconds, processTree } from '../costs.mjs'
 import { findPostgres, findProgram } from '../programs.mjs'
 import { startPostgres, startRedis } from '../services.mjs'

@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto'
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSessionCache } from '../../dist/identity/cache/session-cache.js'
-import { createTokenCache } from '../../dist/identity/cache/token-cache.js'
-import { createUserCache } from '../../dist/identity/cache/user-cache.js'
-import { createExhaustedCache } from '../../dist/usage/exhausted-users.js'
+import { createSessionCache } from '../../build/identity/cache/session-cache.js'
+import { createTokenCache } from '../../build/identity/cache/token-cache.js'
+import { createUserCache } from '../../build/identity/cache/user-cache.js'
+import { createExhaustedCache } from '../../build/usage/exhausted-users.js'
 
 const feed = { isFresh: () => true, subscribe: () => () => {} }
 

@@ -1,12 +1,12 @@
 // What accounts, sessions, keys and counted uses take in Postgres and Redis, through the gateway's own stores.
-import { createSessionStore } from '../../dist/accounts/session-store.js'
-import { createApiTokenStore } from '../../dist/identity/api-tokens/api-token-store.js'
-import { sha256Hex } from '../../dist/identity/token-hash.js'
-import { openRedis } from '../../dist/storage/redis/redis.js'
-import { defineScript } from '../../dist/storage/redis/redis-scripts.js'
-import { createUsageHint } from '../../dist/usage/usage-hint.js'
-import { createUsageStore } from '../../dist/usage/usage-store.js'
-import { createUserStore } from '../../dist/users/user-store.js'
+import { createSessionStore } from '../../build/accounts/session-store.js'
+import { createApiTokenStore } from '../../build/identity/api-tokens/api-token-store.js'
+import { sha256Hex } from '../../build/identity/token-hash.js'
+import { openRedis } from '../../build/storage/redis/redis.js'
+import { defineScript } from '../../build/storage/redis/redis-scripts.js'
+import { createUsageHint } from '../../build/usage/usage-hint.js'
+import { createUsageStore } from '../../build/usage/usage-store.js'
+import { createUserStore } from '../../build/users/user-store.js'
 import { forEach, round, startOwnPostgres, startOwnRedis } from './own-stores.mjs'
 
 const users = 10_000

@@ -1,6 +1,6 @@
 // One replica's requests, through the gateway's own memory of users and the cache that its tokens are in.
 import { LRUCache } from 'lru-cache'
-import { createRecordCache } from '../../dist/identity/cache/record-cache.js'
+import { createRecordCache } from '../../build/identity/cache/record-cache.js'
 import { createDraw } from './population.mjs'
 
 /** Seconds: `auth.access_token_ttl`. */

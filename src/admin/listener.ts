@@ -109,9 +109,6 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     admitOperators(api, sessions, dependencies)
     serveApi(api, dependencies)
     serveDocumentation(api, dependencies.documentation)
-    api.all('/admin/v1/*', async () => {
-      throw new Refusal('route_unknown')
-    })
   })
   app.register(async page => {
     logCalls(page, dependencies.logger)

@@ -120,10 +120,10 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
       },
     })
   }
-  refuseOtherMethods(
-    app,
-    endpoints.map(({ operation }) => operation),
-  )
+  app.all<{ Params: { '*': string } }>(`${apiPath}/*`, async ({ params }) => {
+    const allowed = allowedMethods(endpoints, `${apiPath}/${params['*']}`)
+    throw allowed.length === 0 ? new Refusal('route_unknown') : methodNotAllowed(allowed)
+  })
 }
 
 /** Of an operation that takes none too, since a member would look like something that was done. @throws Refusal */
@@ -135,7 +135,10 @@ async function readBodyOf(
   return readBody(request, operation.body, names => requireFields(operation, request.operator, names))
 }
 
-const usersPath = '/admin/v1/users/'
+/** One route refuses what no endpoint serves below it: one for each method that a path lacks took a twentieth of a start. */
+const apiPath = '/admin/v1'
+
+const usersPath = `${apiPath}/users/`
 
 /** @param served the operations already registered at each path */
 export function refuseOtherMethods(
@@ -144,14 +147,35 @@ export function refuseOtherMethods(
 ): void {
   for (const path of new Set(served.map(operation => operation.path))) {
     const methods = served.filter(operation => operation.path === path).map(({ method }) => method)
-    const allowed = methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const allowed = withHead(methods)
     const others = app.supportedMethods.filter(method => !allowed.includes(method)) as HTTPMethods[]
     app.route({
       method: others,
       url: path,
       async handler() {
-        throw new Refusal('method_not_allowed', { headers: { allow: allowed.join(', ') } })
+        throw methodNotAllowed(allowed)
       },
     })
   }
+}
+
+/** The methods of the operations at a path, decoded; none if there is no such path. */
+function allowedMethods(endpoints: readonly AdminEndpoint[], decoded: string): readonly string[] {
+  const path = decoded.replace(/\/$/, '').split('/')
+  const here = endpoints.filter(({ operation }) => {
+    const pattern = operation.path.split('/')
+    return (
+      pattern.length === path.length &&
+      pattern.every((part, i) => (part.startsWith(':') ? path[i] !== '' : part === path[i]))
+    )
+  })
+  return withHead(here.map(({ operation }) => operation.method))
+}
+
+function withHead(methods: readonly string[]): readonly string[] {
+  return methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+}
+
+function methodNotAllowed(allowed: readonly string[]): Refusal {
+  return new Refusal('method_not_allowed', { headers: { allow: allowed.join(', ') } })
 }

@@ -16,9 +16,9 @@ import { catalogOf } from '../../support/catalog.ts'
 
 const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', import.meta.url)
 
-/** A first start, by the built program's own module. */
+/** A first start, by the program's own module, as compiled. */
 const OPEN = `
-  import { openEmbedded } from '${new URL('../../../dist/storage/pglite/pglite.js', import.meta.url)}'
+  import { openEmbedded } from '${new URL('../../../build/storage/pglite/pglite.js', import.meta.url)}'
   await openEmbedded({ dir: process.argv[1] })
 `
 
