@@ -1,54 +1,66 @@
 // Tracks where WebSocket frames begin and end (RFC 6455 §5.2): parses their headers, only counts their payloads.
 import { randomBytes } from 'node:crypto'
 
-export interface FrameTracker {
+/** Follows the bytes of one direction. Of numbers alone: every open WebSocket has two. */
+export class FrameTracker {
+  /** Bytes of the current header that have come. */
+  #headerLength = 0
+  /** Bytes that the current header has, as far as is known. */
+  #headerBytes = 2
+  #extendedBytes = 0
+  /** A double can count more bytes than any connection will send. */
+  #payloadLength = 0
+  #payloadBytesLeft = 0
+  #isClose = false
+  #hasClosed = false
+
   /** Whether another frame may begin here. */
-  isAtBoundary(): boolean
+  isAtBoundary(): boolean {
+    return this.#headerLength === 0 && this.#payloadBytesLeft === 0
+  }
+
   /** Whether a Close frame has passed: nothing may follow it (RFC 6455 §5.5.1). */
-  hasClosed(): boolean
+  hasClosed(): boolean {
+    return this.#hasClosed
+  }
+
   /**
-   * Follows the bytes of one direction, in order.
+   * Takes the next bytes, in order.
    * @param untilBoundary stops at the end of the current frame
    * @returns how many bytes were followed
    */
-  follow(chunk: Buffer, untilBoundary: boolean): number
-}
-
-export function createFrameTracker(): FrameTracker {
-  const header = Buffer.alloc(maxFrameHeaderBytes)
-  let headerLength = 0
-  // A double can count more bytes than any connection will send.
-  let payloadBytesLeft = 0
-  let hasClosed = false
-  const isAtBoundary = () => headerLength === 0 && payloadBytesLeft === 0
-
-  /** Reads one byte of a header; the last one sets `payloadBytesLeft`. */
-  function readHeaderByte(byte: number): void {
-    header[headerLength++] = byte
-    if (headerLength < 2 || headerLength < headerLengthOf(header)) return
-    hasClosed ||= ((header[0] as number) & 0x0f) === closeOpcode
-    payloadBytesLeft = payloadLengthOf(header)
-    headerLength = 0
+  follow(chunk: Buffer, untilBoundary: boolean): number {
+    let offset = 0
+    while (offset < chunk.length) {
+      if (untilBoundary && this.isAtBoundary()) break
+      if (this.#payloadBytesLeft > 0) {
+        const skipped = Math.min(this.#payloadBytesLeft, chunk.length - offset)
+        this.#payloadBytesLeft -= skipped
+        offset += skipped
+      } else {
+        this.#readHeaderByte(chunk[offset] as number)
+        offset += 1
+      }
+    }
+    return offset
   }
 
-  return {
-    isAtBoundary,
-    hasClosed: () => hasClosed,
-    follow(chunk, untilBoundary) {
-      let offset = 0
-      while (offset < chunk.length) {
-        if (untilBoundary && isAtBoundary()) break
-        if (payloadBytesLeft > 0) {
-          const skipped = Math.min(payloadBytesLeft, chunk.length - offset)
-          payloadBytesLeft -= skipped
-          offset += skipped
-        } else {
-          readHeaderByte(chunk[offset] as number)
-          offset += 1
-        }
-      }
-      return offset
-    },
+  /** The last one of a header begins the payload. */
+  #readHeaderByte(byte: number): void {
+    const at = this.#headerLength++
+    if (at === 0) {
+      this.#isClose = (byte & 0x0f) === closeOpcode
+      this.#headerBytes = 2
+    } else if (at === 1) {
+      const length = byte & 0x7f
+      this.#extendedBytes = length === 126 ? 2 : length === 127 ? 8 : 0
+      this.#payloadLength = this.#extendedBytes === 0 ? length : 0
+      this.#headerBytes = 2 + this.#extendedBytes + ((byte & 0x80) === 0 ? 0 : maskBytes)
+    } else if (at < 2 + this.#extendedBytes) this.#payloadLength = this.#payloadLength * 256 + byte
+    if (this.#headerLength < this.#headerBytes) return
+    this.#hasClosed ||= this.#isClose
+    this.#payloadBytesLeft = this.#payloadLength
+    this.#headerLength = 0
   }
 }
 
@@ -66,17 +78,4 @@ export function closeFrame(code: number, isMasked: boolean): Buffer {
 
 const closeOpcode = 0x8
 
-/** Two bytes, eight of an extended length, four of a mask. */
-const maxFrameHeaderBytes = 14
-
-function headerLengthOf(header: Buffer): number {
-  const second = header[1] as number
-  const length = second & 0x7f
-  return 2 + (length === 126 ? 2 : length === 127 ? 8 : 0) + ((second & 0x80) === 0 ? 0 : 4)
-}
-
-function payloadLengthOf(header: Buffer): number {
-  const length = (header[1] as number) & 0x7f
-  if (length === 126) return header.readUInt16BE(2)
-  return length === 127 ? header.readUInt32BE(2) * 2 ** 32 + header.readUInt32BE(6) : length
-}
+const maskBytes = 4

@@ -1,7 +1,7 @@
 // Where WebSocket frames begin and end, however their bytes are cut (RFC 6455 §5.2).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { closeFrame, createFrameTracker } from '../../src/http/websocket-frames.ts'
+import { closeFrame, FrameTracker } from '../../src/http/websocket-frames.ts'
 import { cut } from './pieces.ts'
 
 const seed = 20_261_122
@@ -62,7 +62,7 @@ describe('a frame tracker', () => {
     fc.assert(
       fc.property(frames, cuts, (sent, sizes) => {
         const { stream, boundaries, closedFrom } = encoded(sent)
-        const tracker = createFrameTracker()
+        const tracker = new FrameTracker()
         let at = 0
         for (const piece of cut(stream, sizes)) {
           expect(tracker.isAtBoundary()).toBe(boundaries.includes(at))
@@ -83,7 +83,7 @@ describe('a frame tracker', () => {
         const { stream, boundaries } = encoded(sent)
         const from = somewhere % (stream.length + 1)
         const boundary = boundaries.find(offset => offset >= from) ?? Number.NaN
-        const tracker = createFrameTracker()
+        const tracker = new FrameTracker()
         expect(tracker.follow(stream.subarray(0, from), false)).toBe(from)
         let at = from
         for (const piece of cut(stream.subarray(from), sizes)) {
@@ -101,7 +101,7 @@ describe('a frame tracker', () => {
 
   it('counts payloads that no 32 bits can count', () => {
     const piece = Buffer.allocUnsafeSlow(2 ** 28)
-    const tracker = createFrameTracker()
+    const tracker = new FrameTracker()
     tracker.follow(Buffer.from('827f0000000300000005', 'hex'), false)
     for (let count = 0; count < 3 * 16; count += 1) expect(tracker.follow(piece, true)).toBe(piece.length)
     expect(tracker.isAtBoundary()).toBe(false)
@@ -114,7 +114,7 @@ describe('a Close frame of ours', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 4_999 }), fc.boolean(), (code, isMasked) => {
         const frame = closeFrame(code, isMasked)
-        const tracker = createFrameTracker()
+        const tracker = new FrameTracker()
         expect(tracker.follow(Buffer.concat([frame, frame]), false)).toBe(frame.length * 2)
         expect(tracker.isAtBoundary() && tracker.hasClosed()).toBe(true)
         const key = isMasked ? frame.subarray(2, 6) : Buffer.alloc(4)

@@ -1,6 +1,6 @@
 // A WebSocket after its 101: relays bytes both ways with back-pressure; inserts a Close frame only between frames.
 import type { Duplex } from 'node:stream'
-import { closeFrame, createFrameTracker, type FrameTracker } from '../../http/websocket-frames.ts'
+import { closeFrame, FrameTracker } from '../../http/websocket-frames.ts'
 import type { Outcome } from '../failures.ts'
 
 /** RFC 6455 §7.4.1: going away, policy violation. */
@@ -26,123 +26,179 @@ const frameTimeoutMs = 300
 /** How long both sides have to answer our Close frame. */
 const closeTimeoutMs = 500
 
-export function openTunnel({ client, upstream, idleTimeoutMs, onEnd }: Options): Tunnel {
-  let lastByteAtMs = performance.now()
-  const onByte = () => {
-    lastByteAtMs = performance.now()
-  }
-  let failure: Outcome | undefined
-  const toClient = openDirection(upstream, client, onByte)
-  const toUpstream = openDirection(client, upstream, onByte)
-  let isClosing = false
-  const timers = new Set<NodeJS.Timeout>()
-  const after = (delayMs: number, work: () => void) => timers.add(setTimeout(work, delayMs))
+/** A class whose listeners are shared, because idle WebSockets are counted by the thousand. */
+export function openTunnel(options: Options): Tunnel {
+  return new OpenTunnel(options)
+}
 
-  const tunnel: Tunnel = {
-    close(code) {
-      if (isClosing) return
-      isClosing = true
-      // The upstream sees the client leave. Notified before the frame to the client ends, it might not complete it.
-      toClient.closeWith(closeFrame(code, false), () =>
-        toUpstream.closeWith(closeFrame(1001, true), () => {}),
-      )
-      after(frameTimeoutMs, () => {
-        if (!toClient.isOver()) client.destroy()
-      })
-      after(frameTimeoutMs + closeTimeoutMs, () => {
-        client.destroy()
-        upstream.destroy()
-      })
-    },
-  }
-  const checkIdle = () => {
-    const remainingMs = lastByteAtMs + idleTimeoutMs - performance.now()
-    if (remainingMs <= 0) tunnel.close(1001)
-    else after(remainingMs, checkIdle)
-  }
-  checkIdle()
+class OpenTunnel implements Tunnel {
+  readonly client: TunnelSocket
+  readonly upstream: TunnelSocket
+  readonly #idleTimeoutMs: number
+  readonly #onEnd: (outcome: Outcome) => void
+  readonly #toClient: Direction
+  readonly #toUpstream: Direction
+  lastByteAtMs = performance.now()
+  #failure: Outcome | undefined
+  #isClosing = false
+  #idle: NodeJS.Timeout | undefined
+  /** Of closing; none while the tunnel is open. */
+  #timers: NodeJS.Timeout[] | undefined
 
-  upstream.on('error', () => upstream.destroy())
-  client.on('error', () => client.destroy())
-  upstream.once('close', () => {
-    if (!toClient.isOver()) failure ??= 'broken'
-    onPeerClosed(client, toClient, toUpstream)
-  })
-  client.once('close', () => {
-    if (!toUpstream.isOver() && !upstream.destroyed) failure ??= 'client_gone'
-    onPeerClosed(upstream, toUpstream, toClient)
-    onEnd(failure ?? 'complete')
-  })
-  return tunnel
+  constructor({ client, upstream, idleTimeoutMs, onEnd }: Options) {
+    this.client = client
+    this.upstream = upstream
+    this.#idleTimeoutMs = idleTimeoutMs
+    this.#onEnd = onEnd
+    this.#toClient = new Direction(this, upstream, client)
+    this.#toUpstream = new Direction(this, client, upstream)
+    this.#checkIdle()
+    upstream.on('error', destroySocket).once('close', onClose)
+    client.on('error', destroySocket).once('close', onClose)
+  }
+
+  close(code: CloseCode): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    // The upstream sees the client leave. Notified before the frame to the client ends, it might not complete it.
+    this.#toClient.closeWith(closeFrame(code, false), () =>
+      this.#toUpstream.closeWith(closeFrame(1001, true), () => {}),
+    )
+    this.#after(frameTimeoutMs, () => {
+      if (!this.#toClient.isOver) this.client.destroy()
+    })
+    this.#after(frameTimeoutMs + closeTimeoutMs, () => {
+      this.client.destroy()
+      this.upstream.destroy()
+    })
+  }
+
+  onClosed(socket: TunnelSocket): void {
+    const { upstream } = this
+    if (socket === upstream) {
+      if (!this.#toClient.isOver) this.#failure ??= 'broken'
+      this.#onPeerClosed(this.client, this.#toClient, this.#toUpstream)
+      return
+    }
+    if (!this.#toUpstream.isOver && !upstream.destroyed) this.#failure ??= 'client_gone'
+    this.#onPeerClosed(upstream, this.#toUpstream, this.#toClient)
+    this.#onEnd(this.#failure ?? 'complete')
+  }
+
+  readonly #checkIdle = (): void => {
+    const remainingMs = this.lastByteAtMs + this.#idleTimeoutMs - performance.now()
+    if (remainingMs <= 0) this.close(1001)
+    else this.#idle = setTimeout(this.#checkIdle, remainingMs)
+  }
+
+  #after(delayMs: number, work: () => void): void {
+    this.#timers ??= []
+    this.#timers.push(setTimeout(work, delayMs))
+  }
 
   /** The other side is gone: what it sent before an orderly end is still delivered, and replies are discarded. */
-  function onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
-    if (!to.isOver()) socket.destroy()
+  #onPeerClosed(socket: Duplex, to: Direction, from: Direction): void {
+    if (!to.isOver) socket.destroy()
     if (socket.destroyed) {
-      for (const timer of timers) clearTimeout(timer)
+      clearTimeout(this.#idle)
+      for (const timer of this.#timers ?? []) clearTimeout(timer)
       return
     }
     from.discard()
     // If closed at once, bytes that it still sends would cause a reset, which may overtake the end.
-    const destroyLater = () => after(closeTimeoutMs, () => socket.destroy())
+    const destroyLater = () => this.#after(closeTimeoutMs, () => socket.destroy())
     if (socket.writableFinished) destroyLater()
     else socket.once('finish', destroyLater)
   }
 }
 
-interface Direction {
+/** One way through a tunnel. Half-closes the receiving side when the sending side ends. */
+class Direction {
+  readonly tunnel: OpenTunnel
+  readonly #from: TunnelSocket
+  readonly #to: TunnelSocket
+  readonly #frames = new FrameTracker()
+  #pendingClose: Buffer | undefined
+  #onOver: (() => void) | undefined
   /** Whether everything in this direction has been written. */
-  isOver(): boolean
-  /** Ends the direction after its current frame, then calls back. */
-  closeWith(frame: Buffer, whenOver: () => void): void
+  isOver = false
+
+  constructor(tunnel: OpenTunnel, from: TunnelSocket, to: TunnelSocket) {
+    this.tunnel = tunnel
+    this.#from = from
+    this.#to = to
+    from[reading] = this
+    from.on('data', onData).on('end', onEnd)
+    to[writing] = this
+    to.on('drain', onDrain)
+    from.resume()
+  }
+
+  take(chunk: Buffer): void {
+    if (this.isOver) return
+    this.tunnel.lastByteAtMs = performance.now()
+    const forwardable = this.#frames.follow(chunk, this.#pendingClose !== undefined)
+    const isWritable = this.#to.write(forwardable === chunk.length ? chunk : chunk.subarray(0, forwardable))
+    if (!isWritable) this.#from.pause()
+    if (this.#pendingClose !== undefined && this.#frames.isAtBoundary()) this.finish()
+  }
+
+  resume(): void {
+    this.#from.resume()
+  }
+
+  finish(): void {
+    if (this.isOver) return
+    this.isOver = true
+    // Inside a frame it would be taken for part of that frame.
+    const frame = this.#frames.hasClosed() || !this.#frames.isAtBoundary() ? undefined : this.#pendingClose
+    if (frame === undefined) this.#to.end()
+    else this.#to.end(frame)
+    // Further bytes are read and discarded, so that the end behind them is seen.
+    this.#from.resume()
+    this.#onOver?.()
+  }
+
   /** Keeps reading, and discards the bytes. */
-  discard(): void
+  discard(): void {
+    this.isOver = true
+    this.#from.resume()
+  }
+
+  /** Ends the direction after its current frame, then calls back. */
+  closeWith(frame: Buffer, whenOver: () => void): void {
+    if (this.isOver) {
+      whenOver()
+      return
+    }
+    this.#pendingClose = frame
+    this.#onOver = whenOver
+    if (this.#frames.isAtBoundary()) this.finish()
+  }
 }
 
-/** Half-closes the receiving side when the sending side ends. */
-function openDirection(from: Duplex, to: Duplex, onByte: () => void): Direction {
-  const frames: FrameTracker = createFrameTracker()
-  let pendingClose: Buffer | undefined
-  let onOver = () => {}
-  let isOver = false
+const reading = Symbol('reading')
+const writing = Symbol('writing')
 
-  function finish(): void {
-    isOver = true
-    // Inside a frame it would be taken for part of that frame.
-    if (pendingClose !== undefined && !frames.hasClosed() && frames.isAtBoundary()) to.end(pendingClose)
-    else to.end()
-    // Further bytes are read and discarded, so that the end behind them is seen.
-    from.resume()
-    onOver()
-  }
+/** A tunnel's connection, with the directions that read from it and write to it. */
+type TunnelSocket = Duplex & { [reading]?: Direction; [writing]?: Direction }
 
-  from.on('data', (chunk: Buffer) => {
-    if (isOver) return
-    onByte()
-    const forwardable = frames.follow(chunk, pendingClose !== undefined)
-    if (!to.write(forwardable === chunk.length ? chunk : chunk.subarray(0, forwardable))) from.pause()
-    if (pendingClose !== undefined && frames.isAtBoundary()) finish()
-  })
-  from.on('end', () => {
-    if (!isOver) finish()
-  })
-  to.on('drain', () => from.resume())
-  from.resume()
+function onData(this: TunnelSocket, chunk: Buffer): void {
+  this[reading]?.take(chunk)
+}
 
-  return {
-    isOver: () => isOver,
-    discard() {
-      isOver = true
-      from.resume()
-    },
-    closeWith(frame, whenOver) {
-      if (isOver) {
-        whenOver()
-        return
-      }
-      pendingClose = frame
-      onOver = whenOver
-      if (frames.isAtBoundary()) finish()
-    },
-  }
+function onEnd(this: TunnelSocket): void {
+  this[reading]?.finish()
+}
+
+function onDrain(this: TunnelSocket): void {
+  this[writing]?.resume()
+}
+
+function onClose(this: TunnelSocket): void {
+  this[reading]?.tunnel.onClosed(this)
+}
+
+function destroySocket(this: Duplex): void {
+  this.destroy()
 }

@@ -37,17 +37,29 @@ export function openWebSocket(options: Options): void {
   const fields = switchingProtocolsHeaders(options)
   response.writeHead(101, fields)
   response.flushHeaders()
-  let unregister = () => {}
+  const registration = new Registration(options.observer)
   const tunnel = openTunnel({
     client: detachSocket(response),
     upstream,
     idleTimeoutMs,
-    onEnd(outcome) {
-      unregister()
-      options.observer.onEnd(outcome)
-    },
+    onEnd: outcome => registration.end(outcome),
   })
-  unregister = handshake.onOpen(tunnel)
+  registration.unregister = handshake.onOpen(tunnel)
+}
+
+/** All that an open WebSocket keeps of how it was opened. */
+class Registration {
+  readonly #observer: Options['observer']
+  unregister: (() => void) | undefined
+
+  constructor(observer: Options['observer']) {
+    this.#observer = observer
+  }
+
+  end(outcome: Outcome): void {
+    this.unregister?.()
+    this.#observer.onEnd(outcome)
+  }
 }
 
 function switchingProtocolsHeaders({
