@@ -11,12 +11,12 @@ import {
 } from '../../src/mail/codes/code-store.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore, endSessions } from '../../src/users/user-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 
 const minute = 60_000
 let people = 0
 
-describeOverDatabases('account codes', open => {
+describeOverAllDatabases('account codes', open => {
   let database: Database
   let codes: CodeStore
   let now: Date

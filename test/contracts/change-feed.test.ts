@@ -5,10 +5,10 @@ import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 import { openFeed } from '../support/feed.ts'
 
-describeOverDatabases('the change feed', open => {
+describeOverAllDatabases('the change feed', open => {
   let database: Database
   let feed: ChangeFeed
   const heard: string[] = []

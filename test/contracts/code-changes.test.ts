@@ -22,13 +22,13 @@ import type { Database } from '../../src/storage/database.ts'
 import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
 
 const clock = { now: () => Date.now() }
 let people = 0
 
-describeOverDatabases('what a code is spent for', open => {
+describeOverAllDatabases('what a code is spent for', open => {
   let database: Database
   let codes: CodeStore
   let changes: CodeChangeStore

@@ -6,7 +6,7 @@ import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createDailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
-import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
 import { runs } from '../support/property-runs.ts'
 import { describeWithPostgres } from '../support/services.ts'
 
@@ -35,7 +35,7 @@ function counterOf(database: Database, dailyLimit: number, day = TODAY) {
 
 const unused: UsageRecord = { daily_usage: 0, last_usage_date: null }
 
-describeOverDatabases('uses counted together', open => {
+describeOverAllDatabases('uses counted together', open => {
   let database: Database
   beforeAll(async () => {
     database = await open()

@@ -8,7 +8,7 @@ import type { ScriptRunner } from '../../src/storage/redis/redis-scripts.ts'
 import { createDailyCounter, type DailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageHint } from '../../src/usage/usage-hint.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
 
@@ -163,7 +163,7 @@ function countsRight(world: () => World): void {
   })
 }
 
-describeOverDatabases('daily counter without Redis', open => {
+describeOverAllDatabases('daily counter without Redis', open => {
   let world: World
   beforeAll(async () => {
     world = createWorld(await open(), undefined)
@@ -175,7 +175,7 @@ describeOverDatabases('daily counter without Redis', open => {
   countsRight(() => world)
 })
 
-describeOverDatabases('daily counter with Redis', open => {
+describeOverAllDatabases('daily counter with Redis', open => {
   describeWithRedisBinary('of the test’s own', () => {
     let server: Server
     let keyValue: ScriptRunner

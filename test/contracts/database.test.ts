@@ -2,9 +2,9 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Database, StorageError } from '../../src/storage/database.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 
-describeOverDatabases('database', open => {
+describeOverAllDatabases('database', open => {
   let database: Database
 
   beforeAll(async () => {

@@ -5,7 +5,7 @@ import { createUserStore } from '../../src/users/user-store.ts'
 import { createAlertStore } from '../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
 import type { LeasedDelivery, LeaseRequest } from '../../src/webhooks/delivery/lease-store.ts'
-import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
 import { describeWithPostgres } from '../support/services.ts'
 import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
 
@@ -13,7 +13,7 @@ const start = Date.parse('2026-02-03T04:05:06.789Z')
 const lease = 25_000
 const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
 
-describeOverDatabases('deliveries', open => {
+describeOverAllDatabases('deliveries', open => {
   let database: Database
   let stored: Stored
   let time: number

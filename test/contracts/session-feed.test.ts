@@ -4,13 +4,13 @@ import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 import { openFeed } from '../support/feed.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
 
 const hour = 3_600_000
 
-describeOverDatabases('the feed of sessions', open => {
+describeOverAllDatabases('the feed of sessions', open => {
   let database: Database
   let feed: ChangeFeed
   let store: SessionStore

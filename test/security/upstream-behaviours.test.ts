@@ -1,7 +1,12 @@
 // The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
-import { describeAlone, describeWithNginx, describeWithServices } from '../support/services.ts'
+import {
+  areServicesThere,
+  describeAlone,
+  describeWithNginx,
+  describeWithServices,
+} from '../support/services.ts'
 import { alone, type Setup, services } from '../support/setups.ts'
 import { corpus, expand } from './corpus.ts'
 import { openArena, secretPrefix } from './fuzz/arena.ts'
@@ -88,7 +93,12 @@ function behaviours(title: string, setup: Setup): void {
   )
 }
 
-describeAlone('alone', () => behaviours('(alone)', alone))
+// What an upstream makes of a request has nothing to do with the store: beside the services, the laxest one is enough.
+describeAlone('alone', () => {
+  if (areServicesThere())
+    describe('the whole corpus before the laxest upstream (alone)', () => suite(alone, 'lax'))
+  else behaviours('(alone)', alone)
+})
 describeWithServices('on Postgres and Redis', () => behaviours('(on Postgres and Redis)', services))
 
 it('the corpus is all here', () => {

@@ -6,7 +6,7 @@ import type { Database } from '../../src/storage/database.ts'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
 import { lendDatabase } from './lent-database.ts'
-import { describeWithPostgres, postgresUrl } from './services.ts'
+import { areServicesThere, describeAlone, describeWithPostgres, postgresUrl } from './services.ts'
 
 /** A migrated embedded database in memory; close it. */
 export function embeddedDatabase(): Promise<EmbeddedDatabase> {
@@ -44,8 +44,22 @@ export async function dropPostgresDatabase(url: string): Promise<void> {
 
 export type OpenDatabase = () => Promise<Database>
 
-/** Runs one suite over the embedded database and over a real Postgres (reported as skipped where there is none). */
+/**
+ * Runs one suite over a real Postgres, or over the embedded database where the services are not there: test/contracts
+ * holds that the two are alike. A full matrix has both.
+ */
 export function describeOverDatabases(title: string, suite: (open: OpenDatabase) => void): void {
+  describeAlone(`${title} (embedded)`, () => suite(embeddedDatabase))
+  describeWithPostgres(`${title} (Postgres)`, () => suite(postgresDatabase))
+}
+
+/** Whether this is the one of a suite's databases for what has nothing to do with the database. */
+export function isOneOf(open: OpenDatabase): boolean {
+  return open === (areServicesThere() ? postgresDatabase : embeddedDatabase)
+}
+
+/** Runs one suite over the embedded database and over a real Postgres (reported as skipped where there is none). */
+export function describeOverAllDatabases(title: string, suite: (open: OpenDatabase) => void): void {
   describe(`${title} (embedded)`, () => suite(embeddedDatabase))
   describeWithPostgres(`${title} (Postgres)`, () => suite(postgresDatabase))
 }

@@ -10,7 +10,7 @@ import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-wo
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
+import { describeOverDatabases, isOneOf } from '../../support/databases.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
@@ -206,38 +206,41 @@ describeOverDatabases('delivering', open => {
       return (row?.due_at.getTime() ?? 0) - time
     }
 
-    it.each([
-      ['seconds', '7', 7 * seconds],
-      ['a date', 'Tue, 03 Feb 2026 05:05:06 GMT', 1 * hours],
-      ['a date in the form of RFC 850', 'Tuesday, 03-Feb-26 05:05:06 GMT', 1 * hours],
-      ['a date in the form of asctime', 'Tue Feb  3 05:05:06 2026', 1 * hours],
-      ['ten days', '864000', 24 * hours],
-      ['a number of a hundred digits', '9'.repeat(100), 24 * hours],
-      ['a date in ten years', 'Sun, 03 Feb 2036 05:05:06 GMT', 24 * hours],
-    ])('is waited for where it is %s, up to a day', async (_, retryAfter, delay) => {
-      expect(await delayAfter(429, retryAfter)).toBe(delay)
-    })
+    // How it is read has nothing to do with the database; that it is kept, the tests below show on each.
+    if (isOneOf(open)) {
+      it.each([
+        ['seconds', '7', 7 * seconds],
+        ['a date', 'Tue, 03 Feb 2026 05:05:06 GMT', 1 * hours],
+        ['a date in the form of RFC 850', 'Tuesday, 03-Feb-26 05:05:06 GMT', 1 * hours],
+        ['a date in the form of asctime', 'Tue Feb  3 05:05:06 2026', 1 * hours],
+        ['ten days', '864000', 24 * hours],
+        ['a number of a hundred digits', '9'.repeat(100), 24 * hours],
+        ['a date in ten years', 'Sun, 03 Feb 2036 05:05:06 GMT', 24 * hours],
+      ])('is waited for where it is %s, up to a day', async (_, retryAfter, delay) => {
+        expect(await delayAfter(429, retryAfter)).toBe(delay)
+      })
 
-    it.each([
-      ['sooner than our own delay', '4'],
-      ['0', '0'],
-      ['a date that is over', 'Tue, 03 Feb 2026 04:05:05 GMT'],
-      ['rubbish', 'soon'],
-      ['empty', ''],
-      ['negative', '-60'],
-      ['no whole number', '60.5'],
-      ['a number in another notation', '0x60'],
-      ['a list', '60, 60'],
-      ['a date in another notation', '2026-02-03T05:05:06Z'],
-      ['a date that is none', 'Tue, 03 Feb 2026 25:05:06 GMT'],
-      ['there twice', ['60', '60']],
-    ])('changes nothing where it is %s', async (_, retryAfter) => {
-      expect(await delayAfter(429, retryAfter)).toBe(5 * seconds)
-    })
+      it.each([
+        ['sooner than our own delay', '4'],
+        ['0', '0'],
+        ['a date that is over', 'Tue, 03 Feb 2026 04:05:05 GMT'],
+        ['rubbish', 'soon'],
+        ['empty', ''],
+        ['negative', '-60'],
+        ['no whole number', '60.5'],
+        ['a number in another notation', '0x60'],
+        ['a list', '60, 60'],
+        ['a date in another notation', '2026-02-03T05:05:06Z'],
+        ['a date that is none', 'Tue, 03 Feb 2026 25:05:06 GMT'],
+        ['there twice', ['60', '60']],
+      ])('changes nothing where it is %s', async (_, retryAfter) => {
+        expect(await delayAfter(429, retryAfter)).toBe(5 * seconds)
+      })
 
-    it.each([301, 400, 404, 429, 500, 502, 503, 504])('counts beside any failure: %d', async status => {
-      expect(await delayAfter(status, '60')).toBe(60 * seconds)
-    })
+      it.each([301, 400, 404, 429, 500, 502, 503, 504])('counts beside any failure: %d', async status => {
+        expect(await delayAfter(status, '60')).toBe(60 * seconds)
+      })
+    }
 
     it('is waited for and no less: the attempt comes then, and ends it', async () => {
       const delay = await delayAfter(429, '60')
@@ -401,7 +404,7 @@ describeOverDatabases('delivering', open => {
     })
   })
 
-  it.each([301, 302, 307, 308, 400, 401, 404, 429])(
+  it.each(isOneOf(open) ? [301, 302, 307, 308, 400, 401, 404, 429] : [302])(
     'takes %d for a failure, and follows nothing',
     async status => {
       const target = await hook(status)
