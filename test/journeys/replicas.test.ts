@@ -1,9 +1,10 @@
 // Two gateways on the same Postgres and Redis serve one user as one would.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
-import { describeWithServices } from '../support/services.ts'
+import { describeWithServices, emptyRedisUrl } from '../support/services.ts'
 import { services } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
@@ -12,7 +13,7 @@ describeWithServices('two replicas', () => {
   let upstream: Upstream
   let replicas: [TestGateway, TestGateway]
   beforeAll(async () => {
-    stores = await services.open()
+    stores = { postgres: await createPostgresDatabase(), redis: await emptyRedisUrl() }
     upstream = await startUpstream()
     // At once, on an empty database: both migrate, both make the first signing key, one of each stays.
     replicas = await Promise.all([

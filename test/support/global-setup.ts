@@ -1,4 +1,6 @@
 // Once per run: the real Postgres, Redis, nginx, Chromium and others that suites may use, found or started (CONTRACT §1, `npm test`).
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
 import { findChromium } from './chromium.ts'
 import { markProcesses } from './left-processes.ts'
@@ -12,6 +14,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string
     redisUrl: string
+    /** How the databases are called that others are copied from. */
+    patternPrefix: string
     /** The folder of `postgres` and `initdb`. */
     postgresBin: string
     /** The path of `redis-server`. */
@@ -54,7 +58,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_DATABASE_URL || (postgresBin && startedUrl(startPostgres(postgresBin))),
     TEST_REDIS_URL || (redisBin && startedUrl(startRedis(redisBin))),
   ])
+  const patternPrefix = `peage_pattern_${randomBytes(4).toString('hex')}_`
   const stop = async () => {
+    if (TEST_DATABASE_URL !== '') await dropDatabases(TEST_DATABASE_URL, patternPrefix)
     await Promise.all(started.map(server => server.stop()))
     const left = await leftProcesses()
     if (left.length === 0) return
@@ -69,6 +75,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const [postgresUrl = '', redisUrl = ''] = urls.map(url => (url.status === 'fulfilled' ? url.value : ''))
   project.provide('postgresUrl', postgresUrl)
   project.provide('redisUrl', redisUrl)
+  project.provide('patternPrefix', patternPrefix)
   project.provide('postgresBin', postgresBin)
   project.provide('redisBin', redisBin)
   project.provide('nginxBin', nginxBin)
@@ -76,4 +83,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('nameServerBin', nameServerBin)
   project.provide('chromiumBin', chromiumBin)
   return stop
+}
+
+/** On a server that is not the run's own. */
+async function dropDatabases(url: string, prefix: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    const like = 'select datname as name from pg_database where starts_with(datname, $1)'
+    const { rows } = await client.query<{ name: string }>(like, [prefix])
+    for (const { name } of rows) await client.query(`drop database ${name}`)
+  } finally {
+    await client.end()
+  }
 }

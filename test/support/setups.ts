@@ -1,5 +1,5 @@
 // The two set-ups that a gateway is promised to work in alike: alone, and on Postgres and Redis.
-import { createPostgresDatabase, dropPostgresDatabase } from './databases.ts'
+import { createMigratedDatabase, dropPostgresDatabase } from './databases.ts'
 import { embedded, type Stores } from './gateway.ts'
 import { areServicesThere, describeAlone, describeWithServices, emptyRedisUrl } from './services.ts'
 
@@ -21,9 +21,9 @@ export function describeOverSetups(title: string, suite: (setup: Setup) => void)
 /** The embedded database, and no Redis. */
 export const alone: Setup = { open: async () => embedded, drop: async () => {} }
 
-/** Postgres with a database of the suite's own, and Redis. */
+/** Postgres with a migrated database of the suite's own, and Redis. */
 export const services: Setup = {
-  open: async () => ({ postgres: await createPostgresDatabase(), redis: await emptyRedisUrl() }),
+  open: async () => ({ postgres: await createMigratedDatabase(), redis: await emptyRedisUrl() }),
   drop: ({ postgres }) => dropPostgresDatabase(postgres),
 }
 
