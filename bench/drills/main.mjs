@@ -4,6 +4,7 @@ import { accountRaces } from './account-races.mjs'
 import { cardinality } from './cardinality.mjs'
 import { coldStart } from './cold-start.mjs'
 import { connectionAge } from './connection-age.mjs'
+import { consoleOpen } from './console.mjs'
 import { countedUses } from './counted-uses.mjs'
 import { crowd } from './crowd.mjs'
 import { drain } from './drain.mjs'
@@ -61,6 +62,7 @@ const drills = {
   drain: { run: drain },
   kills: { run: killsAtRandom, inShort: true },
   soak: { run: soak },
+  console: { run: consoleOpen },
   webhooks: { run: webhooks },
   receivers: { run: receivers },
   mails: { run: mails },

@@ -11,6 +11,7 @@ import { heapsOf, prepare, routing } from './reload.mjs'
 import { startReloadLoad } from './reload-load.mjs'
 import { openStage } from './replicas.mjs'
 import { setting } from './settings.mjs'
+import { slopeOf } from './slope.mjs'
 import { startUpstream } from './stage.mjs'
 import { post } from './subjects.mjs'
 
@@ -147,12 +148,4 @@ async function connectionsOf(database) {
     'select count(*)::integer as n from pg_stat_activity where datname = current_database()',
   )
   return rows[0].n
-}
-
-/** Of the line that fits best, over the whole time. @param {[number, number][]} points */
-function slopeOf(points) {
-  const mean = at => points.reduce((sum, point) => sum + point[at], 0) / points.length
-  const [x, y] = [mean(0), mean(1)]
-  const of = f => points.reduce((sum, point) => sum + f(point), 0)
-  return of(([a, b]) => (a - x) * (b - y)) / of(([a]) => (a - x) ** 2)
 }

@@ -11,6 +11,9 @@ export type Language = keyof typeof languages
 
 const texts = { en: english, fr: french } as const
 
+/** Made once: to make one takes longer than a row of a table. */
+const formats = { en: formatsOf('en'), fr: formatsOf('fr') } as const
+
 export interface Speech {
   readonly language: Language
   choose(language: Language): void
@@ -43,12 +46,22 @@ export function LanguageProvider({ children }: { children: ComponentChildren }) 
     },
     t: (key, values = {}) =>
       texts[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)),
-    number: (value, digits = 0) =>
-      new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value),
-    time: value =>
-      new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'medium' }).format(new Date(value)),
+    number: (value, digits = 0) => formats[language].number(digits).format(value),
+    time: value => formats[language].time.format(new Date(value)),
   }
   return <SpeechContext.Provider value={speech}>{children}</SpeechContext.Provider>
+}
+
+function formatsOf(language: Language) {
+  const numbers = new Map<number, Intl.NumberFormat>()
+  return {
+    time: new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'medium' }),
+    number(digits: number): Intl.NumberFormat {
+      const format = numbers.get(digits) ?? new Intl.NumberFormat(language, { maximumFractionDigits: digits })
+      numbers.set(digits, format)
+      return format
+    },
+  }
 }
 
 function preferred(): Language {

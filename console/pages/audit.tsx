@@ -4,6 +4,7 @@ import { api, withQuery } from '../api/client.ts'
 import type { Audit } from '../api/types.ts'
 import { useSpeech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
+import { Moment } from '../parts/moment.tsx'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Paging, Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
@@ -61,14 +62,14 @@ export function AuditPage() {
 }
 
 export function AuditTable({ entries }: { entries: Audit['entries'] }) {
-  const { t, time } = useSpeech()
+  const { t } = useSpeech()
   return (
     <Table
       caption={t('audit')}
       rows={entries}
       keyOf={({ id }) => id}
       columns={[
-        { title: t('time'), cell: ({ at }) => time(at) },
+        { title: t('time'), cell: ({ at }) => <Moment at={at} /> },
         { title: t('operator'), cell: ({ operator }) => <Value text={operator} /> },
         { title: t('did'), cell: ({ method, route }) => <Value text={`${method} ${route}`} mono /> },
         {

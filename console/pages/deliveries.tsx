@@ -7,6 +7,7 @@ import type { Deliveries, Delivery, Mails, Role } from '../api/types.ts'
 import { useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { type Loaded, useLoaded } from '../parts/load.ts'
+import { Moment } from '../parts/moment.tsx'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Paging, Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
@@ -26,7 +27,7 @@ export function DeliveriesPage({ role }: { role: Role }) {
 }
 
 function Webhooks({ role }: { role: Role }) {
-  const { t, time } = useSpeech()
+  const { t } = useSpeech()
   const [done, setDone] = useState<string>()
   const log = useLog<Deliveries>('/deliveries')
   const onDone = (what: string) => {
@@ -48,7 +49,7 @@ function Webhooks({ role }: { role: Role }) {
           rows={rows}
           keyOf={({ id }) => id}
           columns={[
-            { title: t('time'), cell: ({ created_at }) => time(created_at) },
+            { title: t('time'), cell: ({ created_at }) => <Moment at={created_at} /> },
             { title: t('user'), cell: ({ user_id }) => <a href={`#users/${user_id}`}>{user_id}</a> },
             { title: t('type'), cell: ({ type }) => <Value text={type ?? '–'} mono /> },
             { title: t('status'), cell: ({ status }) => <Badge tone={tones[status]}>{t(status)}</Badge> },
@@ -59,7 +60,7 @@ function Webhooks({ role }: { role: Role }) {
             },
             {
               title: t('next'),
-              cell: one => (one.next_attempt_at === null ? '–' : time(one.next_attempt_at)),
+              cell: one => (one.next_attempt_at === null ? '–' : <Moment at={one.next_attempt_at} />),
             },
             ...(can(role, 'retry')
               ? [{ title: t('actions'), cell: (one: Delivery) => <Retry delivery={one} onDone={onDone} /> }]
@@ -86,7 +87,7 @@ function Retry({ delivery: { id, status }, onDone }: { delivery: Delivery; onDon
 }
 
 function MailLog() {
-  const { t, time } = useSpeech()
+  const { t } = useSpeech()
   const log = useLog<Mails>('/mails')
   return (
     <Log
@@ -102,13 +103,13 @@ function MailLog() {
           rows={rows}
           keyOf={({ id }) => id}
           columns={[
-            { title: t('time'), cell: ({ created_at }) => time(created_at) },
+            { title: t('time'), cell: ({ created_at }) => <Moment at={created_at} /> },
             { title: t('user'), cell: ({ user_id }) => <a href={`#users/${user_id}`}>{user_id}</a> },
             { title: t('kind'), cell: ({ kind }) => <Value text={kind} mono /> },
             { title: t('address'), cell: ({ address }) => <Value text={address} /> },
             { title: t('status'), cell: ({ status }) => <Badge tone={tones[status]}>{t(status)}</Badge> },
             { title: t('attempts'), cell: ({ attempts }) => attempts, isNumber: true },
-            { title: t('next'), cell: ({ due_at }) => (due_at === null ? '–' : time(due_at)) },
+            { title: t('next'), cell: ({ due_at }) => (due_at === null ? '–' : <Moment at={due_at} />) },
           ]}
         />
       )}

@@ -7,6 +7,7 @@ import type { Audit, Role, UserDetails } from '../api/types.ts'
 import { useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
+import { Moment } from '../parts/moment.tsx'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Value } from '../parts/value.tsx'
 import { AuditTable } from './audit.tsx'
@@ -88,7 +89,7 @@ function Panel({ title, children }: { title: string; children: ComponentChildren
 }
 
 function RecordFacts({ user }: { user: UserDetails }) {
-  const { t, time, number } = useSpeech()
+  const { t, number } = useSpeech()
   const { id, plan, is_active, created_at, email_verified_at, subscription } = user
   return (
     <dl>
@@ -103,23 +104,29 @@ function RecordFacts({ user }: { user: UserDetails }) {
         <Badge tone="plain">{plan}</Badge>
       </dd>
       <dt>{t('verified')}</dt>
-      <dd>{email_verified_at === null ? t('no') : time(email_verified_at)}</dd>
+      <dd>{email_verified_at === null ? t('no') : <Moment at={email_verified_at} />}</dd>
       <dt>{t('usesToday')}</dt>
       <dd>{number(usesToday(user))}</dd>
       <dt>{t('created')}</dt>
-      <dd>{time(created_at)}</dd>
+      <dd>
+        <Moment at={created_at} />
+      </dd>
       <dt>{t('subscription')}</dt>
       <dd>
-        {subscription === null
-          ? t('none')
-          : `${subscription.plan}, ${t('since')} ${time(subscription.created_at)}`}
+        {subscription === null ? (
+          t('none')
+        ) : (
+          <>
+            {subscription.plan}, {t('since')} <Moment at={subscription.created_at} />
+          </>
+        )}
       </dd>
     </dl>
   )
 }
 
 function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(what: string): void }) {
-  const { t, time } = useSpeech()
+  const { t } = useSpeech()
   const { id, email, sessions = [], api_token, webhook } = user
   return (
     <>
@@ -132,7 +139,8 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
               <Value text={session.id} mono />
               <br />
               <span class="quiet">
-                {t('since')} {time(session.created_at)} {t('until')} {time(session.expires_at)}
+                {t('since')} <Moment at={session.created_at} /> {t('until')}{' '}
+                <Moment at={session.expires_at} />
               </span>
             </span>
             {can(role, 'manage-access') && (
@@ -152,8 +160,8 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
         <p class="quiet">{t('noKey')}</p>
       ) : (
         <p>
-          {t('since')} {time(api_token.created_at)}, {t('lastUsed')}{' '}
-          {api_token.last_used_at === null ? t('never') : time(api_token.last_used_at)}
+          {t('since')} <Moment at={api_token.created_at} />, {t('lastUsed')}{' '}
+          {api_token.last_used_at === null ? t('never') : <Moment at={api_token.last_used_at} />}
         </p>
       )}
       <h3>{t('webhook')}</h3>
@@ -161,7 +169,7 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
         <p class="quiet">{t('noWebhook')}</p>
       ) : (
         <p>
-          <Value text={webhook.url} mono /> {t('since')} {time(webhook.created_at)}
+          <Value text={webhook.url} mono /> {t('since')} <Moment at={webhook.created_at} />
         </p>
       )}
       <AccessActions user={user} role={role} onDone={onDone} />

@@ -6,6 +6,7 @@ import type { Role, User, Users } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
+import { Moment } from '../parts/moment.tsx'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { type Column, Paging, Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
@@ -111,7 +112,7 @@ export function UsersPage({ role }: { role: Role }) {
   )
 }
 
-function columnsOf({ t, time, number }: Speech): Column<User>[] {
+function columnsOf({ t, number }: Speech): Column<User>[] {
   return [
     { title: 'Id', cell: ({ id }) => id, isNumber: true },
     {
@@ -133,7 +134,7 @@ function columnsOf({ t, time, number }: Speech): Column<User>[] {
       ),
     },
     { title: t('usesToday'), cell: user => number(usesToday(user)), isNumber: true },
-    { title: t('created'), cell: ({ created_at }) => time(created_at) },
+    { title: t('created'), cell: ({ created_at }) => <Moment at={created_at} /> },
   ]
 }
 

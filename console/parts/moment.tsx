@@ -1,0 +1,12 @@
+// When something was, or will be; never broken in two lines.
+import { useSpeech } from '../language/language.tsx'
+
+/** @param at ISO 8601 */
+export function Moment({ at }: { at: string }) {
+  const { time } = useSpeech()
+  return (
+    <time class="moment" dateTime={at}>
+      {time(at)}
+    </time>
+  )
+}
