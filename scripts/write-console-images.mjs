@@ -1,8 +1,10 @@
 // Writes docs/images/console-*.png from the built program after minutes of traffic: `npm run console-images -- [MINUTES]`.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,8 +16,11 @@ const minutes = Number(process.argv[2] ?? 15)
 const token = 'a-token-for-the-images-0123456789'
 const password = 'correct horse battery staple'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
+/** A file's name, and how high it is; what ends with `-dark` is dark, with `-phone` 360 pixels wide. */
 const pages = {
   overview: 1020,
+  'overview-dark': 1020,
+  'user-phone': 760,
   routes: 800,
   users: 520,
   user: 1150,
@@ -25,19 +30,36 @@ const pages = {
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'peage-images-'))
-const upstream = createServer((_, response) => setTimeout(() => response.end('{}'), 2 + Math.random() * 6))
+const upstream = createServer((_, response) => {
+  const isBroken = Math.random() < 0.004
+  setTimeout(() => response.writeHead(isBroken ? 500 : 200).end('{}'), 2 + Math.random() * 6)
+})
 upstream.listen(19_000, '127.0.0.1')
 await once(upstream, 'listening')
+const certificate = name =>
+  fileURLToPath(new URL(`../test/support/certificates/test-only-first.${name}.pem`, import.meta.url))
+const receiver = createTlsServer(
+  { cert: readFileSync(certificate('cert')), key: readFileSync(certificate('key')) },
+  ({ url }, response) => response.writeHead(url === '/hooks' ? 204 : 500).end(),
+)
+receiver.listen(19_443, '127.0.0.1')
+await once(receiver, 'listening')
 const program = await startProgram()
 try {
   const people = await makeUsers()
+  program.kill('SIGHUP')
   await sendTraffic(people, Date.now() + minutes * 60_000)
+  // The rates that are shown are of the moment.
+  const leaving = sendTraffic(people, Date.now() + 60_000)
   await photograph(people)
+  await leaving
 } finally {
   program.kill()
   await once(program, 'exit')
   upstream.closeAllConnections()
   upstream.close()
+  receiver.closeAllConnections()
+  receiver.close()
   await rm(folder, { recursive: true, force: true })
 }
 
@@ -48,7 +70,8 @@ async function startProgram() {
     `server: { listen: 127.0.0.1:18080, log: { requests: false } }
 admin:
   listen: 127.0.0.1:18081
-  tokens: { operations: ${token} }
+  tokens: { operations: ${token}, helpdesk: { token: a-token-of-the-helpdesk-0123456789, may: support } }
+webhooks: { allow_private_networks: true }
 storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
 mail: { smtp: log, from: Courses <courses@example.com> }
 upstreams:
@@ -58,11 +81,12 @@ routes:
   - { name: courses, path: /api/v1/courses/*, upstream: courses, free_daily: true }
   - { name: analyses, path: /api/v1/analyses/*, upstream: analyses, plans: [pro], rate_limit: 100/1m }
   - { name: news, path: /news, upstream: courses, auth: none }
+  - { name: certificates, path: /api/v1/certificates/:id, methods: [GET, PUT], upstream: courses, verified: true }
 `,
   )
   const peage = fileURLToPath(new URL('../dist/cli.js', import.meta.url))
   const started = spawn(process.execPath, [peage, 'start', '-c', file], {
-    env: { ...process.env, NODE_ENV: 'development' },
+    env: { ...process.env, NODE_ENV: 'development', NODE_EXTRA_CA_CERTS: certificate('cert') },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const line of createInterface({ input: started.stdout })) if (line.includes('"address"')) break
@@ -104,8 +128,26 @@ async function makeUsers() {
     })
     people.push({ id, access: access_token })
   }
-  await operate('POST', `/users/${people[2].id}/send-reset`)
-  await operate('POST', `/users/${people[2].id}/reset-usage`)
+  const [ada, grace, edsger, barbara, alan] = people
+  const client = (path, body, person) =>
+    ask(`http://127.0.0.1:18080/api/v1${path}`, 'POST', person.access, body)
+  await client('/auth/login', { email: 'edsger@example.com', password }, edsger)
+  await client('/user/webhook', { url: 'https://localhost:19443/hooks' }, ada)
+  await client('/user/webhook', { url: 'https://localhost:19443/broken' }, barbara)
+  await operate('POST', `/users/${edsger.id}/send-reset`)
+  await operate('POST', `/users/${edsger.id}/reset-usage`)
+  await operate('PATCH', `/users/${grace.id}`, { plan: 'pro' })
+  await operate('PATCH', `/users/${grace.id}`, { plan: 'premium' })
+  await operate('PATCH', `/users/${alan.id}`, { is_active: 0 })
+  await operate('POST', `/users/${alan.id}/send-reset`)
+  await operate('PATCH', `/users/${alan.id}`, { is_active: 1 })
+  await operate('POST', `/users/${alan.id}/send-reset`)
+  const helpdesk = 'a-token-of-the-helpdesk-0123456789'
+  await ask(`http://127.0.0.1:18081/admin/v1/users/${edsger.id}/export`, 'GET', helpdesk)
+  await ask(`http://127.0.0.1:18081/admin/v1/users/${edsger.id}`, 'DELETE', helpdesk)
+  for (const number of [41, 42, 43]) {
+    await operate('POST', '/alerts', { type: 'analysis.ready', data: { number } })
+  }
   return people
 }
 
@@ -127,8 +169,10 @@ async function photograph([, , refused]) {
   await page.locator('input[type=password]').fill(token)
   await page.keyboard.press('Enter')
   await page.locator('nav').waitFor()
-  for (const [name, height] of Object.entries(pages)) {
-    await page.setViewportSize({ width: 1280, height })
+  for (const [file, height] of Object.entries(pages)) {
+    const name = file.replace(/-(dark|phone)$/, '')
+    await page.emulateMedia({ colorScheme: file.endsWith('-dark') ? 'dark' : 'light' })
+    await page.setViewportSize({ width: file.endsWith('-phone') ? 360 : 1280, height })
     await page.goto(`http://127.0.0.1:18081/console#${name === 'user' ? `users/${refused?.id}` : name}`)
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
     // Rates are the difference of two readings.
@@ -140,7 +184,7 @@ async function photograph([, , refused]) {
     }
     // Charts are drawn in the frame after the data.
     await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))
-    await page.screenshot({ path: `${images}console-${name}.png` })
+    await page.screenshot({ path: `${images}console-${file}.png` })
   }
   await browser.close()
 }

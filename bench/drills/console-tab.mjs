@@ -1,7 +1,9 @@
 // A Chromium with the console's overview open, signed in, and what its tab takes.
 import { chromium } from 'playwright-core'
-import { atEnd } from '../cleanup.mjs'
+import { freePort } from '../ports.mjs'
+import { startServer, temporaryFolder } from '../processes.mjs'
 import { findProgram } from '../programs.mjs'
+import { askBrowser } from './devtools.mjs'
 import { residentOf } from './memory.mjs'
 import { MiB } from './noise.mjs'
 
@@ -10,61 +12,89 @@ import { MiB } from './noise.mjs'
  * @param {string} token
  */
 export async function openConsole(admin, token) {
-  const executablePath = findProgram('chromium')
-  if (executablePath === undefined) throw new Error('chromium is needed, and is not on the search path')
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  const close = atEnd(() => browser.close())
-  const page = await browser.newPage({ locale: 'en', viewport: { width: 1280, height: 900 } })
-  const complaints = []
-  page.on('pageerror', error => complaints.push(String(error)))
-  page.on('console', message => message.type() === 'error' && complaints.push(message.text()))
-  /** What the page was last given. */
-  let overview
-  let loads = 0
-  page.on('response', async response => {
-    if (!response.url().endsWith('/admin/v1/overview')) return
-    overview = await response.json().catch(() => overview)
-    loads += 1
+  const executable = findProgram('chromium')
+  if (executable === undefined) throw new Error('chromium is needed, and is not on the search path')
+  const port = await freePort()
+  const profile = temporaryFolder()
+  const running = await startServer(
+    executable,
+    [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--no-first-run',
+      '--accept-lang=en',
+      '--window-size=1280,900',
+      `--remote-debugging-port=${port}`,
+      `--user-data-dir=${profile.path}`,
+      'about:blank',
+    ],
+    { port },
+  )
+  const address = `http://127.0.0.1:${admin}/console`
+
+  /**
+   * Looks on while some work is done. Not longer: for who looks on the tab keeps every answer that it is given.
+   * @template T
+   * @param {(page: import('playwright-core').Page) => Promise<T>} work
+   */
+  async function looking(work) {
+    const browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`)
+    try {
+      const page = browser.contexts()[0]?.pages()[0]
+      if (page === undefined) throw new Error('the browser has no page')
+      return await work(page)
+    } finally {
+      await browser.close()
+    }
+  }
+
+  /** The tab's process is the one that has worked most: Chromium keeps others at hand. */
+  async function pids() {
+    const [{ processInfo }] = await askBrowser(port, 'browser', ['SystemInfo.getProcessInfo'])
+    return processInfo
+      .filter(({ type }) => type === 'renderer')
+      .sort((one, other) => other.cpuTime - one.cpuTime)
+      .map(({ id }) => id)
+  }
+
+  await looking(async page => {
+    await page.goto(address)
+    await page.locator('input[type=password]').fill(token)
+    await page.keyboard.press('Enter')
+    await page.locator('.verdict').waitFor()
   })
-  await page.goto(`http://127.0.0.1:${admin}/console`)
-  await page.locator('input[type=password]').fill(token)
-  await page.keyboard.press('Enter')
-  await page.locator('.verdict').waitFor()
-  const tab = await page.context().newCDPSession(page)
-  await tab.send('Performance.enable')
-  const whole = await browser.newBrowserCDPSession()
 
   return {
-    page,
-    complaints,
-    close,
-    loads: () => loads,
-    overview: () => overview,
-    /** What is written above a chart, by its title. @param {string} title @returns {Promise<string[]>} */
-    shown: title =>
-      page
-        .locator('figure', { has: page.locator('.chart-title', { hasText: title }) })
-        .locator('.legend b')
-        .allTextContents(),
-    /** The gateway is asked nothing by a page that is not the console. */
-    leave: () => page.goto('about:blank'),
-    async comeBack() {
-      await page.goto(`http://127.0.0.1:${admin}/console`)
-      await page.locator('.verdict').waitFor()
+    looking,
+    pids,
+    async close() {
+      await running.stop()
+      await profile.remove()
     },
+    /** What the page is given next, and what it writes above the first chart then. */
+    given: () =>
+      looking(async page => {
+        const answer = await page.waitForResponse(one => one.url().endsWith('/admin/v1/overview'))
+        const overview = await answer.json()
+        await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+        return { overview, shown: await page.locator('figure .legend b').first().textContent() }
+      }),
+    /** The gateway is asked nothing by a page that is not the console. */
+    leave: () => looking(page => page.goto('about:blank')),
+    comeBack: () =>
+      looking(async page => {
+        await page.goto(address)
+        await page.locator('.verdict').waitFor()
+      }),
     /** After collection: MiB of the heap and of the tab's process, elements and listeners. */
     async memory() {
-      await tab.send('HeapProfiler.collectGarbage')
-      const { metrics } = await tab.send('Performance.getMetrics')
+      const asked = ['Performance.enable', 'HeapProfiler.collectGarbage', 'Performance.getMetrics']
+      const [, , { metrics }] = await askBrowser(port, 'page', asked)
       const of = wanted => metrics.find(({ name }) => name === wanted)?.value ?? Number.NaN
-      const { processInfo } = await whole.send('SystemInfo.getProcessInfo')
-      // Chromium keeps others at hand: the tab's is the one that works.
-      const [renderer] = processInfo
-        .filter(({ type }) => type === 'renderer')
-        .sort((one, other) => other.cpuTime - one.cpuTime)
       return {
         heap: of('JSHeapUsedSize') / MiB,
-        resident: residentOf(renderer?.id ?? 0),
+        resident: residentOf((await pids())[0] ?? 0),
         nodes: of('Nodes'),
         listeners: of('JSEventListeners'),
       }
