@@ -15,7 +15,11 @@ import { generatePrivateJwk, readPrivateJwk } from '../../../src/identity/keys/s
 import { createTokens } from '../../../src/identity/tokens/tokens.ts'
 import { createCounters } from '../../../src/observability/metrics/counters.ts'
 import { Refusal } from '../../../src/refusals/refusal.ts'
-import { createRateLimiter } from '../../../src/storage/rate-limiter.ts'
+import {
+  type CreateRateLimiter,
+  createRateLimiter,
+  type RateLimiter,
+} from '../../../src/storage/rate-limiter.ts'
 import type { Upstream } from '../../../src/upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../../../src/usage/daily-counter.ts'
 import { createExhaustedCache } from '../../../src/usage/exhausted-users.ts'
@@ -59,6 +63,14 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
   const tokens = createTokens({ keys: ring([key]), clock, ...ttl })
   const forger = createTokens({ keys: ring([foreign]), clock, ...ttl })
 
+  const limiters = new Map<string, RateLimiter>()
+  /** Those of one name share their counts, as they do in Redis. */
+  const limiterOf: CreateRateLimiter = (name, limit) => {
+    const limiter = limiters.get(name) ?? createRateLimiter(name, limit, { clock })
+    limiters.set(name, limiter)
+    return limiter
+  }
+
   const authenticate = createAuthenticate({
     tokens: createTokenCache({ tokens, keys: ring([key]), clock, maxTokens: 100 }),
     users: createUserCache({
@@ -82,7 +94,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
     }),
     sessions: followsSessions ? { isLive: (_, sessionId) => liveSessions.has(sessionId) } : undefined,
     lastUsed: { record: id => used.push(id) },
-    badKeys: createRateLimiter('bad_keys', { limit: badKeys, windowMs: 60_000 }, { clock }),
+    badKeys: limiterOf('bad_keys', { limit: badKeys, windowMs: 60_000 }),
     onApiTokenError: error => seen.errors.push(error),
   })
   const days = new Map<string, number>()
@@ -111,7 +123,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
   const spent = createExhaustedCache({ feed, maxUsers: 100 }).withLimit()
   const dependencies = {
     authenticate,
-    limitRate: createRateLimit((name, limit) => createRateLimiter(name, limit, { clock })),
+    limitRate: createRateLimit(limiterOf),
     countDailyUse: createCountDailyUse({ counter, spent, limit: dailyLimit, clock }),
     decisions: counters.guards,
   }

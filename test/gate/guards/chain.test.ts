@@ -1,6 +1,6 @@
 // The order of the guards, what each refuses with, and that one that refuses leaves the later ones undone (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
-import { ClientDisconnected } from '../../../src/refusals/refusal.ts'
+import { ClientDisconnected, serviceUnavailable } from '../../../src/refusals/refusal.ts'
 import { bodyOf, fieldOf, guardStage, told } from './a-chain.ts'
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -66,6 +66,23 @@ describe('a route’s guards', () => {
     expect(Object.values(others)).toEqual(Array(5).fill(none))
   })
 
+  it('decide the same where nothing is traced', async () => {
+    const stage = guardStage()
+    const guards = stage.route({ auth: 'optional', plans: ['free'] })
+    stage.addUser(1, 'free')
+    const passes = stage.requestOf({ headers: bearer(await stage.tokenOf(1)) })
+    expect(told(await guards({ ...passes, trace: undefined }))).toBe('access_token of 1')
+    expect(told(await guards({ ...stage.requestOf({}), trace: undefined }))).toBe('401 unauthenticated')
+  })
+
+  it('count a store that is away as an error, whoever says so', async () => {
+    const stage = guardStage()
+    stage.failing.users = serviceUnavailable(new Error('down'))
+    const request = stage.requestOf({ headers: bearer(await stage.tokenOf(1)) })
+    expect(told(await stage.route({ auth: 'required' })(request))).toBe('503 service_unavailable')
+    expect(stage.guards.authenticate).toEqual({ pass: 0, refuse: 0, error: 1 })
+  })
+
   it('tell the trace which of them refused', async () => {
     const stage = guardStage()
     const request = stage.requestOf({})
@@ -125,6 +142,17 @@ describe('a route’s rate limit', () => {
     expect(await ask({}, '2001:db8::2')).toBe('429 rate_limited')
   })
 
+  it('is a route’s own: other routes, and limits of the gateway of the same name, count by themselves', async () => {
+    const stage = guardStage({ badKeys: 1 })
+    const one = stage.route({ ...limited, name: 'one' })
+    const other = stage.route({ ...limited, name: 'bad_keys' })
+    const ask = async (guards: typeof one) => told(await guards(stage.requestOf({})))
+    expect([await ask(one), await ask(other)]).toEqual(['anonymous', 'anonymous'])
+    const key = stage.requestOf({ headers: { 'x-api-key': 'peage_bad' } })
+    expect(told(await stage.route({ auth: 'required' })(key))).toBe('401 token_invalid')
+    expect([await ask(one), await ask(other)]).toEqual(['429 rate_limited', '429 rate_limited'])
+  })
+
   it('tells those within it what is left, and those over it when to come back', async () => {
     const stage = guardStage()
     const guards = stage.route(limited)
@@ -150,6 +178,14 @@ describe('the daily use', () => {
       expect(told(await guards(stage.requestOf({})))).toBe('anonymous')
     }
     expect(stage.seen.stored).toBe(0)
+  })
+
+  it('is counted for a key as for a token', async () => {
+    const stage = guardStage({ dailyLimit: 1 })
+    stage.addUser(1, 'free')
+    stage.addKey('peage_good', 10, 1)
+    const ask = () => stage.route(counted)(stage.requestOf({ headers: { 'x-api-key': 'peage_good' } }))
+    expect([told(await ask()), told(await ask())]).toEqual(['api_token of 1', '429 daily_limit_reached'])
   })
 
   it('that is spent is refused until midnight from memory, at once, and names the limit', async () => {
@@ -207,7 +243,9 @@ describe('a local endpoint’s guards', () => {
     const headers = bearer(await stage.tokenOf(1))
     expect(told(await stage.endpoint(undefined)(stage.requestOf({})))).toBe('401 token_invalid')
     expect(told(await stage.endpoint(undefined)(stage.requestOf({ headers })))).toBe('access_token of 1')
-    expect(told(await stage.endpoint(['pro'])(stage.requestOf({ headers })))).toBe('403 plan_insufficient')
+    const tooSmall = stage.requestOf({ headers })
+    expect(told(await stage.endpoint(['pro'])(tooSmall))).toBe('403 plan_insufficient')
+    expect(tooSmall.told).toEqual(['authenticate', 'plan', 'refuse'])
     expect(told(await stage.endpoint(['free'])(stage.requestOf({ headers })))).toBe('access_token of 1')
     expect(stage.guards).toMatchObject({
       authenticate: { pass: 3, refuse: 1, error: 0 },
