@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { atOnce } from '../../../src/async/steps.ts'
 import type { RouteConfig } from '../../../src/config/schema/schema.ts'
-import { corsSteps, readPreflight } from '../../../src/gate/routing/cors.ts'
+import { corsSteps, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'
 import { aRequest } from '../a-request.ts'
 import { routeWith } from '../a-route.ts'
 
@@ -105,6 +105,18 @@ describe('a preflight', () => {
       expect(readPreflight(aRequest(others, { method: 'OPTIONS' }))).toBeUndefined()
     }
   })
+})
+
+it('every response header of the CORS protocol is the gateway’s to set, in place of an upstream’s', () => {
+  expect([...replacedHeaders].sort()).toEqual([
+    'access-control-allow-credentials',
+    'access-control-allow-headers',
+    'access-control-allow-methods',
+    'access-control-allow-origin',
+    'access-control-allow-private-network',
+    'access-control-expose-headers',
+    'access-control-max-age',
+  ])
 })
 
 describe('the policy', () => {
