@@ -1,14 +1,17 @@
 // A target's name is all of its addresses, asked of a real name server: which of them get requests, and when.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest'
+import { courses } from '../support/certificates.ts'
 import { call } from '../support/client.ts'
 import { type NameServer, startNameServer } from '../support/name-server.ts'
 import { type Program, startProgram } from '../support/program.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { describeWithNameServer } from '../support/services.ts'
 
 const addresses = ['127.0.11.1', '127.0.11.2', '127.0.11.3'] as const
@@ -24,6 +27,13 @@ describeWithNameServer('a target whose host is a name', () => {
   let gateway: Program
   /** Those whose health check fails. */
   const sick = new Set<string>()
+  /** The connections that requests have come on: where to, and whether they are open. */
+  const connections = new Map<Socket, { host: string | undefined; address: string }>()
+  /** Answers that wait for their end. */
+  const begun: { address: string; response: ServerResponse }[] = []
+  /** Over TLS, and the names in SNI that it was asked under. */
+  let receiver: Receiver
+  const greeted: unknown[] = []
 
   beforeAll(async () => {
     names = await startNameServer(inject('nameServerBin'))
@@ -33,12 +43,23 @@ describeWithNameServer('a target whose host is a name', () => {
     for (const address of addresses) {
       const server = createServer((request, response) => {
         if (request.url === '/health' && sick.has(address)) response.statusCode = 500
-        response.end(JSON.stringify({ address, host: request.headers.host }))
+        const { host } = request.headers
+        connections.set(request.socket, { host, address })
+        if (request.url?.endsWith('begin')) {
+          begun.push({ address, response })
+          response.write('{ "begun": true')
+        } else response.end(JSON.stringify({ address, host }))
       })
       await new Promise<void>(resolve => server.listen(port, address, resolve))
       port = (server.address() as AddressInfo).port
       servers.push(server)
     }
+    const greet = ({ socket }: { socket: unknown }, response: ServerResponse) => {
+      greeted.push((socket as TLSSocket).servername)
+      response.end('{}')
+    }
+    receiver = await startReceiver(courses, greet, third)
+    for (const host of ['courses.internal', 'other.internal']) await names.setAddresses(host, [third])
     await names.setAddresses('even.test', addresses)
     for (const name of ['follows', 'silent', 'health', 'once', 'reload'])
       await names.setAddresses(`${name}.test`, [first])
@@ -56,6 +77,7 @@ describeWithNameServer('a target whose host is a name', () => {
     await gateway?.ended
     for (const server of servers) server.closeAllConnections()
     await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+    await receiver?.close()
     await names.stop()
     await rm(folder, { recursive: true, force: true })
   })
@@ -78,7 +100,11 @@ describeWithNameServer('a target whose host is a name', () => {
     const lines = Object.entries(upstreams).map(
       ([name, rest]) => `  ${name}: { targets: ['${target(name)}'], ${rest} }`,
     )
-    const routes = [...Object.keys(upstreams), 'reload'].map(
+    for (const name of ['courses', 'other'])
+      lines.push(
+        `  ${name}: { targets: ['https://${name}.internal:${receiver.port}'], tls: { ca: '${courses.files.cert}' } }`,
+      )
+    const routes = [...Object.keys(upstreams), 'courses', 'other', 'reload'].map(
       name => `  - { path: /${name}, upstream: ${name}, auth: none }`,
     )
     await writeFile(
@@ -117,21 +143,43 @@ ${routes.join('\n')}
   const logged = (name: string, sentence: string) =>
     gateway.lines.filter(line => line.includes(sentence) && line.includes(target(name))).length
 
-  it('sends requests evenly to all of its addresses, under its name', async () => {
+  it('sends requests evenly to all of its addresses, under its name: Host, SNI and certificate', async () => {
     expect(await answering('even')).toEqual({ [first]: 4, [second]: 4, [third]: 4 })
     expect((await get('even')).host).toBe(`even.test:${port}`)
     const { body } = await call(gateway.admin, 'GET', '/admin/v1/routes', {
       headers: { authorization: 'Bearer a-token-for-operators-0123456789' },
     })
     expect(JSON.stringify(body)).toContain(labelled('even', second))
+    expect((await get('courses')).status).toBe(200)
+    expect((await get('other')).status).toBe(502)
+    expect(greeted).toEqual(['courses.internal'])
   })
 
-  it('follows its addresses as they come and go', async () => {
+  it('follows its addresses; what is under way at one that went ends undisturbed, and no connection is kept', async () => {
     expect(await answering('follows')).toEqual({ [first]: 12 })
     await names.setAddresses('follows.test', [first, second])
     await expect.poll(() => answering('follows'), soon).toEqual({ [first]: 6, [second]: 6 })
+    const answers = await Promise.all([1, 2, 3, 4].map(() => fetch(`${gateway.url}/follows?begin`)))
+    await expect.poll(() => begun.length, soon).toBe(4)
+    const bodies = answers.map(answer => answer.json())
+    const end = (those: typeof begun) => {
+      for (const { response } of those) response.end(' }')
+    }
+    const [one, ...others] = begun.filter(({ address }) => address === first)
+    end(begun.filter(each => each === one || each.address === second))
+    const open = () =>
+      [...connections].filter(
+        ([socket, to]) => !socket.destroyed && to.address === first && to.host?.startsWith('follows.'),
+      ).length
+    expect([others.length, open()]).toEqual([1, 2])
     await names.setAddresses('follows.test', [third])
     await expect.poll(() => answering('follows'), soon).toEqual({ [third]: 12 })
+    await expect.poll(open, soon).toBe(1)
+    end(others)
+    const ended = performance.now()
+    expect(await Promise.all(bodies)).toEqual(Array(4).fill({ begun: true }))
+    await expect.poll(open, soon).toBe(0)
+    expect(performance.now() - ended).toBeLessThan(1_000)
   })
 
   it('keeps its addresses while the name server is silent, and while it knows no such name', async () => {

@@ -26,7 +26,8 @@ function textsOf(file: string): Set<string> {
   return new Set([...quoted].map(([, single = '', double = '']) => single + double))
 }
 
-it('there are pages', () => expect(pages).toEqual(expect.arrayContaining(['accounts.md', 'mail.md'])))
+it('there are pages', () =>
+  expect(pages).toEqual(expect.arrayContaining(['accounts.md', 'mail.md', 'targets.md'])))
 
 describe.each(pages)('%s', page => {
   const rows = rowsOf(page)

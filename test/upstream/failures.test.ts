@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
-import { newUser } from '../support/client.ts'
+import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
 
@@ -72,6 +72,15 @@ routes:
       expectNoAddress(answer)
     }
     expect(performance.now() - start).toBeLessThan(4_000)
+  })
+
+  it('a name that never resolved stands among the targets as such, and is not healthy', async () => {
+    const token = gateway.adminToken
+    const { text } = await call(gateway.admin, 'GET', '/admin/v1/routes', { token })
+    expect(text).toContain('"http://nobody.invalid (unresolved)"')
+    expect((await call(gateway.admin, 'GET', '/metrics')).text).toContain(
+      'peage_upstream_healthy{upstream="unresolved",target="http://nobody.invalid (unresolved)"} 0',
+    )
   })
 
   it('a connection that is closed on each request is tried once more and is a 502 then; a POST is sent once', async () => {

@@ -1,11 +1,15 @@
 // Looking names up in the background: what an answer, none, or half of one changes, and when.
 import type { LookupAddress } from 'node:dns'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createHistogram } from '../../../src/observability/metrics/histogram.ts'
 import {
   createNameLookups,
   type NameWatch,
   type ResolveConfig,
 } from '../../../src/upstream/targets/name-lookups.ts'
+import type { OpenTarget } from '../../../src/upstream/targets/target.ts'
+import { createUpstreams } from '../../../src/upstream/targets/upstreams.ts'
+import { configOf } from '../../config/reading.ts'
 
 type Answer = string[] | 'ENOTFOUND' | 'EAI_AGAIN' | 'silence'
 
@@ -120,6 +124,48 @@ describe('a name', () => {
     await pass(30 * second)
     expect(heard.addresses.at(-1)).toEqual(['10.0.0.1', '10.0.0.2'])
     expect(heard.tooMany).toEqual([3])
+  })
+
+  it('that is not answered is waited for for 2 s at most, before anything is accepted', async () => {
+    const { upstreams } = configOf('upstreams: { app: { targets: ["http://app", "http://10.0.0.1"] } }')
+    const targets: OpenTarget[] = []
+    const opened = createUpstreams(upstreams, {
+      lookups: createNameLookups(() => new Promise(() => {})),
+      durationsOf: () => createHistogram(),
+      reuse(_, open) {
+        const target = open()
+        targets.push(target)
+        return target
+      },
+      eventsOf: () => ({ onLookup() {}, onTooMany() {} }),
+    })
+    let isResolved = false
+    void opened.whenResolved().then(() => {
+      isResolved = true
+    })
+    await pass(1_999)
+    expect(isResolved).toBe(false)
+    await pass(1)
+    expect(isResolved).toBe(true)
+    expect(targets.map(({ endpoints }) => endpoints().length)).toEqual([0, 1])
+    for (const target of targets) target.quiesce()
+  })
+
+  it('of two upstreams is asked for one after the other, and other names at once', async () => {
+    const asked: string[] = []
+    const answer: ((found: LookupAddress[]) => void)[] = []
+    const lookups = createNameLookups(name => {
+      asked.push(name)
+      return new Promise(resolve => answer.push(resolve))
+    })
+    const ignore = { onAddresses() {}, onState() {}, onTooMany() {} }
+    for (const name of ['app', 'app', 'other'])
+      started.push(lookups.watch(name, { every: 10 * second, most: 32, family: 4 }, ignore))
+    await pass(0)
+    expect(asked).toEqual(['app', 'other'])
+    answer[0]?.([])
+    await pass(0)
+    expect(asked).toEqual(['app', 'other', 'app'])
   })
 
   it('that is not answered within its interval counts as failed, and the answer is taken when it comes', async () => {

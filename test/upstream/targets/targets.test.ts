@@ -13,20 +13,38 @@ describe('several targets', () => {
 
   beforeAll(async () => {
     ;[one, two] = [await startMortal('one'), await startMortal('two')]
-    gateway = await startGateway(`upstreams:
+    gateway = await startGateway(
+      `upstreams:
   app: { targets: ['${one.url}', '${two.url}'], timeouts: { connect: 500ms } }
   narrow: { targets: ['${one.url}', '${two.url}'], connections: 2, timeouts: { connect: 3s } }
   once: { targets: ['${one.url}', '${two.url}'], retries: 0 }
   impatient: { targets: ['${one.url}', '${two.url}'], timeouts: { response: 200ms } }
   single: { targets: ['${one.url}'] }
+  split: { targets: ['${one.url}', '${two.url}'], split_by: user }
+  twice: { targets: ['${one.url}', '${two.url}', '${one.url}/'] }
+  weightless: { targets: [{ url: '${one.url}', weight: 0 }, { url: '${two.url}', weight: 0 }] }
+  spare: { targets: ['http://127.0.0.1:1', { url: '${two.url}', weight: 0 }], timeouts: { connect: 500ms } }
+  literal: { targets: ['${one.url.replace('127.0.0.1', '0.0.0.0')}'] }
+  young: { targets: ['${one.url}'], connection_age: 200ms }
+  ageless: { targets: ['${one.url}'], connection_age: 0 }
 routes:
+  - { name: split, path: /split, upstream: split, auth: optional }
+  - { name: twice, path: /twice, upstream: twice, auth: none }
+  - { name: weightless, path: /weightless, upstream: weightless, auth: none }
+  - { name: spare, path: /spare, upstream: spare, auth: none }
+  - { name: literal, path: /literal, upstream: literal, auth: none }
+  - { name: young, path: /young, upstream: young, auth: none }
+  - { name: ageless, path: /ageless, upstream: ageless, auth: none }
   - { name: app, path: /app/*, upstream: app, auth: none }
   - { name: narrow, path: /narrow, upstream: narrow, auth: none }
   - { name: once, path: /once, upstream: once, auth: none }
   - { name: impatient, path: /impatient, upstream: impatient, auth: none }
   - { name: single, path: /single, upstream: single, auth: none }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
-`)
+`,
+      undefined,
+      { server: ", trusted_proxies: ['127.0.0.0/8']" },
+    )
   })
   beforeEach(() => {
     for (const target of [one, two]) {
@@ -59,6 +77,74 @@ routes:
     for (const target of [one, two]) {
       expect(target.received.map(({ headers }) => `http://${headers.host}`)).toEqual([target.url])
     }
+  })
+
+  it('one of which stands twice are two, that one with both weights', async () => {
+    const names: string[] = []
+    for (let i = 0; i < 6; i++) names.push(await get('/twice'))
+    expect(names.filter(name => name === 'one')).toHaveLength(4)
+  })
+
+  it('without weight are not used, neither where all are so nor where the others are away', async () => {
+    expectRefusal(await ask(gateway.url, requestBytes('GET', '/weightless')), 'upstream_unavailable')
+    expectRefusal(await ask(gateway.url, requestBytes('GET', '/spare')), 'upstream_unreachable')
+    expect(counts()).toEqual([0, 0])
+  })
+
+  it('may be literal addresses that no name may lead to', async () =>
+    expect(await get('/literal')).toBe('one'))
+
+  it('split by user have each user to themselves, as explain tells', async () => {
+    const seen = new Set<string>()
+    for (let people = 0; people < 20 && seen.size < 2; people += 1) {
+      const user = await newUser(gateway)
+      const names = new Set<string>()
+      for (let i = 0; i < 4; i++)
+        names.add((await call(gateway.url, 'GET', '/split', { token: user.access })).text)
+      expect(names.size).toBe(1)
+      const [name = ''] = names
+      seen.add(name)
+      const { body } = await call(gateway.admin, 'POST', '/admin/v1/explain', {
+        token: gateway.adminToken,
+        body: { method: 'GET', path: '/split', as: { user_id: user.id } },
+      })
+      expect(body.upstream).toEqual({ name: 'split', url: `${name === 'one' ? one.url : two.url}/split` })
+    }
+    expect(seen.size).toBe(2)
+  })
+
+  it('split by user have strangers by their address, of IPv6 by the network', async () => {
+    const of = async (address: string) =>
+      (await call(gateway.url, 'GET', '/split', { headers: { 'x-forwarded-for': address } })).text
+    const seen = new Set<string>()
+    for (let host = 1; host <= 20; host += 1) {
+      const name = await of(`192.0.2.${host}`)
+      expect(await of(`192.0.2.${host}`)).toBe(name)
+      seen.add(name)
+      const network = `2001:db8:0:${host}`
+      expect(await of(`${network}::1`)).toBe(await of(`${network}:ffff::2`))
+    }
+    expect(seen.size).toBe(2)
+  })
+
+  it('are asked on connections that are no older than may be, and what is on one goes on', async () => {
+    const socketOf = async (path: string) => {
+      await get(path)
+      return one.received.at(-1)?.socket
+    }
+    const young = await socketOf('/young')
+    one.answer = (request, response) => {
+      if (request.url !== '/young') return response.end('one')
+      response.write('begun ')
+      setTimeout(() => response.end('ended'), 400)
+    }
+    expect(await get('/young')).toBe('begun ended')
+    expect(one.received.at(-1)?.socket).toBe(young)
+    const ageless = await socketOf('/ageless')
+    one.answer = (_, response) => response.end('one')
+    expect(await socketOf('/young')).not.toBe(young)
+    await expect.poll(() => young?.destroyed).toBe(true)
+    expect(await socketOf('/ageless')).toBe(ageless)
   })
 
   it('have each a limit on connections: what is more waits, and goes where there is room', async () => {
@@ -120,6 +206,19 @@ routes:
     it('that one target answers and the other does not is answered', async () => {
       one.answer = reset
       for (let i = 0; i < 4; i++) expect(await get()).toBe('two')
+    })
+
+    it('that could not be sent at all goes to the other one, whatever its method', async () => {
+      await one.kill()
+      try {
+        for (let i = 0; i < 4; i++) {
+          const answer = await call(gateway.url, 'POST', '/app/x', { body: 'once' })
+          expect([answer.status, answer.text]).toEqual([200, 'two'])
+        }
+        expect(two.received).toHaveLength(4)
+      } finally {
+        await one.revive()
+      }
     })
 
     it('that is a POST is never sent twice', async () => {
