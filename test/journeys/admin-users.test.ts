@@ -173,15 +173,17 @@ describeOverSetups('operators', setup => {
       expect([query, (await ask('GET', `/users?${query}`)).status]).toEqual([query, 400])
   })
 
-  it('have it all in the audit, of an email and a password only that they were set', async () => {
+  it('have it all in the audit, exports too, of an email and a password only that they were set', async () => {
     const { id, email } = await create()
     await ask('PATCH', `/users/${id}`, { email: `audited${id}@example.com`, plan: 'pro' })
     await ask('POST', `/users/${id}/password`, { password })
+    await ask('GET', `/users/${id}/export`)
     await ask('DELETE', `/users/${id}`)
     const { body } = await ask('GET', `/audit?user_id=${id}`)
     const entries = body.entries as { method: string; changes: object }[]
     expect(entries.map(({ method, changes }) => [method, changes])).toEqual([
       ['DELETE', {}],
+      ['GET', {}],
       ['POST', { password: 'set' }],
       ['PATCH', { email: 'set', plan: 'pro' }],
       ['POST', { email: 'set', password: 'set' }],

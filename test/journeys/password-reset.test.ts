@@ -296,6 +296,26 @@ describeOverSetups('a forgotten password under limits', setup => {
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
   })
 
+  it('by email: an operator’s mail is outside of them, voids the code before, and goes to no inactive user', async () => {
+    const user = await newUser(at.gateway)
+    const sendReset = () =>
+      call(at.gateway.admin, 'POST', `/admin/v1/users/${user.id}/send-reset`, {
+        token: at.gateway.adminToken,
+      })
+    for (let i = 0; i < 2; i += 1) await post('password/forgot', { email: user.email }, client())
+    const before = await codeTo(at.gateway, user.email)
+    expect((await sendReset()).status).toBe(202)
+    expect(await kindsTo(at.gateway, user.email)).toEqual(['reset', 'reset', 'reset'])
+    const { token } = await codeTo(at.gateway, user.email)
+    const body = { token: before.token, new_password: newPassword }
+    expectRefusal(await post('password/reset', body, client()), ...invalid)
+    expectAnswer(await post('password/reset', { ...body, token }, client()), 200, done)
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    const refused = await sendReset()
+    expectRefusal(refused, 409, 'user_inactive', 'Utilisateur inactif')
+    expect((await kindsTo(at.gateway, user.email)).filter(kind => kind === 'reset')).toHaveLength(3)
+  })
+
   it('by email: counted before anybody is looked up, so that who has no account yet is counted too', async () => {
     const email = 'not.yet@example.com'
     for (let i = 0; i < 2; i += 1) await post('password/forgot', { email }, client())

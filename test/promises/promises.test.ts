@@ -27,7 +27,7 @@ function textsOf(file: string): Set<string> {
 }
 
 it('there are pages', () =>
-  expect(pages).toEqual(expect.arrayContaining(['accounts.md', 'mail.md', 'targets.md'])))
+  expect(pages).toEqual(expect.arrayContaining(['accounts.md', 'mail.md', 'operators.md', 'targets.md'])))
 
 describe.each(pages)('%s', page => {
   const rows = rowsOf(page)
