@@ -126,8 +126,10 @@ describe('a name', () => {
     expect(heard.tooMany).toEqual([3])
   })
 
-  it('that is not answered is waited for for 2 s at most, before anything is accepted', async () => {
-    const { upstreams } = configOf('upstreams: { app: { targets: ["http://app", "http://10.0.0.1"] } }')
+  it('that is not answered is waited for for 2 s at most, before anything is accepted; addresses and localhost are none', async () => {
+    const { upstreams } = configOf(
+      'upstreams: { app: { targets: ["http://app", "http://10.0.0.1", "http://localhost"] } }',
+    )
     const targets: OpenTarget[] = []
     const opened = createUpstreams(upstreams, {
       lookups: createNameLookups(() => new Promise(() => {})),
@@ -147,7 +149,7 @@ describe('a name', () => {
     expect(isResolved).toBe(false)
     await pass(1)
     expect(isResolved).toBe(true)
-    expect(targets.map(({ endpoints }) => endpoints().length)).toEqual([0, 1])
+    expect(targets.map(({ endpoints }) => endpoints().length)).toEqual([0, 1, 1])
     for (const target of targets) target.quiesce()
   })
 
