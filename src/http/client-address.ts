@@ -1,4 +1,5 @@
 // The client's address behind proxies: the rightmost one that is not a trusted proxy's (CONTRACT §6).
+import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Logger } from 'pino'
 import type { Counters } from '../observability/metrics/counters.ts'
@@ -78,13 +79,16 @@ export function isPrivate(text: string): boolean {
   return range !== undefined && range !== 'unicast'
 }
 
+const ipv4Compatible = /^::\d+\./
+
 function readAddress(text: string): Address | undefined {
   // Some load balancers append a port to the address.
   const bare =
     /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
-  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare)
-    ? ipaddr.process(bare)
-    : undefined
+  // ipaddr.js alone would read the end of `::ffff:010.0.0.1` as octal numbers, where others read none or decimal ones,
+  // and take `::10.0.0.1`, an IPv6 address of its own (RFC 4291 §2.5.5.1), for 10.0.0.1.
+  if (ipv4Compatible.test(bare)) return undefined
+  return isIP(bare) !== 0 && ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
 
 function readRange(cidr: string): Range {
