@@ -225,6 +225,7 @@ describe('secrets', () => {
       'server: { listen: "${S}", log: { level: "${S}" } }',
       `auth: { key_secret: [${secret}], keys: "${secret}" }`,
       'upstreams: { a: { targets: ["http://u:${S}@a"] } }',
+      'routes: [{ path: "/${S}{id}", upstream: a }]',
     ].join('\n')
     const lines = linesOf(text, env)
     expect(lines.map(line => line.split('  ', 2).join(' '))).toEqual([
@@ -238,8 +239,23 @@ describe('secrets', () => {
       '4:21 auth.key_secret',
       '4:46 auth.keys',
       '5:29 upstreams.a.targets[0]',
+      '6:18 routes[0].path',
     ])
     expect(lines.join('\n')).not.toContain('hunter2')
     expect(lines[0]).toContain('is shorter than 16 characters')
+  })
+
+  it('nor is any text of a file that is no YAML', () => {
+    for (const text of [
+      '%hunter2\n',
+      '%\rhunter2',
+      '%YAML hunter2\n---\n',
+      'a: "\\hunter2"',
+      'a: *hunter2',
+      '%TAG hunter2',
+    ])
+      expect(linesOf(text).join(), text).toSatisfy(
+        (said: string) => said !== '' && !/hunter2|\p{Cc}/u.test(said),
+      )
   })
 })

@@ -105,9 +105,10 @@ function parseSegment(part: string): Segment {
     throw new PathPatternError('may have * only as its whole last segment (write %2A for a literal one)')
   }
   if (/[{}]/.test(part)) {
-    // No URI has raw braces (RFC 3986 §2); other gateways' files put them around parameters.
+    // No URI has raw braces (RFC 3986 §2); other gateways' files put them around parameters. What stands beside them may
+    // come from a `${file:}`, and is not repeated.
     throw new PathPatternError(
-      `has braces in ${part}: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)`,
+      'has braces: a parameter is a whole segment such as :id (write %7B and %7D for literal braces)',
     )
   }
   if (part.startsWith(':')) {

@@ -72,6 +72,9 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 
+/** Where the parser's messages begin to quote. Control characters are the file's: they would write lines of their own. */
+const quotation = /[:\p{Cc}]|(?<=^Unknown directive|^Unsupported YAML version) /u
+
 /** The parser's message without what it quotes from the file, which may be a secret. */
 function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
   if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
@@ -79,7 +82,7 @@ function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLW
   if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
   if (code === 'BAD_DQ_ESCAPE')
     return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
-  const [sentence = ''] = message.split(/[:\n]/, 1)
+  const [sentence = ''] = message.split(quotation, 1)
   return sentence.charAt(0).toLowerCase() + sentence.slice(1)
 }
 
