@@ -8,8 +8,8 @@ import { buildIndexes } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
-import { lockDataDir } from './data-dir-lock.ts'
-import { refuseAnotherPostgres } from './folder-version.ts'
+import { DataDirLocked, lockDataDir } from './data-dir-lock.ts'
+import { DataDirOfAnotherPostgres, refuseAnotherPostgres } from './folder-version.ts'
 import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule, withoutOptimising } from './wasm-module.ts'
 
@@ -33,21 +33,36 @@ export interface EmbeddedDatabase extends Database {
  * Opens the embedded database and holds its folder's lock until `close`. Statements run one at a time. Committed data
  * survives a kill of the process (PGlite writes before it responds: `relaxedDurability` stays false), but not a power
  * loss (it does not fsync).
- * @throws DataDirLocked when another process holds the folder; DataDirOfAnotherPostgres
+ * @throws DataDirLocked when another process holds the folder; DataDirOfAnotherPostgres; an error for operators where it
+ * cannot be written to
  */
 export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   if (dir === undefined || dir === 'memory://') {
     const pglite = await open(snapshot === undefined ? {} : { loadDataDir: snapshot })
     return embeddedDatabase({ pglite, prepared: [] }, async () => {})
   }
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  refuseAnotherPostgres(dir)
-  const lock = await lockDataDir(dir)
+  const lock = await claim(dir)
   try {
     return embeddedDatabase(await openFolder(dir), () => lock.release())
   } catch (error) {
     await lock.release()
     throw toStorageError(error)
+  }
+}
+
+async function claim(dir: string) {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    refuseAnotherPostgres(dir)
+    return await lockDataDir(dir)
+  } catch (error) {
+    if (error instanceof DataDirLocked || error instanceof DataDirOfAnotherPostgres) throw error
+    const { code = 'unknown' } = error as NodeJS.ErrnoException
+    throw new Error(
+      `the data folder ${dir} cannot be written to (${code}): give the gateway one that it may write to ` +
+        '(storage.data_dir), or a Postgres (storage.postgres)',
+      { cause: error },
+    )
   }
 }
 

@@ -38,6 +38,14 @@ describe('the embedded database', () => {
     await database.close()
   })
 
+  it('says of a folder that cannot be written to which it is, and what to do', async () => {
+    const file = join(parent, 'file')
+    writeFileSync(file, '')
+    await expect(openEmbedded({ dir: join(file, 'data') })).rejects.toThrow(
+      `the data folder ${join(file, 'data')} cannot be written to (ENOTDIR): give the gateway one that it may write to`,
+    )
+  })
+
   it('starts anew where a first start was cut short', async () => {
     const fresh = join(parent, 'fresh')
     mkdirSync(join(fresh, 'postgres.new'), { recursive: true })
