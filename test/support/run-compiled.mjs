@@ -23,7 +23,9 @@ try {
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  for (const name of ['migrations', 'package.json']) symlinkSync(join(root, name), join(out, name))
+  // The last two name the embedded database that is lent (lent-database.ts).
+  const read = ['migrations', 'package.json', 'package-lock.json', 'src/storage/concurrent-indexes.ts']
+  for (const name of read) symlinkSync(join(root, name), join(out, name))
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
   const main = join(out, entry.replace(/\.ts$/, '.js'))
   status = spawnSync(process.execPath, [main, ...flags], { stdio: 'inherit' }).status ?? 1

@@ -1,0 +1,19 @@
+// Numbers by chance, the same ones for the same seed.
+
+/** @returns a whole number from 0 up to, and without, `below` */
+export type Random = (below: number) => number
+
+/** Mulberry32: good enough for mutations, and four lines. */
+export function createRandom(seed: number): Random {
+  let state = seed | 0
+  return below => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below)
+  }
+}
+
+export function oneOf<T>(list: readonly T[], random: Random): T {
+  return list[random(list.length)] as T
+}

@@ -1,0 +1,25 @@
+// Makes an input as short and plain as it can be while it still fails.
+
+/** How often it is tried at most. */
+const mostTries = 2_000
+
+/** @param fails of the input, and of shorter ones */
+export async function shrink(input: string, fails: (input: string) => Promise<boolean>): Promise<string> {
+  let text = input
+  let tries = 0
+  const isTaken = async (candidate: string) => {
+    tries += 1
+    if (tries > mostTries || !(await fails(candidate))) return false
+    text = candidate
+    return true
+  }
+  for (let size = text.length; size >= 1; size = Math.floor(size / 2)) {
+    for (let at = 0; at < text.length; ) {
+      if (!(await isTaken(text.slice(0, at) + text.slice(at + size)))) at += size
+    }
+  }
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] !== 'a') await isTaken(`${text.slice(0, at)}a${text.slice(at + 1)}`)
+  }
+  return text
+}

@@ -1,0 +1,137 @@
+// X-Forwarded-For: the client is the rightmost address that no trusted proxy has, whatever stands to the left of it.
+import { BlockList, isIP } from 'node:net'
+import { createTrustedProxies, rateLimitKey } from '../../../../../src/http/client-address.ts'
+import { promise, type Target } from '../target.ts'
+
+const trusted = ['10.0.0.0/8', '2001:db8:1::/48', '192.168.7.7']
+const proxies = createTrustedProxies(trusted)
+const peer = '10.0.0.1'
+const stranger = '203.0.113.9'
+
+/** The same networks, as node:net reads them. */
+const networks = new BlockList()
+networks.addSubnet('10.0.0.0', 8, 'ipv4')
+networks.addSubnet('2001:db8:1::', 48, 'ipv6')
+networks.addAddress('192.168.7.7')
+
+export const forwardedFor: Target = {
+  seeds: [
+    ...[
+      '203.0.113.9',
+      '1.2.3.4, 10.0.0.2',
+      '1.2.3.4,2001:db8:1::7,10.9.9.9',
+      '[2001:db8::1]:4711, 10.0.0.3',
+      '',
+    ],
+    ...[
+      '::ffff:10.0.0.2, 10.0.0.1',
+      '1.2.3.4:80',
+      'unknown, 10.0.0.1',
+      '_hidden',
+      '010.0.0.1',
+      '10.0.0.1, , 10.0.0.2',
+    ],
+    ...[
+      'fe80::1%eth0',
+      '0x0a.0.0.1',
+      '::',
+      '::ffff:0a00:0001',
+      '64:ff9b::10.0.0.1',
+      '127.1',
+      '1.2.3.4 10.0.0.1',
+    ],
+  ],
+  dictionary: [
+    ...[
+      '10.0.0.2',
+      '192.168.7.7',
+      '203.0.113.9',
+      '2001:db8:1::7',
+      '::ffff:',
+      '[',
+      ']',
+      ':80',
+      ', ',
+      ',',
+      '::',
+      '%eth0',
+    ],
+    ...[
+      '0x',
+      '0',
+      '256',
+      '\t',
+      '::ffff:a00:1',
+      '2002:a00:1::',
+      '10.1',
+      '167772161',
+      '127.0.0.1',
+      '::1',
+      '0:0:0:0:0',
+    ],
+  ],
+  maxLength: 300,
+  maxMs: 50,
+  covers: /\/src\/http\/client-address|ipaddr/,
+  run(input) {
+    const client = proxies.clientOf(peer, input)
+    promise(isIP(client) !== 0, 'a client without an address', client)
+    promise(client === proxies.clientOf(peer, input), 'another client the next time')
+    // The left is the client's own to write.
+    promise(
+      proxies.clientOf(peer, `${input},${stranger}`) === stranger,
+      'believes what stands left of a stranger',
+    )
+    promise(proxies.clientOf(stranger, input) === stranger, 'believes a peer that is not trusted')
+    const hops = input.split(',').map(hop => hop.trim())
+    const passed = hops.length - 1 - hops.findLastIndex(hop => !isTrusted(hop))
+    const expected = addressOf(hops[hops.length - 1 - passed] ?? '')
+    // The first hop from the right that is not trusted, or, where that is no address, the last one before it.
+    const before = passed === 0 ? peer : addressOf(hops[hops.length - passed] ?? '')
+    promise(
+      canonical(client) === canonical(expected ?? before ?? ''),
+      'is another client to node:net',
+      client,
+      expected ?? before,
+    )
+    const key = rateLimitKey(client)
+    if (isIP(client) === 4) promise(key === client, 'counts an IPv4 client under another key', client, key)
+    else {
+      const first = key.replace('::/64', '')
+      promise(/^(?:[0-9a-f]{1,4}:){3}[0-9a-f]{1,4}::\/64$/.test(key), 'no key of a /64', client, key)
+      const low = rateLimitKey(`${first}::`)
+      promise(
+        low === key && rateLimitKey(`${first}:ffff:ffff:ffff:ffff`) === key,
+        'two keys in a /64',
+        key,
+        low,
+      )
+    }
+    return `${passed > 3 ? 'many' : passed} trusted, then ${expected === undefined ? 'nothing' : `IPv${isIP(client)}`}`
+  },
+}
+
+/** As node:net reads an address: without port and brackets, IPv4 out of IPv6. */
+function addressOf(hop: string): string | undefined {
+  const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
+  // node:net takes any zone; `::1.2.3.4` is deprecated, and read in two ways.
+  return isIP(bare) === 0 || /%(?![0-9A-Za-z]+$)|^::\d+\./.test(bare) ? undefined : bare
+}
+
+function isTrusted(hop: string): boolean {
+  const address = addressOf(hop)
+  if (address === undefined) return false
+  const plain = canonical(address)
+  return networks.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** One spelling for one address: a URL's, and IPv4 where it is mapped. */
+function canonical(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [bare = ''] = address.split('%', 1)
+  const short = new URL(`http://[${bare}]/`).hostname.slice(1, -1)
+  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(short) ?? []
+  if (high === undefined || low === undefined) return short
+  const [one, two] = [Number.parseInt(high, 16), Number.parseInt(low, 16)]
+  return `${one >> 8}.${one & 255}.${two >> 8}.${two & 255}`
+}

@@ -1,0 +1,111 @@
+// Request targets: what is accepted has one reading, the one that routes are matched by.
+import { parseRequestTarget } from '../../../../../src/gate/parsing/request-target.ts'
+import { corpus } from '../../../corpus.ts'
+import { readings } from '../../../readings.ts'
+import { promise, type Target } from '../target.ts'
+
+const dictionary = [
+  ...[
+    '/',
+    '//',
+    '/./',
+    '/../',
+    '/..;/',
+    '%2e',
+    '%2E%2e',
+    '%2f',
+    '%5c',
+    '%25',
+    '%252e',
+    '%25252f',
+    '%00',
+    '%3b',
+  ],
+  ...[
+    ';a=b',
+    '?',
+    '#',
+    '%23',
+    '%3f',
+    '%20',
+    '..',
+    '...',
+    '. ',
+    '\\',
+    '%c0%af',
+    '%c3%a9',
+    '%e2%84%aa',
+    '%ef%bc%8f',
+  ],
+  ...['http://', 'https://gw.test', '@', ':80', '/api/v1/private', '/PUBLIC', '*', '%u002f', '%ff', '%c2%85'],
+]
+
+export const requestTarget: Target = {
+  seeds: corpus.paths.map(({ raw_target }) => raw_target).filter(target => target.length < 200),
+  dictionary,
+  maxLength: 400,
+  maxMs: 100,
+  covers: /\/src\/gate\/parsing\//,
+  run(input) {
+    const target = parseRequestTarget(input)
+    // Once read and once remembered.
+    promise(same(target, parseRequestTarget(input)), 'remembers another reading')
+    if (target === undefined) return 'refused'
+    const { authority, path, query, unmergedPath, rawSegments, segments, ambiguities } = target
+    promise(/^\/[!-~]*$/.test(path) && !/[?#\\]|\/\//.test(path), 'forwards a path that is none', path)
+    promise(query === '' || /^\?[^\0- #\x7f]*$/.test(query), 'forwards a query that is none', query)
+    const sent = authority === undefined ? input : input.slice(input.indexOf('//') + 2 + authority.length)
+    promise([sent, `/${sent}`].includes((unmergedPath ?? path) + query), 'forwards another target', target)
+    promise(segments.length === rawSegments.length, 'matches other segments than it forwards', target)
+    promise(
+      segments.every(segment => segment !== '.' && segment !== '..'),
+      'has a dot segment',
+      segments,
+    )
+    // What is forwarded is read as it was.
+    const again = parseRequestTarget(path + query)
+    promise(
+      same(again, { ...target, authority: undefined, unmergedPath: undefined }),
+      'reads what it forwards otherwise',
+      target,
+      again,
+    )
+    // As servers do that resolve, decode once, twice or thrice, cut parameters, and trim.
+    const matched = resolved(segments)
+    const [, ...decoded] = readings(path)
+    if (ambiguities === 0) {
+      for (const reading of decoded) promise(reading === matched, 'has two readings', path, reading, matched)
+    }
+    // As browsers and WHATWG's servers do.
+    const url = new URL(path, 'http://gw.test')
+    const named = url.pathname
+      .split('/')
+      .filter(part => part !== '')
+      .map(decodeURIComponent)
+      .join('/')
+    const ours = rawSegments
+      .map(decodeURIComponent)
+      .filter(part => part !== '')
+      .join('/')
+    promise(named === ours, 'is another path to a URL parser', path, url.pathname)
+    const kind = authority === undefined ? '' : 'absolute '
+    return `${kind}${unmergedPath === undefined ? '' : 'merged '}${ambiguities}${query === '' ? '' : ' query'}`
+  },
+  forget() {
+    for (let i = 0; i <= 2_000; i++) parseRequestTarget(`/forget/${i}`)
+  },
+}
+
+function same(one: object | undefined, other: object | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** The matched segments in the words of readings.ts: bytes, ASCII folded further where it folds more. */
+function resolved(segments: readonly string[]): string {
+  const [reading = ''] = readings(
+    Buffer.from(`/${segments.join('/')}`)
+      .toString('latin1')
+      .replaceAll('%', '%25'),
+  )
+  return reading.replaceAll('%25', '%')
+}

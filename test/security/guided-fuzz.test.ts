@@ -1,0 +1,87 @@
+// The inputs that guided fuzzing has kept hold what its targets promise; and what it is guided by leads it somewhere.
+import { describe, expect, it } from 'vitest'
+import type { Coverage } from './fuzz/guided/coverage.ts'
+import { explore, tryOut } from './fuzz/guided/explore.ts'
+import { readKept } from './fuzz/guided/kept.ts'
+import { type Target, Violation } from './fuzz/guided/target.ts'
+import { targets } from './fuzz/guided/targets.ts'
+
+describe('what guided fuzzing has kept', () => {
+  it.each(Object.keys(targets))('holds the promises of %s', async name => {
+    const target = await (targets[name] as (typeof targets)[string])()
+    const inputs = readKept(name)
+    try {
+      expect(inputs.length).toBeGreaterThan(5)
+      const outcomes = new Set<string>()
+      for (const input of inputs) {
+        const { outcome, violation } = await tryOut(target, input)
+        expect(violation, JSON.stringify(input)).toBeUndefined()
+        outcomes.add(outcome)
+      }
+      // They are not all refused alike.
+      expect(outcomes.size).toBeGreaterThan(3)
+    } finally {
+      await target.close?.()
+    }
+  })
+})
+
+/** Fails for one word of six letters, which is reached letter by letter. */
+function planted(): { target: Target; coverage: Coverage } {
+  const word = 'zebras'
+  let ran = new Set<number>()
+  const known = new Set<number>()
+  const target: Target = {
+    ...{ seeds: ['aaaaaaaa'], dictionary: ['zoo'], maxLength: 40, maxMs: 1_000, covers: /$^/ },
+    run(input) {
+      let reached = 0
+      while (reached < word.length && input.includes(word.slice(0, reached + 1))) reached += 1
+      for (let step = 0; step <= reached; step++) ran.add(step)
+      if (reached === word.length) throw new Violation('the word is said')
+      return 'not said'
+    },
+  }
+  const coverage: Coverage = {
+    take() {
+      const now = ran
+      ran = new Set()
+      return {
+        isNew: () => [...now].some(step => !known.has(step)),
+        learn() {
+          for (const step of now) known.add(step)
+        },
+      }
+    },
+  }
+  return { target, coverage }
+}
+
+describe('guided fuzzing', () => {
+  const plan = { seed: 7, kept: [], within: 60_000, cases: 200_000 }
+
+  it('goes on from what reached something new, and shrinks what it finds', async () => {
+    const { finding, cases } = await explore({ ...planted(), ...plan })
+    expect(finding).toMatchObject({ input: 'zebras' })
+    expect(finding?.message).toContain('the word is said')
+    expect(cases).toBeLessThan(plan.cases)
+  })
+
+  it('finds none of it where nothing tells it what is new', async () => {
+    const { target } = planted()
+    const blind: Coverage = { take: () => ({ isNew: () => false, learn() {} }) }
+    const { finding, cases } = await explore({ target, coverage: blind, ...plan, cases: 20_000 })
+    expect([finding, cases]).toEqual([undefined, 20_000])
+  })
+
+  it('takes a throw of any kind, and what takes too long, for a finding', async () => {
+    const { target } = planted()
+    const slow = (): string => {
+      const before = process.cpuUsage()
+      while (process.cpuUsage(before).user < 20_000);
+      return 'late'
+    }
+    const thrown = await tryOut({ ...target, run: () => JSON.parse('{') as string }, '')
+    expect(thrown.violation).toContain('SyntaxError')
+    expect((await tryOut({ ...target, maxMs: 5, run: slow }, '')).violation).toContain('and may take 5')
+  })
+})
