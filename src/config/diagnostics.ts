@@ -84,7 +84,9 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
     last = at
     if (saidThere.has(message)) continue
     saidThere.add(message)
-    if (problems.length < mostProblems) problems.push({ file, ...at, path, message })
+    // A name of the file may have line ends in it, and every problem is one line.
+    const line = message.replace(/\p{Cc}+/gu, ' ')
+    if (problems.length < mostProblems) problems.push({ file, ...at, path, message: line })
     else more += 1
   }
   return { problems, more }

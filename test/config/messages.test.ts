@@ -245,6 +245,11 @@ describe('secrets', () => {
     expect(lines[0]).toContain('is shorter than 16 characters')
   })
 
+  it('stand in one line each, whatever line ends a name has', () => {
+    const lines = linesOf('upstreams: {a\n\n a: {targets: [http://a]}}\nroutes: [{path: /, upstream: a}]')
+    expect(lines.join()).toContain('did you mean a a?')
+  })
+
   it('nor is any text of a file that is no YAML', () => {
     for (const text of [
       '%hunter2\n',
