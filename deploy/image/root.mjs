@@ -59,7 +59,7 @@ export function entering(image, words, { writable = false, env = {} } = {}) {
   const drop =
     uid === '0'
       ? ''
-      : `setpriv --reuid ${uid} --regid ${gid} --clear-groups --bounding-set=-all --no-new-privs`
+      : `setpriv --reuid ${uid} --regid ${gid} --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs`
   const inside = Object.entries({
     PATH: `${nodeFolder}:/usr/local/bin:/usr/bin:/bin`,
     ...environment(),

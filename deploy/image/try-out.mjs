@@ -1,0 +1,171 @@
+// Runs what a Dockerfile's steps made as a cautious orchestrator would: a read-only root, a user of its choice, nothing
+// that a process could gain rights by, and no writable place but a volume where the database is embedded.
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../bench/ports.mjs'
+import { openServices } from '../../bench/services.mjs'
+import { entering } from './root.mjs'
+
+/** A number that the image does not know, as `runAsUser` and OpenShift choose them. */
+const stranger = '64123:64123'
+
+/**
+ * @param {import('./root.mjs').Image} image
+ * @param {string} version of the base image's Node
+ * @throws Error at the first promise that does not hold
+ */
+export async function tryOut(image, version) {
+  lookAround(image, version)
+  const upstream = createServer((request, response) => response.end(request.headers['x-user-id'] ?? ''))
+  await once(upstream.listen(0, '127.0.0.1'), 'listening')
+  const behind = { UPSTREAM_URL: `http://127.0.0.1:${upstream.address().port}` }
+  try {
+    await tryEmbedded(image, behind)
+    await tryWithStores({ ...image, user: stranger, volumes: [] }, behind)
+  } finally {
+    upstream.close()
+  }
+}
+
+function check(title, isTrue) {
+  console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
+  if (!isTrue) throw new Error(`the image does not hold: ${title}`)
+}
+
+function statusOf(image, program, env = {}) {
+  return spawnSync('unshare', entering(image, program, { env }), { stdio: 'ignore' }).status
+}
+
+function lookAround(image, version) {
+  const status = (...program) => statusOf(image, program)
+  const node = script => status('node', '-e', `process.exit(${script} ? 0 : 1)`)
+  check("Node is the base image's", node(`process.version === 'v${version}'`) === 0)
+  check('the user is not root', !/^(0|root)\b/.test(image.user))
+  const rights = `/^(Cap\\w+:\\s0+\\n){5}NoNewPrivs:\\s1$/m.test(fs.readFileSync('/proc/self/status', 'utf8'))`
+  check('it has no capabilities, and no way to any', node(rights) === 0)
+  check('NODE_ENV is production', image.env.NODE_ENV === 'production')
+  check(
+    'nothing can be written beside the volume',
+    ['/app/x', '/tmp/x', '/etc/x', '/x'].every(path => status('touch', path) !== 0),
+  )
+  check('the volume can be written to', status('touch', '/data/x') === 0)
+  check('there is no package that only development needs', status('ls', '/app/node_modules/vitest') !== 0)
+  check(
+    'there are no sources and no package lock',
+    status('ls', '/app/src') !== 0 && status('ls', '/app/package-lock.json') !== 0,
+  )
+  const hashes =
+    "require('argon2').hash('x').then(hash => process.exit(hash.startsWith('$argon2id$') ? 0 : 1))"
+  check("argon2's prebuilt binary loads and hashes", status('node', '-e', hashes) === 0)
+  check('the health check fails while nothing runs', status(...image.health) === 1)
+}
+
+async function tryEmbedded(image, behind) {
+  const ada = { email: 'ada@example.com', password: 'correct horse battery' }
+  const refused = await start({ ...image, volumes: [] }, behind, 'embedded, without its volume')
+  check('without a writable folder it ends', refused.isReady === false && (await refused.ended)[0] !== 0)
+  check('and says why', refused.said().includes('the data folder /data cannot be written to'))
+
+  const operators = { ...behind, PEAGE_ADMIN_TOKEN: 'a-token-of-32-characters-01234567' }
+  const first = await start(image, operators, 'embedded')
+  try {
+    check('it becomes ready', first.isReady)
+    check('the health check passes', statusOf(image, image.health, first.env) === 0)
+    check('an account can be made', (await first.post('register', ada)).status === 201)
+    const console_ = await fetch(`${first.admin}/console`)
+    check(
+      'the console is there',
+      console_.status === 200 && (await console_.text()).includes('/console/assets/'),
+    )
+  } finally {
+    await first.stop()
+  }
+  const second = await start(image, behind, 'embedded, on the same volume')
+  try {
+    check('the account is there after a restart', (await second.post('login', ada)).status === 200)
+  } finally {
+    await second.stop()
+  }
+}
+
+async function tryWithStores(image, behind) {
+  const services = await openServices()
+  if (services === undefined)
+    return console.log('left out: a try with Postgres and Redis, which are not here')
+  const stores = { DATABASE_URL: await services.createDatabase(), REDIS_URL: await services.createRedis() }
+  const env = { ...behind, ...stores, PEAGE_KEY_SECRET: 'a-secret-of-32-characters-012345' }
+  check('nothing at all can be written', statusOf(image, ['touch', '/data/x']) !== 0)
+  const gateway = await start(image, env, `with Postgres and Redis (${services.origin})`)
+  try {
+    check('it becomes ready', gateway.isReady)
+    const ada = { email: 'ada@example.com', password: 'correct horse battery' }
+    const { user_id } = await (await gateway.post('register', ada)).json()
+    const { access_token } = await (await gateway.post('login', ada)).json()
+    const headers = { authorization: `Bearer ${access_token}` }
+    const use = () => fetch(`${gateway.url}/api/v1/courses/1`, { headers })
+    const answer = await use()
+    check(
+      'a request reaches the upstream',
+      answer.status === 200 && (await answer.text()) === String(user_id),
+    )
+    check('the day’s second use is refused', (await use()).status === 429)
+    const listed = [...image.entrypoint, 'users', 'list']
+    check('commands run beside it', statusOf(image, listed, gateway.env) === 0)
+  } finally {
+    await gateway.stop()
+  }
+}
+
+/** Starts the image's program, and waits until it is ready or has ended. */
+async function start(image, settings, title) {
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const admin = `http://127.0.0.1:${adminPort}`
+  const env = {
+    ...settings,
+    HOST: '127.0.0.1',
+    PORT: port,
+    ADMIN_LISTEN: `127.0.0.1:${adminPort}`,
+    PEAGE_HEALTH_URL: `${admin}/healthz`,
+  }
+  const words = [...image.entrypoint, ...image.command]
+  console.log(`[run] ${words.join(' ')} as ${image.user}, the root file system read-only, ${title}`)
+  const child = spawn('unshare', entering(image, words, { env }), { stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(child, 'exit')
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      said += chunk
+    })
+  }
+  const isReady = await becomesReady(`${admin}/readyz`, child)
+  if (!isReady) console.log(said)
+  const url = `http://127.0.0.1:${port}`
+  return {
+    ...{ url, admin, env, isReady, ended },
+    said: () => said,
+    post: (endpoint, body) =>
+      fetch(`${url}/api/v1/auth/${endpoint}`, { method: 'POST', body: JSON.stringify(body) }),
+    /** @throws Error unless the image's stop signal ends it as it should */
+    async stop() {
+      child.kill(image.stopSignal ?? 'SIGTERM')
+      const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'])])
+      child.kill('SIGKILL')
+      check('the stop signal ends it with exit 0', code === 0)
+    },
+  }
+}
+
+async function becomesReady(url, child) {
+  for (let tries = 0; tries < 300 && child.exitCode === null; tries++) {
+    try {
+      const { status } = await (await fetch(url)).json()
+      if (status === 'ok') return true
+    } catch {
+      // Not yet.
+    }
+    await sleep(100)
+  }
+  return false
+}
