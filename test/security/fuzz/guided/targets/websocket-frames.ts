@@ -1,5 +1,5 @@
 // WebSocket frames: however the bytes are cut, the relay knows where a frame ends, and never goes past it.
-import { createFrameTracker } from '../../../../../src/http/websocket-frames.ts'
+import { FrameTracker } from '../../../../../src/http/websocket-frames.ts'
 import { bytesOf, promise, type Target } from '../target.ts'
 
 const frames = [
@@ -32,7 +32,7 @@ export const webSocketFrames: Target = {
     const stream = bytes.subarray(1)
     const { boundaries, closedAt, isWhole } = read(stream)
     const size = ((bytes[0] ?? 0) & 0x0f) + 1
-    const tracker = createFrameTracker()
+    const tracker = new FrameTracker()
     for (let at = 0; at < stream.length; at += size) {
       const piece = stream.subarray(at, at + size)
       promise(tracker.follow(piece, false) === piece.length, 'does not follow all bytes', at)
@@ -42,7 +42,7 @@ export const webSocketFrames: Target = {
     }
     // A Close frame of ours is wanted from some place on: the relay stops at the next boundary, exactly.
     const from = stream.length === 0 ? 0 : (bytes[0] as number) % stream.length
-    const closing = createFrameTracker()
+    const closing = new FrameTracker()
     closing.follow(stream.subarray(0, from), false)
     const boundary = [...boundaries].find(offset => offset >= from) ?? stream.length
     let at = from
