@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/note-reached.ts'],
     // Most of them wait for sockets and timers: one worker, which two cores would get, leaves both idle.
     maxWorkers: 2,
     // To load every package anew for each file took a quarter of the run's time.
@@ -12,5 +13,11 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // `npm run coverage`: of what runs in the tests' own processes, not in the programs that they start.
+    coverage: {
+      include: ['src/**'],
+      reporter: ['text', 'html'],
+      reportsDirectory: 'node_modules/.cache/peage-coverage',
+    },
   },
 })

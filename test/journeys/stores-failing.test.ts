@@ -92,6 +92,26 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       await expect.poll(() => keyValue().isUp(), { timeout: 10_000 }).toBe(true)
     })
 
+    it('a use whose record cannot be written in time is refused within 2 s, not forwarded, and not spent', async () => {
+      const user = await newUser(gateway)
+      expect((await call(gateway.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
+      const failed = async () =>
+        (await scrape(gateway.admin)).value('peage_guard_decisions_total', {
+          guard: 'free_daily',
+          decision: 'error',
+        })
+      const before = await failed()
+      upstream.received.length = 0
+      const { answer, took } = await gateway.backing.database.transaction(async tx => {
+        await tx.query('select 1 from users where id = $1 for update', [user.id])
+        return timed(() => course(user))
+      })
+      expect([answer.status, answer.body]).toEqual([503, { error: 'Service indisponible' }])
+      expect(took).toBeLessThan(2_000)
+      expect([await failed(), upstream.received]).toEqual([before + 1, []])
+      expect((await course(user)).status).toBe(200)
+    })
+
     it.each(['stopped', 'hanging'])(
       'Postgres %s: 503 within 2 s, nothing forwarded, no wrong 401',
       async how => {

@@ -13,6 +13,7 @@ import type { Database, Prepared, Queryable } from '../../src/storage/database.t
 import type { Storage } from '../../src/storage/open.ts'
 import { openStorage } from '../../src/storage/open.ts'
 import { lendDatabase } from './lent-database.ts'
+import { noteDecisions } from './reached.ts'
 
 export interface Stores {
   /** Empty: embedded. */
@@ -110,6 +111,7 @@ ${yaml}`,
     },
   })
   const opened = backing as unknown as Storage
+  let isStopped = false
   return {
     url: server.address,
     admin: String(server.adminAddress),
@@ -123,6 +125,8 @@ ${yaml}`,
     reload: server.reload,
     sql: (text, values) => opened.database.query(text, values),
     async stop() {
+      if (!isStopped) await noteDecisions(String(server.adminAddress), adminToken)
+      isStopped = true
       await server.stop()
       await rm(folder, { recursive: true, force: true })
     },

@@ -1,5 +1,8 @@
 // Once per run: the real Postgres, Redis, nginx, Chromium and others that suites may use, found or started (CONTRACT §1, `npm test`).
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
 import { findChromium } from './chromium.ts'
@@ -7,6 +10,7 @@ import { markProcesses } from './left-processes.ts'
 import { findNameServer } from './name-server.ts'
 import { findNginx } from './nginx.ts'
 import { findPromtool } from './promtool.ts'
+import { reachable, unreached } from './reached.ts'
 import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
@@ -28,13 +32,20 @@ declare module 'vitest' {
     nameServerBin: string
     /** The path of `chromium`. */
     chromiumBin: string
+    /** Where to write what is reached (reached.ts); empty where nobody asks. */
+    reachedFile: string
   }
 }
 
 /** Vitest calls it before the first test file; what it returns, after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const leftProcesses = markProcesses()
-  const { TEST_DATABASE_URL = '', TEST_REDIS_URL = '', TEST_REQUIRE_SERVICES = '' } = process.env
+  const {
+    TEST_DATABASE_URL = '',
+    TEST_REDIS_URL = '',
+    TEST_REQUIRE_SERVICES = '',
+    TEST_EVERY_OUTCOME = '',
+  } = process.env
   const postgresBin = findPostgres() ?? ''
   const redisBin = findRedis() ?? ''
   const nginxBin = findNginx() ?? ''
@@ -59,7 +70,12 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_REDIS_URL || (redisBin && startedUrl(startRedis(redisBin))),
   ])
   const patternPrefix = `peage_pattern_${randomBytes(4).toString('hex')}_`
+  const reachedFile =
+    TEST_EVERY_OUTCOME === '1' ? join(mkdtempSync(join(tmpdir(), 'peage-reached-')), 'list') : ''
+  if (reachedFile !== '') writeFileSync(reachedFile, '')
   const stop = async () => {
+    // First: Vitest waits ten seconds for all of this.
+    if (reachedFile !== '') tellReached(reachedFile)
     if (TEST_DATABASE_URL !== '') await dropDatabases(TEST_DATABASE_URL, patternPrefix)
     await Promise.all(started.map(server => server.stop()))
     const left = await leftProcesses()
@@ -82,6 +98,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('promtoolBin', promtoolBin)
   project.provide('nameServerBin', nameServerBin)
   project.provide('chromiumBin', chromiumBin)
+  project.provide('reachedFile', reachedFile)
   return stop
 }
 
@@ -96,4 +113,15 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
   } finally {
     await client.end()
   }
+}
+
+/** A refusal or a guard's decision that nothing reached fails the run: only of the whole suite is it asked. */
+function tellReached(file: string): void {
+  const missing = unreached(file)
+  rmSync(dirname(file), { recursive: true })
+  const all = reachable().length
+  console.log(`refusals and guards' decisions reached: ${all - missing.length} of ${all}`)
+  if (missing.length === 0) return
+  console.error(`reached by no test:\n${missing.join('\n')}`)
+  process.exitCode = 1
 }
