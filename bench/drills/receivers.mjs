@@ -178,12 +178,12 @@ async function alert(stage, receiver) {
   stage.alerts += 1
   const number = stage.alerts
   const what = { type: 'drill.alert', data: { number }, user_id: stage.users[receiver] }
-  for (let tries = 0; tries < 5; tries += 1) {
+  for (let tries = 0; tries < 30; tries += 1) {
     const { status, at } = await emit(stage.gateway.admin, what)
     if (status === 202) return { number, at }
     await sleep(100)
   }
-  throw new Error('an alert was refused five times')
+  throw new Error('an alert was refused thirty times')
 }
 
 function judge(expect, trouble, requests, delays) {

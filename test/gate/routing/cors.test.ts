@@ -68,9 +68,9 @@ describe('a preflight', () => {
   })
 
   it('is echoed no headers but a list of names', () => {
-    const headersOf = (headers: string | undefined) =>
+    const headersOf = (headers: string) =>
       policyOf({}).preflight({ ...asking, headers }, ['GET'])['access-control-allow-headers']
-    expect(headersOf(undefined)).toBeUndefined()
+    expect(policyOf({}).preflight(asking, ['GET'])).not.toHaveProperty('access-control-allow-headers')
     for (const headers of ['', 'a: b', 'a"', 'a\r\nx', '<a>', 'é', 'a;b'])
       expect(headersOf(headers)).toBeUndefined()
     expect(headersOf("a1-_.~!#$%&'*+^`|,\tB")).toBe("a1-_.~!#$%&'*+^`|,\tB")
