@@ -14,7 +14,7 @@ const callers = ['anonymous', 'free', 'premium', 'pro']
 export function ExplainBox({ title, userId }: { title: string; userId?: number }) {
   const { t } = useSpeech()
   const id = useId()
-  // Until something is typed, the question is about the first route: nobody has to know a path by heart.
+  // The form starts with the first route, so that an operator need not know its path.
   const routes = useLoaded('routes to explain', () => api<Routes>('GET', '/routes')).data?.routes ?? []
   const [first] = routes
   const [typedMethod, setMethod] = useState<string>()

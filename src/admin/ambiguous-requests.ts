@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 
 /**
- * Refuses two `Host`, and an `Expect` that nobody can meet, as the client listener does (CONTRACT §4).
+ * Refuses a request with two `Host` fields, or an `Expect` other than `100-continue`, as the client listener does
+ * (CONTRACT §4).
  * @throws Refusal 400 `request_invalid`
  */
 export function rejectMalformed({

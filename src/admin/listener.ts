@@ -68,7 +68,7 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   })
   installErrorHandlers(app, onRefusal, noSniffing)
   installExpectationHandler(app.server)
-  // The drain hears of upgrades, which leaves them to whoever listens: without this they would wait for ever.
+  // The drain listens for `upgrade`, so Node leaves the response to us: without this handler none would be sent.
   routeUpgrades(app.server, () => false)
   // By default Node silently drops headers past the thousandth: a second credential, say.
   app.server.maxHeadersCount = 0

@@ -84,12 +84,15 @@ export function locateDiagnostics(file: string, text: string, diagnostics: reado
     last = at
     if (saidThere.has(message)) continue
     saidThere.add(message)
-    // A name of the file may have line ends in it, and every problem is one line.
-    const line = message.replace(/\p{Cc}+/gu, ' ')
-    if (problems.length < mostProblems) problems.push({ file, ...at, path, message: line })
+    if (problems.length < mostProblems) problems.push({ file, ...at, path, message: inOneLine(message) })
     else more += 1
   }
   return { problems, more }
+}
+
+/** A message may repeat a name of the file, which may contain line ends. */
+function inOneLine(message: string): string {
+  return message.replace(/\p{Cc}+/gu, ' ')
 }
 
 /** `routes`, `[0]`, `.upstream`, `["an odd name"]`. */

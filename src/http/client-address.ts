@@ -16,7 +16,7 @@ export interface TrustedProxies {
    * @param forwardedFor the `X-Forwarded-For` values as received, in order
    */
   clientOf(peer: string, forwardedFor: string): string
-  /** The same, but undefined if a trusted peer names what is no address: then nobody knows who the client is. */
+  /** As `clientOf`, but `undefined` if a trusted peer sent an address that cannot be parsed: the client is unknown then. */
   knownClientOf(peer: string, forwardedFor: string): string | undefined
 }
 
