@@ -122,19 +122,21 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
   const running = () => child.exitCode === null && child.signalCode === null
   const signal = (name: NodeJS.Signals) => {
     if (child.pid === undefined || !running()) return
-    const told = new Set<number>()
     const tell = (pid: number) => {
-      if (told.has(pid)) return
-      told.add(pid)
       try {
         process.kill(pid, name)
       } catch {
         // It ended in between.
       }
     }
-    // Postgres' backends go on answering while only their parent is paused; and it may have been making one more.
-    tell(child.pid)
-    for (let look = 0; look < 3; look += 1) for (const pid of childrenOf(child.pid)) tell(pid)
+    // Postgres' backends go on answering while only their parent is paused; and a parent that was making one more
+    // makes it before it stops.
+    if (name === 'SIGSTOP') {
+      tell(child.pid)
+      waitUntilStopped(child.pid)
+    }
+    const children = childrenOf(child.pid)
+    for (const pid of [child.pid, ...children]) tell(pid)
   }
   const server: Server = {
     url: plan.url,
@@ -143,6 +145,7 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
     resume: () => signal('SIGCONT'),
     async kill() {
       const exited = running() ? once(child, 'exit') : undefined
+      signal('SIGSTOP')
       signal('SIGKILL')
       await exited
     },
@@ -192,18 +195,28 @@ function endWithUs(child: ChildProcess, folder: string): void {
   child.once('exit', () => guard.kill('SIGKILL'))
 }
 
-/** Direct children, from proc(5); none where the system has no such folder. */
+/** Blocks, for it is over in a moment: a process that is told to stop does so when it next leaves the kernel. */
+function waitUntilStopped(pid: number): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  const goesOn = () => /^[^TtZX]/.test(statOf(pid)[0] ?? 'X')
+  for (let tries = 0; tries < 1_000 && goesOn(); tries += 1) Atomics.wait(pause, 0, 0, 1)
+}
+
+/** Direct children; none where the system has no /proc. */
 export function childrenOf(parent: number): number[] {
-  return list('/proc').flatMap(name => {
-    if (!/^\d+$/.test(name)) return []
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
-      const ppid = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-      return ppid === parent ? [Number(name)] : []
-    } catch {
-      return []
-    }
-  })
+  return list('/proc').flatMap(name =>
+    /^\d+$/.test(name) && Number(statOf(Number(name))[1]) === parent ? [Number(name)] : [],
+  )
+}
+
+/** proc(5)'s fields after the program's name, which may hold anything: the state, the parent, …; none once it is gone. */
+function statOf(pid: number): string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return []
+  }
 }
 
 export function searchPath(): string[] {
