@@ -1,6 +1,6 @@
 // The frame of the console: who is signed in, the pages that their role sees, and the one that is open.
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { can } from './api/abilities.ts'
 import { ApiError, call } from './api/client.ts'
 import { forget, keep, readKept } from './api/kept.ts'
@@ -96,8 +96,8 @@ function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) 
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   const place = `${page?.id}/${rest}`
-  // Readers of screens and keyboards start at the new page's title.
-  useEffect(() => {
+  // Readers of screens and keyboards start at the new page's title; at once, for fast fingers are on their way from there.
+  useLayoutEffect(() => {
     if (!isFirst.current && place !== '') main.current?.focus()
     isFirst.current = false
     scrollTo(0, 0)

@@ -1,5 +1,5 @@
 // A button for a change: says what it will do, asks, does it, and says what it did.
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { useSpeech } from '../language/language.tsx'
 import { Failure } from './states.tsx'
@@ -67,9 +67,12 @@ function Confirmation({
   )
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError>()
-  useEffect(() => {
-    dialog.current?.showModal()
+  useLayoutEffect(() => {
+    const shown = dialog.current
+    shown?.showModal()
     return () => {
+      // While it is open, nothing else on the page takes the focus.
+      shown?.close()
       if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus()
     }
   }, [])

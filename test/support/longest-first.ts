@@ -1,40 +1,76 @@
-// The order of the test files: those that take longest begin first, so that none of them runs alone at the end.
+// The order of the test files: those that take longest begin first, one that computes beside one that waits.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const folder = fileURLToPath(new URL('../', import.meta.url))
 
-/** Vitest goes by the length of a file where it knows nothing better; these take longer than theirs says. */
-const longest = [
-  'journeys/reload-program',
-  'security/upstream-behaviours',
-  'journeys/workers',
-  'commands/keys-reseal',
-  'security/mutations',
-  'commands/large-files',
-  'journeys/password-reset',
-  'security/hostile-bodies',
-  'journeys/process',
-  'accounts/session-ends',
-  'storage/pglite/prepared-folder',
-  'journeys/traces-process',
-  'journeys/workers-connections',
+/** They use a processor or more for as long as they take. */
+const computing = [
   'console/console',
-  'commands/store-failure',
+  'journeys/workers',
+  'journeys/reload-program',
+  'commands/large-files',
+  'journeys/traces-process',
+  'security/upstream-behaviours',
+  'commands/keys-reseal',
+  'journeys/process',
+  'storage/pglite/prepared-folder',
+  'journeys/workers-connections',
+  'journeys/reload',
+  'security/mutations',
   'storage/pglite/pglite',
-  'journeys/key-rotation',
-  'commands/keys',
-  'journeys/key-files',
-  'explain/agreement',
-  'journeys/first-rush',
+  'commands/users',
+  'contracts/deliveries',
+  'security/hostile-bodies',
   'config/load-properties',
-].map(name => `${folder}${name}.test.ts`)
+  'contracts/migrations',
+  'journeys/key-files',
+  'openapi/conformance',
+  'contracts/counted-batches',
+  'commands/users-in-use',
+  'journeys/first-rush',
+  'journeys/key-rotation',
+  'explain/agreement',
+]
+
+/** They wait for timers and time-outs. */
+const waiting = [
+  'journeys/password-reset',
+  'security/malformed-behind-others',
+  'journeys/changes',
+  'journeys/open-streams',
+  'commands/store-failure',
+  'security/slow-clients',
+  'upstream/targets/circuit-breaker',
+  'security/pipelined-hand-overs',
+  'webhooks/delivery/delivery-worker',
+  'upstream/held-back',
+  'storage/postgres/postgres',
+  'journeys/email',
+  'journeys/names',
+  'deploy/prometheus',
+  'storage/postgres/postgres-listener',
+  'storage/redis/redis',
+  'security/request-smuggling',
+  'storage/postgres/postgres-warmup',
+  'commands/keys',
+  'journeys/events',
+  'journeys/stores-failing',
+  'server/drain',
+  'upstream/failures',
+  'upstream/targets/targets',
+  'journeys/mails',
+]
+
+const first = computing
+  .flatMap((name, place) => [name, waiting[place] ?? ''])
+  .map(name => `${folder}${name}.test.ts`)
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    for (const file of longest) if (!existsSync(file)) throw new Error(`${file} is not there any more`)
-    const place = ({ moduleId }: TestSpecification) => longest.indexOf(moduleId) + 1 || Infinity
+    for (const file of first) if (!existsSync(file)) throw new Error(`${file} is not there any more`)
+    const place = ({ moduleId }: TestSpecification) => first.indexOf(moduleId) + 1 || Infinity
     // A stable sort: among the others the usual order stays.
     return (await super.sort(files)).sort((a, b) => (place(a) < place(b) ? -1 : place(a) > place(b) ? 1 : 0))
   }
