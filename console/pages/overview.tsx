@@ -4,6 +4,7 @@ import type { Overview, Series } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { useLoaded } from '../parts/load.ts'
+import { Moment } from '../parts/moment.tsx'
 import { Badge, Show } from '../parts/states.tsx'
 import { Value } from '../parts/value.tsx'
 
@@ -20,7 +21,7 @@ export function OverviewPage() {
 
 function Details({ overview }: { overview: Overview }) {
   const speech = useSpeech()
-  const { t, time } = speech
+  const { t } = speech
   const { step, at, requests, errors, refused, p50_ms, p99_ms, cache_hit_rate } = overview
   const { stores, workers, upstreams, reloads } = overview
   const perSecond = (series: Series) => series.map(value => (value === null ? null : value / step))
@@ -73,7 +74,7 @@ function Details({ overview }: { overview: Overview }) {
               <Badge tone={reloads.last.ok ? 'good' : 'bad'}>
                 {t(reloads.last.ok ? 'taken' : 'refused')}
               </Badge>{' '}
-              {time(reloads.last.at)}
+              <Moment at={reloads.last.at} />
             </p>
           )}
         </section>

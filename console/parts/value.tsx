@@ -10,6 +10,12 @@ export function visible(text: string): string {
   )
 }
 
+/** Breaks, where it has to, behind a slash rather than in a word. */
 export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
-  return <bdi class={mono ? 'value mono' : 'value'}>{visible(String(text))}</bdi>
+  const parts = visible(String(text)).split(/(?<=\/)/)
+  return (
+    <bdi class={mono ? 'value mono' : 'value'}>
+      {parts.map((part, index) => (index === 0 ? part : [<wbr key={index} />, part]))}
+    </bdi>
+  )
 }
