@@ -36,8 +36,11 @@ export async function receivers({ say, expect }) {
       ])
       return { requests, delays: [calm, held] }
     }
-    // Until code is compiled and pools are full.
+    // Until code is compiled, that of failures too, and pools are full.
+    await within.others.be('down')
     await play()
+    await within.others.be('well')
+    await settled(within)
     // What one process takes and another of the same program differs by a tenth, for as long as they live.
     const luck = slowdown((await play()).requests)
     say(`while all is well the second gateway's requests take ${luck.toFixed(3)} of the first's`)
@@ -149,7 +152,8 @@ async function askInTurn(stages) {
       if (status !== 200) stages[at].failed.push(status)
       took[at].push(performance.now() - begun)
     }
-    await sleep(5)
+    // Clients come often: code that nobody calls for long is slow for the processor, not for them.
+    await sleep(1)
   }
   return took
 }
