@@ -1,5 +1,5 @@
 // A button for a change: says what it will do, asks, does it, and says what it did.
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { useSpeech } from '../language/language.tsx'
 import { Failure } from './states.tsx'
@@ -32,11 +32,13 @@ export function Action(props: ActionProps) {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   // What it was for may be over, and the button with it: the keyboard goes on at the page, not at its beginning.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const main = button.current?.closest('main')
-    return () => {
+    const goOn = () => {
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })
     }
+    // Behind the step that takes the button away, and before anything else happens.
+    return () => queueMicrotask(goOn)
   }, [])
   return (
     <>

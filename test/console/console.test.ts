@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { accessibilityFindings, openPage, startBrowser } from '../support/browser.ts'
 import { giveKey, login, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { focusOutside, tabTo, waitForFocus, walkWithTab } from '../support/keyboard.ts'
+import { focusOutside, hasFocus, tabTo, walkWithTab } from '../support/keyboard.ts'
 import { describeWithChromium } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
@@ -152,7 +152,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await page.locator('.verdict').waitFor()
       // Overview: past the menu, to what it says.
       await press('.skip', 'Enter')
-      await waitForFocus(page, 'main')
+      expect(await hasFocus(page, 'main')).toBe(true)
       // Routes: what becomes of a request with another method.
       await press('nav a[href="#routes"]', 'Enter')
       await page.locator('article').first().waitFor()
@@ -172,7 +172,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
       await press(`a[href="#users/${user.id}"]`, 'Enter')
       await page.locator('dl').waitFor()
-      await waitForFocus(page, 'main')
+      expect(await hasFocus(page, 'main')).toBe(true)
       // An action: looked at, left, looked at again, and done.
       const changePlan = 'main .panel dl + .buttons button:first-of-type'
       await press(changePlan, 'Enter')
@@ -183,7 +183,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       }
       await keyboard.press('Escape')
       await page.locator('dialog').waitFor({ state: 'detached' })
-      await waitForFocus(page, changePlan)
+      expect(await hasFocus(page, changePlan)).toBe(true)
       await keyboard.press('Space')
       await press('dialog select', 'ArrowDown')
       await press('dialog button[type=submit]', 'Enter')
@@ -191,12 +191,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       expect(await gateway.sql('select plan from users where id = $1', [user.id])).toEqual([
         { plan: 'premium' },
       ])
-      await waitForFocus(page, changePlan)
+      expect(await hasFocus(page, changePlan)).toBe(true)
       // One whose button goes with what it was for.
       await press('.rows button', 'Enter')
       await press('dialog button[type=submit]', 'Enter')
       await page.locator('.rows li').nth(1).waitFor({ state: 'detached' })
-      await waitForFocus(page, 'main')
+      expect(await hasFocus(page, 'main')).toBe(true)
       // The lists and the values are narrowed.
       await press('nav a[href="#deliveries"]', 'Enter')
       await page.locator('tbody tr').first().waitFor()
