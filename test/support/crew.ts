@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { call } from './client.ts'
 import type { Stores } from './gateway.ts'
+import { childrenOf, isAlive } from './process-stat.ts'
 import { type Program, startProgram } from './program.ts'
-import { childrenOf } from './servers.ts'
 
 export interface CrewSettings {
   stores: Stores
@@ -79,16 +79,6 @@ auth: { key_secret: a secret of tests, rate_limits: { register: 0, login_failure
 ${routes}`,
   )
   return file
-}
-
-/** One that has ended, and was not asked yet how, is not. */
-export function isAlive(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat[stat.lastIndexOf(')') + 2] !== 'Z'
-  } catch {
-    return false
-  }
 }
 
 export interface Said {

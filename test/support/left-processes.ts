@@ -1,6 +1,7 @@
 // Finds the processes that a run of the tests left behind, by a mark in the environment that each of them inherits.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { processStat } from './process-stat.ts'
 
 /** How long a process that was told to end may take. */
 const graceMs = 3_000
@@ -45,7 +46,5 @@ function isMarked(pid: string, mark: string): boolean {
 
 /** The process that reads a configuration has an empty environment, and ends with its gateway. */
 function isOrphanedReader(pid: string, command: string): boolean {
-  if (!command.includes('/dist/config/reading/load-process.js')) return false
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] === '1'
+  return command.includes('/dist/config/reading/load-process.js') && processStat(Number(pid))?.parent === 1
 }

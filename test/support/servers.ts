@@ -17,6 +17,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
+import { childrenOf, waitUntilStopped } from './process-stat.ts'
 
 export interface Server {
   readonly url: string
@@ -120,33 +121,34 @@ interface ServerPlan {
 export async function startServer(plan: ServerPlan): Promise<Server> {
   let child = await launch(plan)
   const running = () => child.exitCode === null && child.signalCode === null
-  const signal = (name: NodeJS.Signals) => {
+  const tell = (pid: number, signal: NodeJS.Signals) => {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // It ended in between.
+    }
+  }
+  const tellAll = (signal: NodeJS.Signals) => {
     if (child.pid === undefined || !running()) return
-    const tell = (pid: number) => {
-      try {
-        process.kill(pid, name)
-      } catch {
-        // It ended in between.
-      }
-    }
-    // Postgres' backends go on answering while only their parent is paused; and a parent that was making one more
-    // makes it before it stops.
-    if (name === 'SIGSTOP') {
-      tell(child.pid)
-      waitUntilStopped(child.pid)
-    }
-    const children = childrenOf(child.pid)
-    for (const pid of [child.pid, ...children]) tell(pid)
+    for (const pid of [child.pid, ...childrenOf(child.pid)]) tell(pid, signal)
+  }
+  /** Postgres' backends go on answering while only their parent is paused, and a parent that is making one more makes it. */
+  const pause = () => {
+    if (child.pid === undefined || !running()) return
+    tell(child.pid, 'SIGSTOP')
+    waitUntilStopped(child.pid)
+    tellAll('SIGSTOP')
   }
   const server: Server = {
     url: plan.url,
     port: plan.port,
-    pause: () => signal('SIGSTOP'),
-    resume: () => signal('SIGCONT'),
+    pause,
+    resume: () => tellAll('SIGCONT'),
     async kill() {
       const exited = running() ? once(child, 'exit') : undefined
-      signal('SIGSTOP')
-      signal('SIGKILL')
+      // First, or a backend that is being made outlives it.
+      pause()
+      tellAll('SIGKILL')
       await exited
     },
     async restart() {
@@ -193,30 +195,6 @@ function endWithUs(child: ChildProcess, folder: string): void {
   })
   guard.unref()
   child.once('exit', () => guard.kill('SIGKILL'))
-}
-
-/** Blocks, for it is over in a moment: a process that is told to stop does so when it next leaves the kernel. */
-function waitUntilStopped(pid: number): void {
-  const pause = new Int32Array(new SharedArrayBuffer(4))
-  const goesOn = () => /^[^TtZX]/.test(statOf(pid)[0] ?? 'X')
-  for (let tries = 0; tries < 1_000 && goesOn(); tries += 1) Atomics.wait(pause, 0, 0, 1)
-}
-
-/** Direct children; none where the system has no /proc. */
-export function childrenOf(parent: number): number[] {
-  return list('/proc').flatMap(name =>
-    /^\d+$/.test(name) && Number(statOf(Number(name))[1]) === parent ? [Number(name)] : [],
-  )
-}
-
-/** proc(5)'s fields after the program's name, which may hold anything: the state, the parent, …; none once it is gone. */
-function statOf(pid: number): string[] {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  } catch {
-    return []
-  }
 }
 
 export function searchPath(): string[] {
