@@ -5,66 +5,35 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const folder = fileURLToPath(new URL('../', import.meta.url))
 
-/** They use a processor or more for as long as they take. */
-const computing = [
-  'console/console',
-  'journeys/workers',
-  'journeys/reload-program',
-  'commands/large-files',
-  'journeys/traces-process',
-  'security/upstream-behaviours',
-  'commands/keys-reseal',
-  'journeys/process',
-  'storage/pglite/prepared-folder',
-  'journeys/workers-connections',
-  'journeys/reload',
-  'security/mutations',
-  'storage/pglite/pglite',
-  'commands/users',
-  'contracts/deliveries',
-  'security/hostile-bodies',
-  'config/load-properties',
-  'contracts/migrations',
-  'journeys/key-files',
-  'openapi/conformance',
-  'contracts/counted-batches',
-  'commands/users-in-use',
-  'journeys/first-rush',
-  'journeys/key-rotation',
-  'explain/agreement',
+/** In each line one that uses a processor or more for as long as it takes, and one that waits for timers and time-outs. */
+const first = [
+  ['console/console', 'journeys/password-reset'],
+  ['journeys/workers', 'security/malformed-behind-others'],
+  ['journeys/reload-program', 'journeys/changes'],
+  ['commands/large-files', 'journeys/open-streams'],
+  ['journeys/traces-process', 'commands/store-failure'],
+  ['security/upstream-behaviours', 'security/slow-clients'],
+  ['commands/keys-reseal', 'upstream/targets/circuit-breaker'],
+  ['journeys/process', 'security/pipelined-hand-overs'],
+  ['storage/pglite/prepared-folder', 'webhooks/delivery/delivery-worker'],
+  ['journeys/workers-connections', 'upstream/held-back'],
+  ['journeys/reload', 'storage/postgres/postgres'],
+  ['security/mutations', 'journeys/email'],
+  ['storage/pglite/pglite', 'journeys/names'],
+  ['commands/users', 'deploy/prometheus'],
+  ['contracts/deliveries', 'storage/postgres/postgres-listener'],
+  ['security/hostile-bodies', 'storage/redis/redis'],
+  ['config/load-properties', 'security/request-smuggling'],
+  ['contracts/migrations', 'storage/postgres/postgres-warmup'],
+  ['journeys/key-files', 'commands/keys'],
+  ['openapi/conformance', 'journeys/events'],
+  ['contracts/counted-batches', 'journeys/stores-failing'],
+  ['commands/users-in-use', 'server/drain'],
+  ['journeys/first-rush', 'upstream/failures'],
+  ['journeys/key-rotation', 'upstream/targets/targets'],
+  ['explain/agreement', 'journeys/mails'],
 ]
-
-/** They wait for timers and time-outs. */
-const waiting = [
-  'journeys/password-reset',
-  'security/malformed-behind-others',
-  'journeys/changes',
-  'journeys/open-streams',
-  'commands/store-failure',
-  'security/slow-clients',
-  'upstream/targets/circuit-breaker',
-  'security/pipelined-hand-overs',
-  'webhooks/delivery/delivery-worker',
-  'upstream/held-back',
-  'storage/postgres/postgres',
-  'journeys/email',
-  'journeys/names',
-  'deploy/prometheus',
-  'storage/postgres/postgres-listener',
-  'storage/redis/redis',
-  'security/request-smuggling',
-  'storage/postgres/postgres-warmup',
-  'commands/keys',
-  'journeys/events',
-  'journeys/stores-failing',
-  'server/drain',
-  'upstream/failures',
-  'upstream/targets/targets',
-  'journeys/mails',
-]
-
-const first = computing
-  .flatMap((name, place) => [name, waiting[place] ?? ''])
+  .flat()
   .map(name => `${folder}${name}.test.ts`)
 
 export class LongestFirst extends BaseSequencer {
