@@ -77,6 +77,10 @@ describe('what a path needs', () => {
     ['/a%2520b', ['double_encoding']],
     ['/a%252fb', ['double_encoding']],
     ['/%2541%25zz', ['double_encoding']],
+    ['/%25C3%25A9', ['double_encoding']],
+    [`/%${'25'.repeat(4)}41`, ['double_encoding']],
+    ['/a%20b;c', ['semicolon']],
+    ['/%254z;', ['semicolon']],
     ['/100%25', []],
     ['/a%2fb;c/d./%2541', ['encoded_slash', 'semicolon', 'trailing_dot', 'double_encoding']],
     ['/a;x%2f.b', ['encoded_slash', 'semicolon']],
@@ -120,7 +124,14 @@ describe('what a path needs', () => {
       '/a\\b',
       '/a#',
     ],
-    ...['/%25c0%25ae%25c0%25ae/b', '/%25ff', '/%c0%ae', '/a%2', `/%${'25'.repeat(10)}41`],
+    ...[
+      '/%25c0%25ae%25c0%25ae/b',
+      '/%25ff',
+      '/%c0%ae',
+      '/a%2',
+      `/%${'25'.repeat(5)}41`,
+      `/%${'25'.repeat(10)}41`,
+    ],
   ])('no route can allow %s', path => {
     expect(needed(path)).toBeUndefined()
   })
@@ -197,6 +208,10 @@ describe('a path that a route allows', () => {
     ['/x/y%2fprivate', 'open'],
     ['/private', 'shut'],
     ['/private/x;y', undefined],
+    ['/private%20;y', undefined],
+    ['/%20private;y', undefined],
+    ['/privat;e', 'open'],
+    ['/pri;v/ate', 'open'],
     ['/private;y', undefined],
     ['/private%2fx', undefined],
     ['/%2570rivate', undefined],
@@ -204,6 +219,8 @@ describe('a path that a route allows', () => {
     ['/private%253fx', undefined],
     ['/%2fprivate', undefined],
     ['/own;x/y', undefined],
+    ['/own/;y', undefined],
+    ['/ow/n;y', 'open'],
     ['/x%2fown', 'open'],
   ])('%s goes by %s', (path, route) => {
     expect(wayOf(path)).toBe(route)
