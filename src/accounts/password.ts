@@ -22,10 +22,8 @@ export interface Passwords {
 /** Argon2id at OWASP's minimum: 19 MiB, two passes, one lane (CONTRACT §3). */
 const argon2Options = { type: argon2.argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
-export async function createPasswords(options: SemaphoreOptions): Promise<Passwords> {
+export function createPasswords(options: SemaphoreOptions): Passwords {
   const semaphore = createSemaphore(options, serviceUnavailable)
-  // Hashed at start: hashed on first use, it would double the response time of the first unknown email.
-  const dummyHash = await argon2.hash(randomBytes(32), argon2Options)
 
   async function compare(hash: string | undefined, password: string): Promise<boolean> {
     const isComparable = password.isWellFormed() && passwordRefusal(password) !== 'password_too_long'
@@ -38,6 +36,19 @@ export async function createPasswords(options: SemaphoreOptions): Promise<Passwo
     hash: password => semaphore.run(() => argon2.hash(password, argon2Options)),
     verify: (hash, password) => semaphore.run(() => compare(hash, password)),
   }
+}
+
+/** To compare with it takes as long as with any account's hash. Of no password: nothing had to be hashed for it. */
+const dummyHash = [
+  '$argon2id$v=19',
+  `m=${argon2Options.memoryCost},t=${argon2Options.timeCost},p=${argon2Options.parallelism}`,
+  unpaddedBase64(randomBytes(16)),
+  unpaddedBase64(randomBytes(32)),
+].join('$')
+
+/** As PHC strings have it. */
+function unpaddedBase64(bytes: Buffer): string {
+  return bytes.toString('base64').replaceAll('=', '')
 }
 
 /**

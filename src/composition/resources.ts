@@ -34,7 +34,7 @@ function createKinds() {
     exhaustedCaches: new Reusable<ExhaustedCache>(),
     exhaustedUsers: new Reusable<ExhaustedUsers>(),
     assertions: new Reusable<Assertions>(),
-    passwords: new Reusable<Promise<Passwords>>(),
+    passwords: new Reusable<Passwords>(),
     targets: new Reusable<OpenTarget>(),
   }
 }

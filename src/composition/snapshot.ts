@@ -90,7 +90,7 @@ async function build(
     reuse: auth.refresh_reuse,
     sessionMaxMs: auth.session_max,
   })
-  const passwords = await getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
+  const passwords = getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
     value: createPasswords(auth.hashing),
   }))
   const judgePassword = createJudgePassword(auth.common_passwords)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCodeRequestStore } from '../accounts/code-request-store.ts'
-import { createPasswords, type Passwords } from '../accounts/password.ts'
+import { createPasswords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import type { ExplainDependencies } from '../admin/api/explain-request.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
@@ -166,7 +166,7 @@ async function startAdminListener(
     sessions,
     apiTokens: createApiTokenStore(storage.database),
     webhooks: createWebhookStore(storage.database),
-    hashPassword: hashWith(config.auth.hashing),
+    hashPassword: createPasswords(config.auth.hashing).hash,
     alerts,
     deliveries,
     mails,
@@ -201,13 +201,4 @@ async function startAdminListener(
   // A copy, because Fastify modifies it.
   await app.listen({ ...config.admin.listen })
   return { address: addressOf(app), drain }
-}
-
-/** Made ready at the first password that an operator sets: most gateways never see one. */
-function hashWith(options: Config['auth']['hashing']): (password: string) => Promise<string> {
-  let passwords: Promise<Passwords> | undefined
-  return async password => {
-    passwords ??= createPasswords(options)
-    return (await passwords).hash(password)
-  }
 }

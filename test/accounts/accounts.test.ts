@@ -187,7 +187,7 @@ describeOverDatabases('accounts', open => {
 
     /** Runs a login, and `happens` right after its password was verified. */
     async function loginWhile(email: string, happens: () => Promise<unknown>) {
-      const passwords = await createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
+      const passwords = createPasswords({ concurrency: 1, queue: 1, wait: 5_000 })
       const accounts = createAccounts({
         users: room.users,
         sessions: room.sessions,

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { createPasswords, passwordRefusal } from '../../src/accounts/password.ts'
 
 const verifications = vi.spyOn(argon2, 'verify')
-const passwords = await createPasswords({ concurrency: 2, queue: 64, wait: 5_000 })
+const passwords = createPasswords({ concurrency: 2, queue: 64, wait: 5_000 })
 const right = 'un mot de passe'
 const hash = await passwords.hash(right)
 
@@ -67,7 +67,7 @@ describe('passwords', () => {
   })
 
   it('are answered with 503 when too much hashing is under way', async () => {
-    const busy = await createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
+    const busy = createPasswords({ concurrency: 1, queue: 0, wait: 1000 })
     const first = busy.hash(right)
     await expect(busy.hash(right)).rejects.toMatchObject({ code: 'service_unavailable' })
     await expect(busy.verify(undefined, right)).rejects.toMatchObject({ code: 'service_unavailable' })

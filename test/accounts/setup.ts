@@ -77,7 +77,7 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     accessEnded: async () => {},
     sessionMaxMs: options.sessionMaxMs ?? 0,
   })
-  const passwords = await createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
+  const passwords = createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
   const judgePassword = createJudgePassword('allow')
   const accounts = createAccounts({ users, passwords, judgePassword, sessions })
   return {

@@ -43,7 +43,7 @@ describe('peage users on a terminal', () => {
   const opens = (password: string): Promise<boolean> =>
     inside(async database => {
       const found = await createUserStore(database).findPasswordRecord(ada)
-      const passwords = await createPasswords({ concurrency: 1, queue: 0, wait: 0 })
+      const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
       return passwords.verify(found?.password_hash, password)
     })
 

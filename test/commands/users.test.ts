@@ -20,11 +20,11 @@ const passwords = createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 /** Whether the stored hash of that user matches the password. */
 async function opens(database: Database, email: string, password: string): Promise<boolean> {
   const credentials = await createUserStore(database).findPasswordRecord(email)
-  return (await passwords).verify(credentials?.password_hash, password)
+  return passwords.verify(credentials?.password_hash, password)
 }
 
 /** Of `password`: hashed once for all users. */
-const passwordHash = passwords.then(({ hash }) => hash(password))
+const passwordHash = passwords.hash(password)
 
 describeOverPlaces('peage users', ({ users, run, inside }) => {
   let made = 0

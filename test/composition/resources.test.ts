@@ -1,7 +1,7 @@
 // What snapshots share, against a plain model: closed once, and never while a snapshot holds it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Passwords } from '../../src/accounts/password.ts'
+import { createPasswords } from '../../src/accounts/password.ts'
 import { createResourcePool, type Resource, type ResourceScope } from '../../src/composition/resources.ts'
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
@@ -15,7 +15,7 @@ const immediate: Name = 'passwords a'
 /** What was made, and what became of it. */
 interface Part {
   readonly name: Name
-  readonly value: Promise<unknown>
+  readonly value: unknown
   quiesced: number
   closed: number
   /** Lets its closing, which has begun, come to its end. */
@@ -31,6 +31,8 @@ interface Holder {
   readonly waitsFor: Set<Part>
   isReleased: boolean
 }
+
+const newPasswords = () => createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 
 const holder = fc.nat(5)
 const step = fc.oneof(
@@ -54,7 +56,7 @@ function stage() {
   const holds = (part: Part, ...states: Holder['state'][]) =>
     holders.some(({ parts, state }) => states.includes(state) && parts.get(part.name) === part)
 
-  function make<T>(name: Name, value: Promise<T>): Resource<Promise<T>> {
+  function make<T>(name: Name, value: T): Resource<T> {
     let endClosing = () => {}
     const ended = new Promise<void>(resolve => {
       endClosing = resolve
@@ -78,9 +80,9 @@ function stage() {
     }
   }
 
-  function getOrCreate({ kinds, getOrCreate }: ResourceScope, name: Name): Promise<unknown> {
+  function getOrCreate({ kinds, getOrCreate }: ResourceScope, name: Name): unknown {
     if (name === 'passwords a') {
-      return getOrCreate(kinds.passwords, 'a', () => make(name, new Promise<Passwords>(() => {})))
+      return getOrCreate(kinds.passwords, 'a', () => make(name, newPasswords()))
     }
     const given = name === 'keys a' ? 'a' : 'b'
     return getOrCreate(kinds.signingKeys, given, () => make(name, new Promise<SigningKeys>(() => {})))
@@ -187,7 +189,7 @@ describe('what snapshots share', () => {
     expect(() => broken.getOrCreate(broken.kinds.passwords, 'a', failing)).toThrow('no such file')
     await broken.release()
     const { kinds, getOrCreate } = pool.openScope()
-    const value = new Promise<Passwords>(() => {})
+    const value = newPasswords()
     expect(getOrCreate(kinds.passwords, 'a', () => ({ value })) === value).toBe(true)
     await pool.close()
   })

@@ -164,7 +164,7 @@ describeOverAllDatabases('what a code is spent for', open => {
     let isQueueFull = false
 
     beforeAll(async () => {
-      passwords = await createPasswords({ concurrency: 1, queue: 64, wait: 5_000 })
+      passwords = createPasswords({ concurrency: 1, queue: 64, wait: 5_000 })
     })
     beforeEach(() => {
       hashed = []

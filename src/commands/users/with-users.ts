@@ -49,6 +49,6 @@ function databaseUsers(database: Database, config: Config): UserAdministration {
     database,
     clock: systemClock,
     recordChanges: createChangeRecorder(config, systemClock).record,
-    hashPassword: async password => (await createPasswords(config.auth.hashing)).hash(password),
+    hashPassword: createPasswords(config.auth.hashing).hash,
   })
 }
