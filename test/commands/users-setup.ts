@@ -53,7 +53,7 @@ export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},
 ): string {
-  const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}' }`
+  const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}', pool: 4 }`
   writeFileSync(join(cwd, name), `${storage}\n${admin}\n${routing}\n`)
   return name
 }

@@ -39,7 +39,7 @@ describeOverSetups('the program', setup => {
       file,
       `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
 webhooks: { allow_private_networks: true, timeout: 8s }
 `,
     )

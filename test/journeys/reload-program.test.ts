@@ -50,7 +50,7 @@ async function writeConfiguration(folder: string): Promise<string> {
     file,
     `server: { listen: '127.0.0.1:0' }
 admin: { listen: '127.0.0.1:0' }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
 ${routing()}`,
   )
   return file

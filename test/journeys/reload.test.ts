@@ -413,7 +413,7 @@ describe('a change of', () => {
   it('where it listens and what it keeps things in is said, line by line, and the rest is taken', async () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
-      ["storage: { postgres: '', redis: ''", "storage: { pool: 3, postgres: '', redis: ''"],
+      ['pool: 4', 'pool: 3'],
       ['auth: { ', 'auth: { key_secret: a secret of these tests, key_secret_old: a secret before, '],
       ['/public/*', '/open/*'],
     )

@@ -87,11 +87,19 @@ export function describeOverAllDatabases(title: string, suite: (open: OpenDataba
   describeWithPostgres(`${title} (Postgres)`, () => suite(postgresDatabase))
 }
 
+let serverPool: Pool | undefined
+
+/** On a connection that this worker keeps: to open one costs more than most statements. */
 async function onServer<Row extends object>(sql: string): Promise<Row[]> {
-  const pool = new Pool({ connectionString: postgresUrl(), max: 1 })
-  try {
-    return (await pool.query<Row>(sql)).rows
-  } finally {
-    await pool.end()
+  if (serverPool === undefined) {
+    serverPool = new Pool({
+      connectionString: postgresUrl(),
+      max: 1,
+      idleTimeoutMillis: 0,
+      allowExitOnIdle: true,
+    })
+    // The run ends the server before its workers.
+    serverPool.on('error', () => {})
   }
+  return (await serverPool.query<Row>(sql)).rows
 }

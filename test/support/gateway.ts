@@ -46,6 +46,9 @@ export interface TestGateway {
   stop(): Promise<void>
 }
 
+/** A gateway opens them all when it starts, and each costs Postgres a process. */
+const poolSize = 4
+
 /**
  * @param yaml the file from `upstreams:` on, or more
  * @param stores where things are kept @param settings replace the sections that are written here otherwise
@@ -70,7 +73,7 @@ export async function startGateway(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: ${settings.drainTimeout ?? '2s'}${settings.server ?? ''} }
 admin: { listen: '${settings.adminListen ?? '127.0.0.1:0'}'${settings.admin ?? `, token: ${adminToken}`} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: /nowhere }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: /nowhere, pool: ${poolSize} }
 auth: { ${settings.rateLimits ?? noRateLimits}${settings.auth ?? ''} }
 limits: { ${settings.limits ?? 'free_daily: 1'} }
 ${yaml}`,

@@ -45,7 +45,7 @@ export async function startTraced(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: 5s }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)} }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
 auth: { rate_limits: { register: 0 } }
 ${routes}`,
   )
