@@ -31,7 +31,8 @@ export async function soak({ say, expect }) {
   try {
     const heapFile = join(stage.folder, 'heap')
     const gateway = await stage.start({
-      routing: `auth: { ${noRateLimits} }
+      // Tokens that are good until the drill ends.
+      routing: `auth: { access_token_ttl: 24h, ${noRateLimits} }
 webhooks: { allow_private_networks: true }
 mail: { smtp: 'smtp://127.0.0.1:1', from: 'drill@example.com', verify_on_register: true, rate_limits: { per_address: 0 } }
 events: { url: 'http://127.0.0.1:${upstream.port}/events?status=204', secret: '${newSecret()}' }
