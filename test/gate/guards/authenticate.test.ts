@@ -1,7 +1,7 @@
 // Who a request is: the bearer first, then the key, and 401 for everything else that is presented (spec §5).
 import { describe, expect, it } from 'vitest'
 import { StorageError } from '../../../src/storage/database.ts'
-import { endless } from '../../support/sessions.ts'
+import { claimsOf, endless } from '../../support/sessions.ts'
 import { fieldOf, guardStage, told } from './a-chain.ts'
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -194,6 +194,16 @@ describe('where a logout ends access', () => {
     expect(told(await guards(requestOf({ headers: bearer(token) })))).toBe('access_token of 7')
     const headers = { ...bearer(other), 'x-api-key': 'peage_good' }
     expect(told(await guards(requestOf({ headers })))).toBe('api_token of 7')
+  })
+
+  it('a token of 0.1, which names no session, is good until it expires', async () => {
+    const { route, requestOf, tokenOf, liveSessions } = await stage({ followsSessions: true })
+    liveSessions.clear()
+    const old = await tokenOf(7, { ...endless, id: undefined as never })
+    expect(claimsOf(old)).not.toHaveProperty('sid')
+    expect(told(await route({ auth: 'required' })(requestOf({ headers: bearer(old) })))).toBe(
+      'access_token of 7',
+    )
   })
 
   it('and where it does not, the token outlives its session', async () => {

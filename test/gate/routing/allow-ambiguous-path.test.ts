@@ -238,6 +238,29 @@ describe('a path that a route allows', () => {
     ]).toEqual(['dots', undefined, undefined])
   })
 
+  it('may be nobody’s or the same guarded route’s, and not one’s that declares other methods, guarded or not', () => {
+    const files = routeWith({
+      name: 'files',
+      path: '/f/:name',
+      allow_in_path: ['encoded_slash', 'semicolon'],
+    })
+    const closed = routeWith({
+      name: 'closed',
+      path: '/g/*',
+      auth: 'required',
+      allow_in_path: ['encoded_slash', 'semicolon'],
+    })
+    const posted = routeWith({ name: 'posted', path: '/f/a/b', methods: ['POST'] })
+    const table = atOnce(routeTableSteps([files, closed, posted]))
+    const allow = createAllowAmbiguous({ isOwn: () => false, routes: table, isSameService: () => true })
+    expect(['/f/x%2fy', '/g/x;y', '/g/x%2fy', '/f/a%2fb'].map(path => wayOf(path, table, allow))).toEqual([
+      'files',
+      'closed',
+      'closed',
+      undefined,
+    ])
+  })
+
   it('may be another route’s of another upstream, and one’s that asks for nothing', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
