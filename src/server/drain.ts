@@ -1,6 +1,7 @@
 // Drains a listener: accepts no more connections, finishes requests in flight, and destroys what exceeds the time.
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { schemeOf } from '../http/http-server.ts'
 
@@ -46,6 +47,21 @@ export function createDrain(app: FastifyInstance): Drain {
   }
   server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
+  let accepted = 0
+  server.on('connection', () => {
+    accepted += 1
+  })
+  // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The event
+  // loop accepts one in each turn, and a turn that has begun may not look again.
+  app.addHook('preClose', async () => {
+    const deadlineMs = performance.now() + unusedGraceMs
+    for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < deadlineMs; ) {
+      const before = accepted
+      await setImmediate()
+      turnsWithout = accepted === before ? turnsWithout + 1 : 0
+    }
+  })
+
   return {
     async run(time) {
       const cutUnused = setTimeout(
@@ -71,8 +87,8 @@ export function createDrain(app: FastifyInstance): Drain {
   }
 }
 
-/** A connection that was opened just before may have its request on the way: a balancer hears late of the drain. */
-const unusedGraceMs = 250
+/** A connection that was opened just before may have its request on the way, from far or through a busy balancer. */
+const unusedGraceMs = 1_000
 
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
