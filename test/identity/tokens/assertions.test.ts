@@ -47,7 +47,11 @@ describe('an assertion', () => {
     expect(Number(claimsOf(token).exp) * 1000 - clock.now()).toBeGreaterThanOrEqual(29_000)
     expect(Number(claimsOf(token).exp) * 1000 - start).toBeLessThanOrEqual(60_000)
     clock.advance(1)
-    expect(await assertions.tokenFor(user, 'app')).not.toBe(token)
+    const next = await assertions.tokenFor(user, 'app')
+    expect(next).not.toBe(token)
+    // Set back, it would be one of the future.
+    clock.advance(-1)
+    expect(await assertions.tokenFor(user, 'app')).not.toBe(next)
   })
 
   it('is another for another user, plan, upstream and key', async () => {
@@ -61,6 +65,8 @@ describe('an assertion', () => {
     current = second
     tokens.push(await assertions.tokenFor(user, 'app'))
     expect(new Set(tokens).size).toBe(5)
+    current = first
+    expect(await assertions.tokenFor(user, 'app')).toBe(tokens[0])
     expect(tokens.map(token => claimsOf(token)).map(({ sub, plan, aud }) => [sub, plan, aud])).toEqual([
       ['42', 'pro', 'app'],
       ['43', 'pro', 'app'],

@@ -36,7 +36,7 @@ function tokensOf(...keys: SigningKey[]): Tokens {
   const getLoaded = (kid: string) => keys.find(each => each.kid === kid)
   const ring: SigningKeys = {
     current: () => keys[0] as SigningKey,
-    forAssertions: () => keys[0] as SigningKey,
+    forAssertions: (): never => expect.unreachable('another key may sign assertions yet'),
     getLoaded,
     find: async kid => getLoaded(kid),
     jwks: () => ({ keys: [] }),
@@ -128,6 +128,21 @@ describe('issued tokens', () => {
       },
     ])
     expect(await tokens.verifyRefresh(token)).toMatchObject({ userId: 42 })
+  })
+
+  it('none lives longer than its session', async () => {
+    const session = { ...endless, endsAtMs: clock.now() + 60_000 }
+    const [, access] = decoded(await tokens.issueAccess(user, session))
+    const { token, expiresAt } = await tokens.issueRefresh(42, session)
+    expect([access.exp, decoded(token)[1].exp]).toEqual([seconds() + 60, seconds() + 60])
+    expect(expiresAt.getTime()).toBe(session.endsAtMs)
+  })
+
+  it('a refresh token is judged without the store as far as its key is known', async () => {
+    const { token } = await tokens.issueRefresh(42, endless)
+    expect(await tokens.verifyRefreshOffline(token)).toMatchObject({ userId: 42 })
+    expect(await tokens.verifyRefreshOffline(await tokens.issueAccess(user, endless))).toBe('invalid')
+    expect(await tokensOf(attacker).verifyRefreshOffline(token)).toBe('undecided')
   })
 
   it('two tokens of one user and moment differ', async () => {
@@ -382,7 +397,10 @@ describe('a token of our types', () => {
       '',
       'x',
       '.',
-      `${part({ typ: 'JWT' })}.x.y`,
+      `${part({ typ: 'JWT', pad: 'ding' })}.x.y`,
+      `${part({ typ: 'format+jwt' })}.x.y`,
+      `${part({ typ: 'at+jwt-like' })}.x.y`,
+      `${part({ typ: ['at+jwt'] })}.x.y`,
       `${part({ alg: 'ES256' })}.x.y`,
       part('null'),
     ]) {
