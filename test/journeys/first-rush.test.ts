@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { startCrew } from '../support/crew.ts'
-import { startGateway } from '../support/gateway.ts'
+import { poolSize, startGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { scrape } from '../support/scrape.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
@@ -34,14 +34,14 @@ describeWithPostgresBinary('a gateway that is ready', () => {
     const gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: '' })
     try {
       const open = `select count(*)::int as n from pg_stat_activity where application_name = 'peage'`
-      expect(await onServer(open)).toEqual([{ n: 10 }])
+      expect(await onServer(open)).toEqual([{ n: poolSize }])
     } finally {
       await gateway.stop()
     }
   })
 
   it('is ready too where Postgres lets only some in, and says so', async () => {
-    await onServer('create role narrow login connection limit 4')
+    await onServer('create role narrow login connection limit 3')
     await onServer('create database narrow owner narrow')
     const url = postgres.url.replace('postgres@', 'narrow@').replace(/postgres$/, 'narrow')
     const gateway = await startGateway(routes(upstream.url), { postgres: url, redis: '' })
@@ -50,7 +50,7 @@ describeWithPostgresBinary('a gateway that is ready', () => {
       const [said] = gateway.log.filter(line => line.includes('postgres pool only partly warmed up'))
       expect(JSON.parse(said ?? '{}')).toMatchObject({
         level: 40,
-        pool: 10,
+        pool: poolSize,
         reason: expect.stringContaining('too many connections for role'),
       })
     } finally {

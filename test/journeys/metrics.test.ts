@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { call, giveKey, login, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { poolSize, startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey, routes } from '../support/journey.ts'
 import { checkMetrics } from '../support/promtool.ts'
 import { type Scrape, scrape } from '../support/scrape.ts'
@@ -220,7 +220,7 @@ describeOverSetups('the metrics', setup => {
     expect(series.get('peage_pending_logouts')).toBe(0)
     const isEmbedded = at.stores.postgres === ''
     expect(series.get('peage_redis_up')).toBe(isEmbedded ? undefined : 1)
-    expect(series.get('peage_postgres_pool_max_connections')).toBe(isEmbedded ? undefined : 10)
+    expect(series.get('peage_postgres_pool_max_connections')).toBe(isEmbedded ? undefined : poolSize)
     expect(series.get('peage_postgres_pool_waiting_requests')).toBe(isEmbedded ? undefined : 0)
     const open = series.get('peage_postgres_pool_connections')
     if (isEmbedded) expect(open).toBeUndefined()

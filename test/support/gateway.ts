@@ -47,7 +47,7 @@ export interface TestGateway {
 }
 
 /** A gateway opens them all when it starts, and each costs Postgres a process. */
-const poolSize = 4
+export const poolSize = 4
 
 /**
  * @param yaml the file from `upstreams:` on, or more
