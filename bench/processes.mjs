@@ -1,6 +1,7 @@
 // Child processes of the benchmark: each is waited for until it listens, and ends when it is told or the run ends.
 import { execFile, spawn } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +21,8 @@ import { isListening } from './ports.mjs'
 /** A new folder for one contender's files; `remove` deletes it. */
 export function temporaryFolder() {
   const path = mkdtempSync(join(tmpdir(), 'peage-bench-'))
-  return { path, remove: atEnd(() => rmSync(path, { recursive: true, force: true, maxRetries: 10 })) }
+  // What a browser's last process writes meanwhile is deleted in the next try; `rmSync` would only wait for it to go.
+  return { path, remove: atEnd(() => rm(path, { recursive: true, force: true, maxRetries: 10 })) }
 }
 
 /**
