@@ -48,14 +48,15 @@ export function createDrain(app: FastifyInstance): Drain {
   server.on('upgrade', trackUpgraded).on('connect', trackUpgraded)
 
   let accepted = 0
+  /** From `performance.now()`; well before connections are cut, or those accepted last would not be. */
+  let acceptUntilMs = 0
   server.on('connection', () => {
     accepted += 1
   })
   // The listener closes right after this, and the kernel resets connections that still wait to be accepted. The event
   // loop accepts one in each turn, and a turn that has begun may not look again.
   app.addHook('preClose', async () => {
-    const deadlineMs = performance.now() + unusedGraceMs
-    for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < deadlineMs; ) {
+    for (let turnsWithout = 0; turnsWithout < 2 && performance.now() < acceptUntilMs; ) {
       const before = accepted
       await setImmediate()
       turnsWithout = accepted === before ? turnsWithout + 1 : 0
@@ -64,6 +65,7 @@ export function createDrain(app: FastifyInstance): Drain {
 
   return {
     async run(time) {
+      acceptUntilMs = performance.now() + Math.min(unusedGraceMs, time / 2)
       const cutUnused = setTimeout(
         () => {
           for (const socket of [...unusedSockets, ...handshaking.values()]) socket.destroy()
