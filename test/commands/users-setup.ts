@@ -9,7 +9,7 @@ import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { lendDatabase } from '../support/lent-database.ts'
-import { areServicesThere, describeAlone, describeWithPostgres } from '../support/services.ts'
+import { areServicesThere, describeAlone, describeWithPostgres, poolSize } from '../support/services.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
@@ -53,7 +53,7 @@ export function writeConfiguration(
   cwd: string,
   { name = 'gateway.yaml', postgres = '', admin = '', routing = oneRoute } = {},
 ): string {
-  const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}', pool: 4 }`
+  const storage = `storage: { postgres: '${postgres}', data_dir: '${join(cwd, 'data')}', pool: ${poolSize} }`
   writeFileSync(join(cwd, name), `${storage}\n${admin}\n${routing}\n`)
   return name
 }

@@ -12,6 +12,7 @@ import { makeDatabase } from '../support/embedded.ts'
 import type { Stores } from '../support/gateway.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { poolSize } from '../support/services.ts'
 import { describeOverSetups } from '../support/setups.ts'
 
 const adminToken = 'a-token-for-operators-0123456789'
@@ -39,7 +40,7 @@ describeOverSetups('the program', setup => {
       file,
       `server: { listen: '127.0.0.1:0', drain_timeout: 2s, log: { requests: false } }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: ${poolSize} }
 webhooks: { allow_private_networks: true, timeout: 8s }
 `,
     )

@@ -3,11 +3,16 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { startCrew } from '../support/crew.ts'
-import { poolSize, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { scrape } from '../support/scrape.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
-import { describeWithPostgresBinary, describeWithServices, emptyRedisUrl } from '../support/services.ts'
+import {
+  describeWithPostgresBinary,
+  describeWithServices,
+  emptyRedisUrl,
+  poolSize,
+} from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeWithPostgresBinary('a gateway that is ready', () => {
@@ -65,7 +70,7 @@ describeWithPostgresBinary('a gateway that is ready', () => {
       try {
         // And what the primary has needed of its own.
         const open = (await scrape(crew.admin)).value('peage_postgres_pool_connections')
-        expect(open).toBeGreaterThanOrEqual(2 * 4)
+        expect(open).toBeGreaterThanOrEqual(2 * poolSize)
       } finally {
         await crew.stop()
       }

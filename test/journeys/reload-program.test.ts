@@ -10,7 +10,7 @@ import { makeDatabase } from '../support/embedded.ts'
 import type { Stores } from '../support/gateway.ts'
 import { type Program, runProgram, startProgram } from '../support/program.ts'
 import { scrape } from '../support/scrape.ts'
-import { describeWithServices } from '../support/services.ts'
+import { describeWithServices, poolSize } from '../support/services.ts'
 import { eitherSetup } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
@@ -50,7 +50,7 @@ async function writeConfiguration(folder: string): Promise<string> {
     file,
     `server: { listen: '127.0.0.1:0' }
 admin: { listen: '127.0.0.1:0' }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: ${poolSize} }
 ${routing()}`,
   )
   return file

@@ -10,6 +10,7 @@ import { call, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { runProgram } from '../support/program.ts'
 import { scrape } from '../support/scrape.ts'
+import { poolSize } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 import { openWebSocket, startWebSocketUpstream, type WebSocketUpstream } from '../support/web-sockets.ts'
 
@@ -413,7 +414,7 @@ describe('a change of', () => {
   it('where it listens and what it keeps things in is said, line by line, and the rest is taken', async () => {
     await change(
       ["listen: '127.0.0.1:0', drain", "listen: '127.0.0.1:1', drain"],
-      ['pool: 4', 'pool: 3'],
+      [`pool: ${poolSize}`, 'pool: 3'],
       ['auth: { ', 'auth: { key_secret: a secret of these tests, key_secret_old: a secret before, '],
       ['/public/*', '/open/*'],
     )

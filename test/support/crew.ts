@@ -9,6 +9,7 @@ import { call } from './client.ts'
 import type { Stores } from './gateway.ts'
 import { childrenOf, isAlive } from './process-stat.ts'
 import { type Program, startProgram } from './program.ts'
+import { poolSize } from './services.ts'
 
 export interface CrewSettings {
   stores: Stores
@@ -74,7 +75,7 @@ export async function writeCrewFile(
     file,
     `server: { listen: '127.0.0.1:${port}', workers: ${workers}, drain_timeout: 6s${server} }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', pool: 4 }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', pool: ${poolSize} }
 auth: { key_secret: a secret of tests, rate_limits: { register: 0, login_failures: 0 } }
 ${routes}`,
   )

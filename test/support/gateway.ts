@@ -14,6 +14,7 @@ import type { Storage } from '../../src/storage/open.ts'
 import { openStorage } from '../../src/storage/open.ts'
 import { lendDatabase } from './lent-database.ts'
 import { noteDecisions } from './reached.ts'
+import { poolSize } from './services.ts'
 
 export interface Stores {
   /** Empty: embedded. */
@@ -45,9 +46,6 @@ export interface TestGateway {
   reload(): Promise<void>
   stop(): Promise<void>
 }
-
-/** A gateway opens them all when it starts, and each costs Postgres a process. */
-export const poolSize = 4
 
 /**
  * @param yaml the file from `upstreams:` on, or more

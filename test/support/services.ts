@@ -5,6 +5,9 @@ import { describe, inject } from 'vitest'
 /** Everything in every set-up, and whole budgets: `TEST_FULL_MATRIX=1`. */
 export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 
+/** `storage.pool` of a test's gateway: it opens them all when it starts, and each costs Postgres a process. */
+export const poolSize = 4
+
 /** A suite that needs the run's Postgres server. */
 export function describeWithPostgres(title: string, suite: () => void): void {
   describeWhere(inject('postgresUrl'), 'no Postgres (TEST_DATABASE_URL, or a postgres binary)', title, suite)

@@ -8,6 +8,7 @@ import type { Collector, SentSpan } from './collector.ts'
 import { makeDatabase } from './embedded.ts'
 import { embedded, type Stores } from './gateway.ts'
 import { type Program, startProgram } from './program.ts'
+import { poolSize } from './services.ts'
 
 export interface Traced extends Program {
   readonly file: string
@@ -45,7 +46,7 @@ export async function startTraced(
     file,
     `server: { listen: '127.0.0.1:0', drain_timeout: 5s }
 admin: { listen: '127.0.0.1:0', token: ${adminToken} }
-storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: 4 }
+storage: { postgres: '${stores.postgres}', redis: '${stores.redis}', data_dir: ${JSON.stringify(data)}, pool: ${poolSize} }
 auth: { rate_limits: { register: 0 } }
 ${routes}`,
   )

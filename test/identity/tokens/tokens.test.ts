@@ -397,6 +397,7 @@ describe('a token of our types', () => {
       '',
       'x',
       '.',
+      `${part({ typ: 'JWT' })}.x.y`,
       `${part({ typ: 'JWT', pad: 'ding' })}.x.y`,
       `${part({ typ: 'format+jwt' })}.x.y`,
       `${part({ typ: 'at+jwt-like' })}.x.y`,
