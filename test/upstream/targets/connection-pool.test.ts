@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { InFlight } from '../../../src/upstream/targets/connection.ts'
 import { openConnectionPool } from '../../../src/upstream/targets/connection-pool.ts'
 import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
@@ -155,6 +155,57 @@ routes:
     expect(String(echoed)).toBe('still here')
     webSocket.destroy()
     await pool.close()
+  })
+
+  it('opened with others ends before or after them, by a tenth of the age at most', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    upstream.script = says(ok)
+    const together = 40
+    const pool = openConnectionPool(
+      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      {
+        connections: together,
+        connection_age: 10_000,
+        timeouts: { connect: 1_000, response: 1_000, idle: 1_000 },
+      },
+    )
+    /** @returns how many connections the upstream has accepted for these requests */
+    const openedByRequests = async () => {
+      const before = upstream.connections
+      const answers = Array.from({ length: together }, () => {
+        return new Promise<void>((resolve, reject) => {
+          const handler = {
+            isOver: false,
+            onConnect() {},
+            onHeaders: () => true,
+            onData: () => true,
+            onComplete() {
+              handler.isOver = true
+              resolve()
+            },
+            onError: reject,
+          }
+          pool.tryAcquire()?.dispatch({ method: 'GET', path: '/' }, handler as unknown as InFlight)
+        })
+      })
+      await Promise.all(answers)
+      await new Promise(resolve => setImmediate(resolve))
+      return upstream.connections - before
+    }
+    try {
+      expect(await openedByRequests()).toBe(together)
+      vi.advanceTimersByTime(8_999)
+      expect(await openedByRequests()).toBe(0)
+      vi.advanceTimersByTime(1_001)
+      const replaced = await openedByRequests()
+      expect(replaced).toBeGreaterThan(0)
+      expect(replaced).toBeLessThan(together)
+      vi.advanceTimersByTime(1_001)
+      expect(await openedByRequests()).toBe(together - replaced)
+    } finally {
+      vi.useRealTimers()
+      await pool.close()
+    }
   })
 
   it('is free again after what could not be sent at all', async () => {
