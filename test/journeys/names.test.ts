@@ -60,7 +60,7 @@ describeWithNameServer('a target whose host is a name', () => {
     }
     receiver = await startReceiver(courses, greet, third)
     for (const host of ['courses.internal', 'other.internal']) await names.setAddresses(host, [third])
-    await names.setAddresses('even.test', addresses)
+    for (const name of ['even', 'few']) await names.setAddresses(`${name}.test`, addresses)
     for (const name of ['follows', 'silent', 'health', 'once', 'reload'])
       await names.setAddresses(`${name}.test`, [first])
     for (const name of ['meta', 'rawmeta'])
@@ -89,6 +89,7 @@ describeWithNameServer('a target whose host is a name', () => {
     const every = 'resolve: { every: 1s }'
     const upstreams = {
       even: 'resolve: {}',
+      few: 'resolve: { every: 1s, most: 2 }',
       follows: every,
       silent: every,
       late: every,
@@ -153,6 +154,15 @@ ${routes.join('\n')}
     expect((await get('courses')).status).toBe(200)
     expect((await get('other')).status).toBe(502)
     expect(greeted).toEqual(['courses.internal'])
+  })
+
+  it('that has more addresses than `most` leads to the first of them, and is in the log once', async () => {
+    expect(await answering('few')).toEqual({ [first]: 6, [second]: 6 })
+    // Two more look-ups find as many.
+    await new Promise(resolve => setTimeout(resolve, 2_300))
+    expect(logged('few', '"addresses":3,"msg":"name of a target has more addresses than resolve.most"')).toBe(
+      1,
+    )
   })
 
   it('follows its addresses; what is under way at one that went ends undisturbed, and no connection is kept', async () => {
