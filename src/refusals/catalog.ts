@@ -47,7 +47,7 @@ export const catalog = {
 
 /** @param limit `limits.free_daily`: the sentence names it (CONTRACT §4) */
 export function dailyLimitSentence(limit: number): string {
-  return `Limite quotidienne atteinte (plan free: ${limit} course/jour)`
+  return `Limite quotidienne atteinte (plan free: ${limit} ${limit < 2 ? 'course' : 'courses'}/jour)`
 }
 
 export type RefusalCode = keyof typeof catalog

@@ -187,7 +187,7 @@ describe('peage explain', () => {
     ])
     const refused = await peage(['explain', 'GET', '/api/v1/courses/7', '--as', 'free', '--used-today', '2'])
     expect(refused.stdout).toContain(
-      'answer    429 daily_limit_reached: Limite quotidienne atteinte (plan free: 2 course/jour)\n',
+      'answer    429 daily_limit_reached: Limite quotidienne atteinte (plan free: 2 courses/jour)\n',
     )
     const own = await peage(['explain', 'POST', '/api/v1/auth/login'])
     expect(own.stdout).toContain("answer    the gateway's own endpoint /api/v1/auth/login\n")

@@ -338,7 +338,7 @@ describe('a change of', () => {
     expect([(await use()).status, (await use()).status, (await use()).status]).toEqual([200, 429, 429])
     await change(['free_daily: 1 }', 'free_daily: 2 }'])
     expect((await use()).status).toBe(200)
-    expect((await use()).body.error).toContain('2 course/jour')
+    expect((await use()).body.error).toContain('2 courses/jour')
     await change(['free_daily: 2 }', 'free_daily: 1 }'])
     expect((await use()).body.error).toContain('1 course/jour')
   })

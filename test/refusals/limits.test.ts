@@ -36,7 +36,7 @@ describe('the daily limit', () => {
     const { fields, body } = refusal.response
     expect([refusal.status, refusal.code]).toEqual([429, 'daily_limit_reached'])
     expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({
-      error: 'Limite quotidienne atteinte (plan free: 3 course/jour)',
+      error: 'Limite quotidienne atteinte (plan free: 3 courses/jour)',
       upgrade_url: '/api/v1/subscription/upgrade',
     })
     expect(fieldsOf(fields)['retry-after']).toBe('7200')
