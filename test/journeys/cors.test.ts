@@ -121,16 +121,23 @@ describe('with CORS configured', () => {
     }
   })
 
-  it('an unknown path and a forbidden one are refused as ever, and the page may read why', async () => {
-    for (const [path, status, code] of [
-      ['/nothing', 404, 'route_unknown'],
-      ['/api/v1/auth/nothing', 404, 'route_unknown'],
-      ['/a%2Fb', 400, 'path_invalid'],
-    ] as const) {
-      const answer = await ask(path, 'GET')
-      expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([status, code])
+  it('a path that nothing serves is 404 to the page itself, whose preflight is answered', async () => {
+    for (const path of ['/nothing', '/api/v1/auth/nothing']) {
+      const preflight = await ask(path, 'DELETE', { 'access-control-request-headers': 'x-api-key' })
+      expect(preflight.status).toBe(204)
+      expect(preflight.headers.get('access-control-allow-origin')).toBe(page)
+      expect(preflight.headers.get('access-control-allow-methods')).toContain('DELETE')
+      expect(preflight.headers.get('access-control-allow-headers')).toBe('x-api-key')
+      const answer = await call(gateway.url, 'DELETE', path, { headers: { origin: page } })
+      expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([404, 'route_unknown'])
       expect(answer.headers.get('access-control-allow-origin')).toBe(page)
     }
+  })
+
+  it('a forbidden path is refused before its preflight, and the page may read why', async () => {
+    const answer = await ask('/a%2Fb', 'GET')
+    expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([400, 'path_invalid'])
+    expect(answer.headers.get('access-control-allow-origin')).toBe(page)
   })
 
   it('OPTIONS without the two fields goes on as any request', async () => {

@@ -39,7 +39,8 @@ export interface ToRoute extends Common {
 /** A browser asks what it may send; `cors` holds the response headers. */
 interface ToPreflight extends Common {
   readonly kind: 'preflight'
-  readonly name: string
+  /** The route's name or the local endpoint's path; undefined where the path has neither. */
+  readonly name: string | undefined
 }
 
 interface Refused extends Common {
@@ -95,7 +96,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     found: LocalEndpoint | 'unknown',
   ): RoutingDecision {
     if (target.ambiguities !== 0) return refuse(request, new Refusal('path_invalid'))
-    if (found === 'unknown') return refuse(request, new Refusal('route_unknown'))
+    if (found === 'unknown') return toNothing(request)
     const { path, methods, switchedOff = [] } = found
     if (switchedOff.includes(request.method ?? '')) return refuse(request, new Refusal('route_unknown'))
     const preflight = policies && readPreflight(request)
@@ -104,6 +105,15 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     if (!methods.includes(request.method ?? '')) return refuse(request, notAllowed(methods.join(', ')))
     if (head.hasAmbiguousCredentials) return refuse(request, new Refusal('credentials_ambiguous'))
     return { kind: 'local', path, cors: corsOf(request, undefined) }
+  }
+
+  /** Where nothing is served a preflight is answered all the same: refused, it would hide the 404 from the page. */
+  function toNothing(request: IncomingMessage): RoutingDecision {
+    const preflight = policies && readPreflight(request)
+    const answer = preflight && policies?.(undefined)?.preflight(preflight, undefined)
+    return answer === undefined
+      ? refuse(request, new Refusal('route_unknown'))
+      : { kind: 'preflight', name: undefined, cors: answer }
   }
 
   function toRoute(
@@ -155,7 +165,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
       if (route && answer) return { kind: 'preflight', name: route.name, cors: answer }
     }
     const match = routes.match(method, host, target.segments)
-    if (match.kind === 'none') return refuse(request, new Refusal('route_unknown'))
+    if (match.kind === 'none') return toNothing(request)
     if (match.kind === 'method') return refuse(request, notAllowed(match.allow), match.route)
     return toRoute(request, head, target, host, match.route)
   }

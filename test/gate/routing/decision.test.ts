@@ -208,8 +208,25 @@ describe('CORS', () => {
     expect(ask('OPTIONS', '/own/login', asking(page)).decision.cors).toMatchObject({
       'access-control-allow-methods': 'POST',
     })
-    expect(told(ask, 'OPTIONS', '/nothing', asking(page))).toBe('route_unknown')
     expect(told(ask, 'OPTIONS', '/things', { origin: page })).toBe('method_not_allowed on read')
+  })
+
+  it('lets a page see that nothing is served: its preflight is answered, for every method', () => {
+    const ask = stage(routes, cors)
+    for (const path of ['/nothing', '/own/nothing']) {
+      expect(ask('OPTIONS', path, asking(page, 'PURGE')).decision).toMatchObject({
+        kind: 'preflight',
+        name: undefined,
+        cors: {
+          'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, PURGE',
+          'access-control-allow-origin': page,
+        },
+      })
+      expect(told(ask, 'PURGE', path, { origin: page })).toBe('route_unknown')
+      expect(told(ask, 'OPTIONS', path, { origin: page })).toBe('route_unknown')
+      expect(told(stage(routes), 'OPTIONS', path, asking(page))).toBe('route_unknown')
+    }
+    expect(told(ask, 'OPTIONS', '/nothing%2F', asking(page))).toBe('path_invalid')
   })
 
   it('is told on whatever comes of a request, refusals too', () => {
