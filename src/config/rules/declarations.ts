@@ -109,7 +109,9 @@ function declaredRoute(
     pattern: keys.path === undefined ? undefined : parsePathPattern(keys.path),
     hosts: validItems('hosts')?.map(parseHost),
     methods: methods === undefined ? (isValid(['methods']) ? 'all' : undefined) : withHead(methods),
-    guardsKnown: (['upstream', 'auth', 'plans', 'free_daily'] as const).every(key => isValid([key])),
+    guardsKnown: (['upstream', 'auth', 'plans', 'verified', 'free_daily'] as const).every(key =>
+      isValid([key]),
+    ),
     isValid,
     diagnostic: (key, message) => ({
       offset: yaml.locations.get(appendToPointer(pointer, key))?.value ?? 0,

@@ -126,6 +126,8 @@ describe('a guarded path of one host that a laxer route would serve to another',
     [`${guarded}, plans: [pro]`, 'path: /*, upstream: a'],
     [`${guarded}, plans: [pro]`, 'path: /*, upstream: a, plans: [pro, premium]'],
     [`${guarded}, auth: optional, free_daily: true`, 'path: /*, upstream: a'],
+    [`${guarded}, verified: true`, 'path: /*, upstream: a'],
+    [`${guarded}, auth: optional, verified: true`, 'path: /*, upstream: a, auth: optional'],
     [`${guarded}, methods: [GET, POST]`, 'path: /*, upstream: a, auth: none, methods: [POST]'],
   ])('%s beside %s', (shut, open) => {
     const lines = linesOf(routes(shut, open))
@@ -139,6 +141,7 @@ describe('a guarded path of one host that a laxer route would serve to another',
     ['another upstream', [guarded, 'path: /*, upstream: b, auth: none']],
     ['other methods', [`${guarded}, methods: [GET]`, 'path: /*, upstream: a, auth: none, methods: [POST]']],
     ['other paths', [guarded, 'path: /y/*, upstream: a, auth: none']],
+    ['verified emails on both', [`${guarded}, verified: true`, 'path: /*, upstream: a, verified: true']],
     ['the same guards', [`${guarded}, plans: [pro]`, 'path: /*, upstream: a, plans: [pro]']],
     [
       'stronger guards',

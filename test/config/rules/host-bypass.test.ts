@@ -26,6 +26,9 @@ const guards = fc.constantFrom<object>(
   { plans: ['free', 'premium', 'pro'] },
   { free_daily: true },
   { free_daily: true, plans: ['free', 'pro'] },
+  { verified: true },
+  { verified: true, auth: 'optional' },
+  { verified: true, free_daily: true },
 )
 
 const written = fc
@@ -99,14 +102,19 @@ function isSameService(one: Route, other: Route): boolean {
 
 /** Whether some caller passes the bypass but not the guarded route, or passes the latter only for a daily use. */
 function isLaxer(bypass: Route, guarded: Route): boolean {
-  const outcome = ({ auth, plans, free_daily }: Route, caller: string): 'refused' | 'counted' | 'let in' => {
+  const outcome = (route: Route, caller: string): 'refused' | 'counted' | 'let in' => {
+    const { auth, plans, verified, free_daily } = route
+    const plan = caller.replace('unverified ', '')
     if (auth === 'none') return 'let in'
-    if (caller === 'bad token' || (caller === 'anonymous' && (auth === 'required' || plans))) return 'refused'
-    if (caller !== 'anonymous' && plans && !plans.some(plan => plan === caller)) return 'refused'
-    return free_daily && caller === 'free' ? 'counted' : 'let in'
+    if (caller === 'bad token') return 'refused'
+    if (caller === 'anonymous' && (auth === 'required' || plans || verified)) return 'refused'
+    if (verified && plan !== caller) return 'refused'
+    if (caller !== 'anonymous' && plans && !plans.some(each => each === plan)) return 'refused'
+    return free_daily && plan === 'free' ? 'counted' : 'let in'
   }
   const order = ['refused', 'counted', 'let in']
-  return ['anonymous', 'bad token', 'free', 'premium', 'pro'].some(
+  const plans = ['free', 'premium', 'pro']
+  return ['anonymous', 'bad token', ...plans, ...plans.map(plan => `unverified ${plan}`)].some(
     caller => order.indexOf(outcome(bypass, caller)) > order.indexOf(outcome(guarded, caller)),
   )
 }
