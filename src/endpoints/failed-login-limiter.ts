@@ -1,8 +1,9 @@
 // Limits that count failed logins and wrong codes only (CONTRACT §2, `login_failures`; §12), and admit no extra guess
 // under concurrency.
 
+import { createWaitingLine } from '../async/semaphore.ts'
 import { rateLimited } from '../refusals/limits.ts'
-import { Refusal } from '../refusals/refusal.ts'
+import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
 
 interface FailedLoginLimit {
@@ -16,7 +17,8 @@ interface FailedLoginLimit {
 export interface FailedLoginLimiter {
   /**
    * Runs an attempt and counts it against every limit if it ends in `credentials_invalid` or `code_invalid`.
-   * @throws Refusal 429 `rate_limited`, or whatever the attempt throws
+   * @throws Refusal 429 `rate_limited`, 503 `service_unavailable` if attempts that may not count take too long, or
+   * whatever the attempt throws
    */
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
@@ -41,21 +43,19 @@ export function createFailedLoginLimiter(): FailedLoginLimiter {
   const attempts = createActiveAttempts()
   return {
     async attempt(limits, attempt) {
-      const slots: { limit: FailedLoginLimit; end: () => void }[] = []
-      const refundAll = () => Promise.all(slots.map(({ limit: { limiter, key } }) => limiter.refund(key)))
+      const slots: { limit: FailedLoginLimit; end: EndAttempt }[] = []
+      let isRefunded = true
       try {
         for (const limit of limits) {
-          await acquireSlot(limit, attempts)
-          slots.push({ limit, end: attempts.begin(limitKey(limit)) })
+          slots.push({ limit, end: await acquireSlot(limit, attempts) })
         }
-        const result = await attempt()
-        await refundAll()
-        return result
+        return await attempt()
       } catch (thrown) {
-        if (!isWrongGuess(thrown)) await refundAll()
+        isRefunded = !isWrongGuess(thrown)
         throw thrown
       } finally {
-        for (const { end } of slots) end()
+        if (isRefunded) await Promise.all(slots.map(({ limit: { limiter, key } }) => limiter.refund(key)))
+        for (const { end } of slots) end(isRefunded)
       }
     },
   }
@@ -71,47 +71,56 @@ function limitKey({ policy, key }: FailedLoginLimit): string {
   return `${policy} ${key}`
 }
 
-/** Slots of running attempts may be refunded: waits for those attempts to end before refusing. */
-async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<void> {
+/**
+ * Slots of running attempts may be refunded: whoever finds none free waits for those attempts to end, because
+ * successes do not count (CONTRACT §2).
+ */
+async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)
   for (;;) {
     const hadAttempts = attempts.count(key) > 0
     const result = await limit.limiter.consume(limit.key)
-    if (result.allowed) return
-    // At most `limit` attempts wait: more would be woken only to be refused, and a flood of guesses must not queue.
-    const mayWait = attempts.count(key) > 0 && attempts.waiting(key) < result.limit
-    if (mayWait) await attempts.nextEnd(key)
+    // At once: those whom the limiter refused behind this one look for it next.
+    if (result.allowed) return attempts.begin(key)
+    if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
     // Consume again: the last attempt may have refunded its slot after the limiter refused this one.
-    else if (!hadAttempts || attempts.count(key) > 0) throw rateLimited(limit.policy, result)
+    else if (!hadAttempts) throw rateLimited(limit.policy, result)
   }
 }
+
+/** The longest that one waits for others' attempts, in milliseconds: as the default of `auth.hashing.wait`. */
+const maxWaitMs = 5_000
+
+type EndAttempt = (isRefunded: boolean) => void
 
 /** Running attempts by the key they are counted under. */
 interface ActiveAttempts {
   /** Registers an attempt; call the returned function when it ends. */
-  begin(key: string): () => void
+  begin(key: string): EndAttempt
   count(key: string): number
-  /** How many wait for an attempt to end. */
-  waiting(key: string): number
-  /** Resolves when one ends. */
-  nextEnd(key: string): Promise<void>
+  /**
+   * Resolves for one who waits when a slot is refunded, and for all when none runs any more.
+   * @throws Refusal 503 when the wait is over
+   */
+  nextFreeSlot(key: string): Promise<void>
 }
 
 function createActiveAttempts(): ActiveAttempts {
-  const active = new Map<string, { count: number; waiting: (() => void)[] }>()
+  const createLine = () => createWaitingLine<void>(() => maxWaitMs, serviceUnavailable)
+  const active = new Map<string, { count: number; waiting: ReturnType<typeof createLine> }>()
   return {
     begin(key) {
-      const entry = active.get(key) ?? { count: 0, waiting: [] }
+      const entry = active.get(key) ?? { count: 0, waiting: createLine() }
       entry.count += 1
       active.set(key, entry)
-      return () => {
+      return isRefunded => {
         entry.count -= 1
         if (entry.count === 0) active.delete(key)
-        for (const resume of entry.waiting.splice(0)) resume()
+        if (isRefunded) entry.waiting.serve()
+        while (entry.count === 0 && entry.waiting.serve());
       }
     },
     count: key => active.get(key)?.count ?? 0,
-    waiting: key => active.get(key)?.waiting.length ?? 0,
-    nextEnd: key => new Promise(resolve => active.get(key)?.waiting.push(resolve)),
+    nextFreeSlot: async key => active.get(key)?.waiting.join().share,
   }
 }

@@ -64,6 +64,15 @@ describeOverSetups('rate limits', setup => {
     expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
   })
 
+  it('successes do not count, however many there are at once', async () => {
+    const email = `at.once.${process.pid}@example.com`
+    await post('register', '192.0.2.30', { email, password })
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => post('login', '192.0.2.30', { email, password })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(200))
+  })
+
   it('failed logins count per address too, whatever the email', async () => {
     const statuses: number[] = []
     for (let i = 0; i < 8; i++) {
