@@ -1,5 +1,5 @@
 // The second listener (CONTRACT §7): health for probes, metrics for Prometheus, and the admin API for operators.
-import { METHODS } from 'node:http'
+import { type IncomingMessage, METHODS, maxHeaderSize } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -21,7 +21,7 @@ import { rejectAmbiguousCredentials, rejectMalformed } from './ambiguous-request
 import type { OperatorRequest } from './api/endpoint.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
-import { type ConsoleSessions, createConsoleSessions } from './console/sessions.ts'
+import type { ConsoleSessions } from './console/sessions.ts'
 import { isLoopback, rejectCrossSite, rejectDnsRebinding, rejectForeignOrigin } from './cross-site.ts'
 import { documentation, serveDocumentation } from './documentation.ts'
 import type { Health } from './health.ts'
@@ -31,6 +31,7 @@ import { probes } from './probes.openapi.ts'
 interface Dependencies extends AdminDependencies, ConsoleDependencies {
   /** Of the current configuration. */
   isAllowedAddress: IsAllowedAddress
+  consoleSessions: ConsoleSessions
   health: Health
   /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
@@ -44,6 +45,7 @@ interface Dependencies extends AdminDependencies, ConsoleDependencies {
 
 export function createAdminListener(dependencies: Dependencies): FastifyInstance {
   const { health, renderMetrics, requestIdFor, failureLog, isAllowedAddress, seenByBrowser } = dependencies
+  const { consoleSessions: sessions } = dependencies
   const ids = new WeakMap<object, string>()
   const onRefusal: OnRefusal = (request, refusal) => {
     const id = ids.get(request) ?? requestIdFor(undefined)
@@ -58,10 +60,10 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       ids.set(request, id)
       return id
     },
-    frameworkErrors: (error, { raw }, reply) =>
-      sendFastifyRefusal(reply, isAllowedAddress(raw) ? error : new Refusal('admin_forbidden'), onRefusal),
+    frameworkErrors: (_badUrl, { raw }, reply) => sendFastifyRefusal(reply, refusalOfBadUrl(raw), onRefusal),
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
-    routerOptions: { ignoreTrailingSlash: true },
+    // As long as a request's head may be: by default the router takes a longer parameter for another path.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: maxHeaderSize },
     // Node would refuse a request without a `Host` header with its own response body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
@@ -78,14 +80,9 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
       app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
   const openPaths = new Set<string | undefined>(Object.values(probes).map(({ path }) => path))
-  app.addHook('onRequest', async ({ raw, routeOptions, server }) => {
-    const isOpen = openPaths.has(routeOptions.url)
-    if (!isOpen && !isAllowedAddress(raw)) throw new Refusal('admin_forbidden')
-    rejectMalformed(raw)
-    if (isOpen) return
-    const { origin, isForwarded } = seenByBrowser(raw)
-    if (isLoopbackListener(server) && !isForwarded) rejectDnsRebinding(raw.headers)
-    rejectCrossSite(raw.headers, origin)
+  app.addHook('onRequest', async ({ raw, routeOptions }) => {
+    if (openPaths.has(routeOptions.url)) rejectMalformed(raw)
+    else rejectOutsiders(raw)
   })
   app.addHook('onSend', async (request, reply) => {
     if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
@@ -104,7 +101,6 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   )
   app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await renderMetrics()))
   refuseOtherMethods(app, [...Object.values(probes), ...Object.values(documentation)])
-  const sessions = createConsoleSessions(dependencies.operators, dependencies.clock)
   app.register(async api => {
     admitOperators(api, sessions, dependencies)
     serveApi(api, dependencies)
@@ -115,6 +111,25 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     serveConsole(page, sessions, dependencies)
   })
   return app
+
+  /** Before anything but a probe is answered. @throws Refusal for other networks, and pages of other sites */
+  function rejectOutsiders(request: IncomingMessage): void {
+    if (!isAllowedAddress(request)) throw new Refusal('admin_forbidden')
+    rejectMalformed(request)
+    const { origin, isForwarded } = seenByBrowser(request)
+    if (isLoopbackListener(app) && !isForwarded) rejectDnsRebinding(request.headers)
+    rejectCrossSite(request.headers, origin)
+  }
+
+  /** The router calls no hook for a URL that it cannot decode. */
+  function refusalOfBadUrl(request: IncomingMessage): unknown {
+    try {
+      rejectOutsiders(request)
+      return new Refusal('path_invalid')
+    } catch (refusal) {
+      return refusal
+    }
+  }
 }
 
 /** For every response, also those of the HTTP parser. */

@@ -12,6 +12,7 @@ import {
   type ReloadOutcome,
 } from '../admin/configuration-record.ts'
 import { readConsoleAssets } from '../admin/console/assets.ts'
+import { type ConsoleSessions, createConsoleSessions } from '../admin/console/sessions.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOverviewHistory, sampleEachStep } from '../admin/overview.ts'
@@ -70,6 +71,7 @@ export async function startPrimaryServices(
       logger.warn({ problem, failures }, 'events not taken by the service of events.url'),
   })
   let adminSettings = adminSettingsOf(dependencies.config)
+  const consoleSessions = createConsoleSessions(() => adminSettings.operators, clock)
   const configuration = createConfigurationRecord(listing, clock)
   const running = createRunningExplain(dependencies.config, clock, configuration.running)
   const codes = createCodeStore(storage.database)
@@ -91,6 +93,7 @@ export async function startPrimaryServices(
   try {
     admin = await startAdminListener(dependencies, serving, {
       adminSettings: () => adminSettings,
+      consoleSessions,
       sessions,
       users: createUserStore(storage.database, changes.record),
       webhooks,
@@ -106,6 +109,7 @@ export async function startPrimaryServices(
     adminAddress: admin?.address,
     applyConfig(config) {
       adminSettings = adminSettingsOf(config)
+      consoleSessions.closeOrphans()
       running.configure(config)
       webhooks.configure(config.webhooks)
       mail.configure(config.mail)
@@ -124,6 +128,7 @@ function eventSettingsOf({ events, webhooks: { timeout, retention } }: Config): 
 
 interface AdminListenerServices {
   adminSettings(): AdminSettings
+  consoleSessions: ConsoleSessions
   sessions: ReturnType<typeof createSessionStore>
   users: UserStore
   webhooks: AlertService
@@ -137,6 +142,7 @@ async function startAdminListener(
   { changesVisible, targetStatus, workers }: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>,
   {
     adminSettings: current,
+    consoleSessions,
     sessions,
     users,
     webhooks: { alerts, deliveries },
@@ -188,6 +194,7 @@ async function startAdminListener(
     documentation: async () =>
       (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
     isConsoleOn: () => current().isConsoleOn,
+    consoleSessions,
     consoleAssets: readConsoleAssets,
     seenByBrowser: request => current().seenByBrowser(request),
     requestIdFor: createRequestIdFor(randomBytes),

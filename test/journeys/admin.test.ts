@@ -215,6 +215,21 @@ describeOverSetups('the admin listener', setup => {
     expect(nobody.status).toBe(401)
   })
 
+  it('refuses a URL that cannot be decoded as a request, and takes a long name for one of nothing', async () => {
+    const { port } = new URL(at.gateway.admin)
+    const told = async (path: string, method = 'GET') => {
+      const { status, code } = await send({ port, method, path, token: at.gateway.adminToken })
+      return [status, code]
+    }
+    for (const path of ['/%zz', '/admin/v1/users/%zz', '/admin/v1/users/%E0%A4%A?x=1'])
+      expect(await told(path)).toEqual([400, 'path_invalid'])
+    const long = 'x'.repeat(3_000)
+    const digits = '1'.repeat(3_000)
+    expect(await told(`/console/assets/${long}`)).toEqual([404, 'route_unknown'])
+    expect(await told(`/admin/v1/users/${digits}`)).toEqual([404, 'user_not_found'])
+    expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'route_unknown'])
+  })
+
   it('gives every answer an id, the client’s own where it is safe', async () => {
     const ids = await Promise.all(
       ['/healthz', '/admin/v1/users', '/admin/v1/nothing', '/nothing', '/admin/v1/users?cursor=x'].map(

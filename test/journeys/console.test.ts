@@ -1,4 +1,5 @@
 // The console's server side (CONTRACT §13): who is signed in, what a cookie is good for, and for whom.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -180,6 +181,13 @@ describe('the console', () => {
     expect(told(await signIn('wrong'))).toEqual(unauthorized)
   })
 
+  it('refuses another site’s page before it says what is wrong with the URL', async () => {
+    const bad = (headers: Headers) => send(gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
+    expect(told(await bad({ host: 'evil.example' }))).toEqual(forbidden)
+    expect(told(await bad({ 'sec-fetch-site': 'cross-site' }))).toEqual(forbidden)
+    expect(told(await bad({}))).toEqual([400, 'path_invalid'])
+  })
+
   it('sends its cookies to no upstream', async () => {
     await send(gateway.url, 'GET', '/all', { cookie: 'a=b; peage-console=x; __Host-peage-console=y; c=d' })
     await send(gateway.url, 'GET', '/all', { cookie: 'peage-console=x' })
@@ -210,6 +218,30 @@ describe('the console behind a proxy that ends TLS', () => {
       expect(users.status).toBe(200)
       const plain = { cookie, host: 'localhost', 'x-forwarded-proto': 'http' }
       expect(told(await send(gateway.admin, 'GET', '/console/session', plain))).toEqual(unauthorized)
+    } finally {
+      await gateway.stop()
+    }
+  })
+})
+
+describe('a session whose token is taken out of the file', () => {
+  it('ends, and does not come back with the token', async () => {
+    const gateway = await startGateway('', undefined, { admin: admin() })
+    try {
+      const origin = new URL(gateway.admin).origin
+      const signIn = (token: string) => send(gateway.admin, 'POST', '/console/session', { origin }, { token })
+      const cookies = {
+        gone: cookieOf(await signIn(tokens.reader)),
+        stays: cookieOf(await signIn(tokens.all)),
+      }
+      const statusOf = async (cookie: string) =>
+        (await send(gateway.admin, 'GET', '/console/session', { cookie })).status
+      const text = readFileSync(gateway.file, 'utf8')
+      for (const file of [text.replace(tokens.reader, 'another-token-0123456789abcdef'), text]) {
+        writeFileSync(gateway.file, file)
+        await gateway.reload()
+        expect([await statusOf(cookies.gone), await statusOf(cookies.stays)]).toEqual([401, 200])
+      }
     } finally {
       await gateway.stop()
     }

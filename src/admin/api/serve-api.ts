@@ -107,10 +107,11 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           })
           return reply.code(status).headers(headers).send(result)
         } catch (thrown) {
-          // A 5xx needs no record here: the change committed together with its audit record, or did not happen.
+          // A failure needs no record here: the change committed together with its audit record, or did not happen.
           const { code, status: refusedStatus } = toRefusal(thrown)
-          const isAudited = !isRead || code === 'admin_forbidden'
-          if (isAudited && refusedStatus < 500 && !(thrown instanceof ClientDisconnected)) {
+          const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
+          const isAudited = (!isRead || code === 'admin_forbidden') && !isFailure
+          if (isAudited && !(thrown instanceof ClientDisconnected)) {
             await audit.writeRefusal(
               auditRecord({ user_id: subjectId ?? null, changes: null, status: refusedStatus }),
             )

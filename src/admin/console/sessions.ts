@@ -17,6 +17,8 @@ export interface ConsoleSessions {
   find(value: string): ConsoleSession | undefined
   /** Nothing happens if there is none. */
   close(value: string): void
+  /** Call after a reload: a session whose token is gone ends, and does not come back with the token (CONTRACT-2 §13). */
+  closeOrphans(): void
 }
 
 /** The oldest one ends where there is one more. */
@@ -49,6 +51,11 @@ export function createConsoleSessions(operators: () => Operators, clock: Clock):
     },
     close(value) {
       sessions.delete(keyOf(value))
+    },
+    closeOrphans() {
+      for (const [key, { digest }] of sessions) {
+        if (operators().findByDigest(digest) === undefined) sessions.delete(key)
+      }
     },
   }
 }
