@@ -1,17 +1,20 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
+import type { RequestHead } from '../gate/parsing/request-head.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
 import { rateLimitKey } from '../http/client-address.ts'
+import type { Identity } from '../identity/identity.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
-import type { ForwardObserver } from '../upstream/forward-options.ts'
+import type { ForwardObserver, TakenConnection } from '../upstream/forward-options.ts'
 import type { ResponseHeaderRules } from '../upstream/response-head.ts'
 import { hashText } from '../upstream/targets/rendezvous.ts'
+import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
@@ -22,6 +25,8 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly trace: RequestTrace | undefined
   /** Added to the response, whether the upstream or the gateway sends it. */
   readonly headers: Readonly<Record<string, string>> | undefined
+  /** The connection taken for it before its use was counted, if one was: it is the caller's now. */
+  handOverConnection(): TakenConnection | undefined
 }
 
 /** Forwards a request. The type of `identity` proves that all guards ran, the daily count last. */
@@ -73,7 +78,8 @@ export function createForwardRequest(
       request,
       response,
       upstream,
-      splitKey: upstream.splitsByUser ? splitKey(context, identity) : undefined,
+      splitKey: splitKeyOf(upstream, head, identity),
+      taken: context.handOverConnection(),
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),
@@ -103,8 +109,13 @@ export function createForwardRequest(
   }
 }
 
-/** Of the user's id, or of an anonymous client's address as rate limits count it. */
-function splitKey({ head }: ReceivedRequest, identity: UsageCounted): number {
+/** Of the user's id, or of an anonymous client's address as rate limits count it; undefined if no users are split. */
+export function splitKeyOf(
+  { splitsByUser }: Pick<Upstream, 'splitsByUser'>,
+  head: Pick<RequestHead, 'client'>,
+  identity: Identity,
+): number | undefined {
+  if (!splitsByUser) return undefined
   return hashText(identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(head.client))
 }
 

@@ -10,9 +10,10 @@ import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
-import type { ForwardObserver } from '../upstream/forward-options.ts'
+import { takeConnection } from '../upstream/forward.ts'
+import type { ForwardObserver, TakenConnection } from '../upstream/forward-options.ts'
 import type { LogRequest } from './access-log.ts'
-import type { ForwardRequest } from './forward-request.ts'
+import { type ForwardRequest, splitKeyOf } from './forward-request.ts'
 
 /** The part of a snapshot that one request needs; composition's Snapshot extends it. */
 export interface RequestSnapshot {
@@ -61,6 +62,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
+  /** Taken before the use is counted, until it is handed over or the request is refused. */
+  #taken: TakenConnection | undefined = undefined
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
   /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */
@@ -98,8 +101,30 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.headers = { ...this.headers, ...headers }
   }
 
+  takeConnection(): Promise<void> | undefined {
+    const { routing, response } = this
+    if (routing.kind !== 'route') return undefined
+    const { upstream } = routing.route
+    const splitKey = splitKeyOf(upstream, this.head, this.identity)
+    const taken = takeConnection({ upstream, splitKey, response })
+    if (taken instanceof Promise) {
+      return taken.then(freed => {
+        this.#taken = freed
+      })
+    }
+    this.#taken = taken
+    return undefined
+  }
+
+  handOverConnection(): TakenConnection | undefined {
+    const taken = this.#taken
+    this.#taken = undefined
+    return taken
+  }
+
   /** Sends a refusal. @param thrown a Refusal; ClientDisconnected, which sends nothing; any other error is a 500 */
   refuse(thrown: unknown): void {
+    this.handOverConnection()?.connection.release()
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 

@@ -3,8 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { Outcome } from './failures.ts'
 import type { ResponseHeaderRules } from './response-head.ts'
+import type { Connection } from './targets/connection.ts'
+import type { Endpoint } from './targets/endpoint.ts'
 import type { Upstream } from './targets/upstreams.ts'
 import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
+
+/** A connection that is this request's alone, and where it leads. */
+export interface TakenConnection {
+  readonly endpoint: Endpoint
+  readonly connection: Connection
+}
 
 export interface ForwardOptions {
   readonly request: IncomingMessage
@@ -12,6 +20,8 @@ export interface ForwardOptions {
   readonly upstream: Upstream
   /** A hash of the user, where the upstream splits by user: requests with the same go to the same endpoint. */
   readonly splitKey: number | undefined
+  /** Where the request is sent first, if a connection was taken before. */
+  readonly taken?: TakenConnection | undefined
   /** Path and query as sent to the upstream. */
   readonly path: string
   /**

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
-import type { ForwardOptions } from './forward-options.ts'
+import type { ForwardOptions, TakenConnection } from './forward-options.ts'
 import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
 import { EndpointRetired } from './targets/connection-pool.ts'
@@ -11,36 +11,58 @@ import type { Endpoint } from './targets/endpoint.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
 export function forward(options: ForwardOptions): void {
-  attempt(options, noneTried)
+  const { taken } = options
+  if (taken === undefined) attempt(options, noneTried)
+  else send(options, taken, noneTried)
 }
 
 const noneTried: readonly Endpoint[] = []
 
 /** @param tried endpoints that have failed it: as many as it was sent before */
 function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
-  const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
-  if (endpoint === undefined) {
-    options.observer.onRefused(new Refusal('upstream_unavailable'))
+  let taken: TakenConnection | Promise<TakenConnection>
+  try {
+    taken = takeConnection(options, tried)
+  } catch (refusal) {
+    options.observer.onRefused(refusal)
     return
   }
-  const connection = endpoint.pool.tryAcquire()
-  if (connection !== undefined) send(options, endpoint, tried, connection)
+  if (!(taken instanceof Promise)) send(options, taken, tried)
   else {
-    endpoint.pool.acquire(options.response).then(
-      freed => send(options, endpoint, tried, freed),
-      thrown => {
-        if (thrown instanceof EndpointRetired) attempt(options, tried)
-        else options.observer.onRefused(thrown)
-      },
+    taken.then(
+      freed => send(options, freed, tried),
+      thrown => options.observer.onRefused(thrown),
     )
   }
 }
 
+/**
+ * Picks an endpoint and takes a connection to it. The caller sends a request on it, or releases it.
+ * @param tried endpoints to avoid
+ * @throws Refusal 503 `upstream_unavailable` if there is none, or none becomes free in time
+ * @throws ClientDisconnected if the client leaves meanwhile
+ */
+export function takeConnection(
+  options: Pick<ForwardOptions, 'upstream' | 'splitKey' | 'response'>,
+  tried: readonly Endpoint[] = noneTried,
+): TakenConnection | Promise<TakenConnection> {
+  const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
+  if (endpoint === undefined) throw new Refusal('upstream_unavailable')
+  const connection = endpoint.pool.tryAcquire()
+  if (connection !== undefined) return { endpoint, connection }
+  return endpoint.pool.acquire(options.response).then(
+    freed => ({ endpoint, connection: freed }),
+    thrown => {
+      if (thrown instanceof EndpointRetired) return takeConnection(options, tried)
+      throw thrown
+    },
+  )
+}
+
 function send(
   options: ForwardOptions,
-  endpoint: Endpoint,
+  { endpoint, connection }: TakenConnection,
   tried: readonly Endpoint[],
-  connection: Connection,
 ): void {
   // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
   if (options.response.destroyed) {

@@ -31,6 +31,7 @@ routes:
   - { name: unresolved, path: /unresolved, upstream: unresolved, auth: none }
   - { name: deaf, path: /deaf, upstream: deaf, auth: none }
   - { name: narrow, path: /narrow, upstream: narrow, auth: none }
+  - { name: narrow-counted, path: /narrow-counted, upstream: narrow, free_daily: true }
 `)
   })
   beforeEach(() => {
@@ -252,6 +253,33 @@ routes:
     expect((await get('/narrow'))?.status).toBe(200)
     // The refused request never reached the upstream, not even late.
     expect(upstream.heads).toBe(2)
+  })
+
+  it('no use is spent where no connection becomes free, and a refused use gives its connection back', async () => {
+    const { access, id } = await newUser(gateway)
+    const use = () => call(gateway.url, 'GET', '/narrow-counted', { token: access })
+    const stored = async () => {
+      const [user] = await gateway.sql<{ daily_usage: number }>(
+        'select daily_usage from users where id = $1',
+        [id],
+      )
+      return user?.daily_usage
+    }
+    says('')
+    const holder = new RawConnection(gateway.url)
+    holder.write(requestBytes('GET', '/narrow'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    const busy = await use()
+    expect([busy.status, busy.headers.get('x-peage-error')]).toEqual([503, 'upstream_unavailable'])
+    expect(await stored()).toBe(0)
+    holder.close()
+    says(ok)
+    expect((await use()).status).toBe(200)
+    // Of many at once, which each take the only connection before they are counted.
+    const refused = await Promise.all(Array.from({ length: 8 }, use))
+    expect(refused.map(({ status }) => status)).toEqual(Array(8).fill(429))
+    expect(await stored()).toBe(1)
+    expect((await get('/narrow'))?.status).toBe(200)
   })
 
   it('one that waited and whose client left is never sent', async () => {

@@ -9,7 +9,7 @@ import type { ExhaustedUsers } from '../../usage/exhausted-users.ts'
 import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'
 import type { User } from '../../users/user.ts'
 import type { TargetAvailable } from './available-target.ts'
-import type { Guard } from './guard.ts'
+import type { Guard, GuardedRequest } from './guard.ts'
 
 declare const counted: unique symbol
 
@@ -32,7 +32,13 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
   const reached = createDailyLimitReached(limit)
   const refusal = () => reached(secondsToMidnight(clock.now()))
 
-  async function count(user: User, identity: UsageCounted): Promise<UsageCounted | Refusal> {
+  async function count(
+    request: GuardedRequest,
+    user: User,
+    identity: UsageCounted,
+  ): Promise<UsageCounted | Refusal> {
+    const wait = request.takeConnection()
+    if (wait !== undefined) await wait
     const refused = spent.beginRead()
     const use = await counter.use(user.id)
     if (use.counted) return identity
@@ -45,6 +51,6 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     const identity = targeted as Identity as UsageCounted
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
     if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
-    return count(identity.user, identity)
+    return count(request, identity.user, identity)
   }
 }

@@ -15,6 +15,13 @@ export interface GuardedRequest {
   identity: Identity
   /** Whether the client has disconnected: no use is spent on a response that cannot be delivered. */
   isGone(): boolean
+  /**
+   * Takes the connection that the request will be sent on, or waits for one (CONTRACT §4: no use without one). A
+   * refusal gives it back.
+   * @returns undefined if one was free
+   * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; ClientDisconnected
+   */
+  takeConnection(): Promise<void> | undefined
   /** Adds headers to the response, whether the upstream or the gateway sends it. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }

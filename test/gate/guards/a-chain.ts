@@ -129,6 +129,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
   }
   const target = { isAvailable: true }
   const upstream = { isAvailable: () => target.isAvailable } as Upstream
+  const connections = { take: (): Promise<void> | undefined => undefined }
 
   interface Asking {
     headers?: Record<string, string>
@@ -149,6 +150,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
       },
       identity: anonymous as Identity,
       isGone: () => isGone,
+      takeConnection: () => connections.take(),
       addHeaders: (more: Record<string, string>) => added.push(more),
       told,
       added,
@@ -163,6 +165,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
     failing,
     seen,
     target,
+    connections,
     guards: counters.guards,
     requestOf,
     addUser(id: number, plan: Plan = 'free', record: Partial<UserWithEpoch> = {}) {

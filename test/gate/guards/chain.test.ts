@@ -1,6 +1,6 @@
 // The order of the guards, what each refuses with, and that one that refuses leaves the later ones undone (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
-import { ClientDisconnected, serviceUnavailable } from '../../../src/refusals/refusal.ts'
+import { ClientDisconnected, Refusal, serviceUnavailable } from '../../../src/refusals/refusal.ts'
 import { bodyOf, fieldOf, guardStage, told } from './a-chain.ts'
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -217,6 +217,23 @@ describe('the daily use', () => {
     expect(told(await ask())).toBe('429 daily_limit_reached')
     stage.addUser(1, 'free')
     expect(told(await ask())).toBe('access_token of 1')
+  })
+
+  it('is not spent before there is a connection to send it on, nor where none comes', async () => {
+    const stage = guardStage()
+    stage.addUser(1, 'free')
+    const request = () => stage.requestOf({ headers: bearer(token) })
+    const token = await stage.tokenOf(1)
+    let storedBefore: number | undefined
+    stage.connections.take = async () => {
+      throw new Refusal('upstream_unavailable')
+    }
+    expect(told(await stage.route(counted)(request()))).toBe('503 upstream_unavailable')
+    stage.connections.take = async () => {
+      storedBefore = stage.seen.stored
+    }
+    expect(told(await stage.route(counted)(request()))).toBe('access_token of 1')
+    expect([storedBefore, stage.seen.stored]).toEqual([0, 1])
   })
 
   it('is not spent on a client that has gone, and that counts as no decision', async () => {
