@@ -40,7 +40,7 @@ export function buildUpstreamHeaders(
   const { requestRules: rules } = route
   if (rules !== undefined) fields.push(...rules.set)
   const ours = fields.length
-  const proxied: Forwarded = { for: '', proto: '', host: '', via: '' }
+  const proxied: Forwarded = { for: '', proto: '', host: '', prefix: '', via: '' }
   const raw = request.rawHeaders
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
@@ -100,6 +100,7 @@ interface Forwarded {
   for: string
   proto: string
   host: string
+  prefix: string
   via: string
 }
 
@@ -142,6 +143,9 @@ function collectProxied(
     case 'x-forwarded-host':
       proxied.host = value
       break
+    case 'x-forwarded-prefix':
+      proxied.prefix = value
+      break
   }
 }
 
@@ -170,8 +174,8 @@ function addForwarded(
   )
   const host = proxied.host === '' ? (target.authority ?? head.host) : proxied.host
   if (host !== '') fields.push('x-forwarded-host', host)
-  const prefix = route.strippedPrefix(target)
-  if (prefix !== undefined) fields.push('x-forwarded-prefix', prefix)
+  const prefix = route.strippedPrefix(target) ?? proxied.prefix
+  if (prefix !== '') fields.push('x-forwarded-prefix', prefix)
   fields.push('x-request-id', requestId, 'via', join(proxied.via, `${request.httpVersion} peage`))
 }
 

@@ -166,12 +166,15 @@ routes:
     await expect.poll(() => gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
   })
 
-  it('X-Forwarded-Prefix names what was stripped, and nothing else does', async () => {
+  it('X-Forwarded-Prefix names what was stripped, here or by a trusted proxy', async () => {
     expect(
       of(await received(['X-Forwarded-Prefix: /evil'], '/OLD/v%31/races/1'), 'x-forwarded-prefix'),
     ).toEqual(['/OLD/v%31'])
     upstream.received.length = 0
     expect(of(await received([]), 'x-forwarded-prefix')).toEqual([])
+    upstream.received.length = 0
+    const sent = ['X-Forwarded-Prefix: /outer', 'X_Forwarded_Prefix: /evil']
+    expect(of(await received(sent), 'x-forwarded-prefix')).toEqual(isTrusted ? ['/outer'] : [])
   })
 
   it.each([
