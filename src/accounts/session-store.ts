@@ -95,9 +95,7 @@ export function createSessionStore(database: Database): SessionStore {
 
   return {
     findActive,
-
     create: (userId, epoch, token, origin) => insertSession(database, userId, epoch, token, origin),
-
     async findSession({ userId, tokenHash }) {
       const [session] = await database.query<Pick<Session, 'id' | 'created_at'>>(
         `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at
@@ -106,7 +104,6 @@ export function createSessionStore(database: Database): SessionStore {
       )
       return session
     },
-
     isLive: async (userId, sessionId, now) => (await findActive([{ userId, sessionId }], now)).has(sessionId),
 
     end: (userId, sessionId, inTransaction) =>
@@ -123,7 +120,10 @@ export function createSessionStore(database: Database): SessionStore {
     endOthers: (userId, currentId, now) =>
       database.transaction(async tx => {
         await lockUsers(tx, [userId])
-        return endOtherSessions(tx, userId, currentId, now)
+        const ended = await endOtherSessions(tx, userId, currentId, now)
+        // The raised epoch refuses a login or rotation that is under way too, and voids the codes of mails.
+        if (currentId === undefined) await endSessions(tx, userId)
+        return ended
       }),
 
     rotate: (presented, successor, now) => rotate(database, presented, successor, now),

@@ -50,7 +50,7 @@ interface Options {
   clock: Clock
   issuer: string
   audience: string
-  /** Tokens count whole seconds, so both lifetimes are rounded up to a second. */
+  /** Tokens count whole seconds, so both lifetimes are rounded up to a second, short of the session's end. */
   accessTokenTtlMs: number
   refreshTokenTtlMs: number
 }
@@ -66,8 +66,7 @@ export function createTokens({
   function issue(
     typ: TokenType | 'JWT',
     userId: number,
-    now: number,
-    ttlMs: number,
+    { now, ttlMs, endsAtMs = Number.POSITIVE_INFINITY }: { now: number; ttlMs: number; endsAtMs?: number },
     claims: Record<string, unknown>,
   ) {
     const { kid, alg, privateKey } = typ === 'JWT' ? keys.forAssertions() : keys.current()
@@ -78,7 +77,8 @@ export function createTokens({
       sub: String(userId),
       ...claims,
       iat: issuedAt,
-      exp: issuedAt + Math.ceil(Math.max(ttlMs, 0) / 1000),
+      // A session's end is rounded down: no second of a token is past it.
+      exp: Math.min(issuedAt + Math.ceil(ttlMs / 1000), Math.floor(endsAtMs / 1000)),
       jti: randomBytes(16).toString('base64url'),
     })
       .setProtectedHeader({ alg, typ, kid })
@@ -124,18 +124,17 @@ export function createTokens({
 
   return {
     issueAccess({ id, email, plan }, { id: sid, endsAtMs }) {
-      const now = clock.now()
-      return issue('at+jwt', id, now, Math.min(accessTokenTtlMs, endsAtMs - now), { plan, email, sid })
+      const lifetime = { now: clock.now(), ttlMs: accessTokenTtlMs, endsAtMs }
+      return issue('at+jwt', id, lifetime, { plan, email, sid })
     },
 
     issueAssertion: ({ id, plan }, upstream) =>
-      issue('JWT', id, clock.now(), assertionTtlMs, { aud: upstream, plan }),
+      issue('JWT', id, { now: clock.now(), ttlMs: assertionTtlMs }, { aud: upstream, plan }),
 
     async issueRefresh(userId, { id: sid, endsAtMs }) {
       const now = clock.now()
-      const ttlMs = Math.min(refreshTokenTtlMs, endsAtMs - now)
-      const token = await issue('rt+jwt', userId, now, ttlMs, { sid })
-      return { token, expiresAt: new Date(now + ttlMs) }
+      const token = await issue('rt+jwt', userId, { now, ttlMs: refreshTokenTtlMs, endsAtMs }, { sid })
+      return { token, expiresAt: new Date(Math.min(now + refreshTokenTtlMs, endsAtMs)) }
     },
 
     verifyAccess: token => verifyWithStore('at+jwt', token),
