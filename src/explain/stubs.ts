@@ -20,7 +20,7 @@ import { createHistogram } from '../observability/metrics/histogram.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { createRateLimiter } from '../storage/rate-limiter.ts'
 import type { Endpoint } from '../upstream/targets/endpoint.ts'
-import { createLoadBalancer, type PickEndpoint } from '../upstream/targets/load-balancer.ts'
+import { createLoadBalancer, type PickEndpoint, weightsByUrl } from '../upstream/targets/load-balancer.ts'
 import { hashText } from '../upstream/targets/rendezvous.ts'
 import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
@@ -204,7 +204,7 @@ export function createStubUpstreams(
 }
 
 function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) => void): Upstream {
-  const targets = config.targets.map(({ url: origin, weight }) => {
+  const targets = [...weightsByUrl(config)].map(([origin, weight]) => {
     const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       onDispatch({ origin, path, fields: headers as string[], handler })
     }

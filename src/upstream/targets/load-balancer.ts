@@ -1,4 +1,5 @@
 // Picks the endpoint of a request: first a target by weight, then one of its endpoints (CONTRACT §11, "Choice").
+import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { Endpoint } from './endpoint.ts'
 import { score } from './rendezvous.ts'
 import type { Target } from './target.ts'
@@ -17,6 +18,13 @@ export interface WeightedTarget {
   readonly target: Target
   /** 0 takes no request. */
   readonly weight: number
+}
+
+/** In the order of the file. A URL written twice is one target, with the sum of the weights (CONTRACT §11). */
+export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<string, number> {
+  const weights = new Map<string, number>()
+  for (const { url, weight } of targets) weights.set(url, (weights.get(url) ?? 0) + weight)
+  return weights
 }
 
 /** Whether an endpoint may be picked, from the strictest to the last resort. */

@@ -97,6 +97,7 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
       }
 
       async function look(): Promise<void> {
+        timer = undefined
         const late = setTimeout(() => {
           report(`no answer within ${config.every} ms`)
           settleFirst()

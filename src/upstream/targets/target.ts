@@ -31,6 +31,9 @@ export interface TargetEvents {
   onTooMany(count: number): void
 }
 
+/** A process does not accept, and a reload does not take force, before names have been looked up, or this is over. */
+export const resolveWaitMs = 2_000
+
 interface Options {
   target: TargetAddress
   config: UpstreamConfig
@@ -43,9 +46,12 @@ export function openTarget({ target, config: initial, lookups, events }: Options
   let config = initial
   let endpoints: readonly OpenEndpoint[] = []
   const retired = new Set<OpenEndpoint>()
-  let isStarted = false
-  const open = (address: string | undefined) =>
-    openEndpoint({ target, address, config, initialHealth: isStarted ? 'unchecked' : 'passing' })
+  /** From `performance.now()`: an address that is found later comes after the start. */
+  let startedAtMs = performance.now() + resolveWaitMs
+  const open = (address: string | undefined) => {
+    const initialHealth = performance.now() < startedAtMs ? 'passing' : 'unchecked'
+    return openEndpoint({ target, address, config, initialHealth })
+  }
   const shared = { origin, hash: hashText(origin), endpoints: () => endpoints }
   if (lookUpName === undefined || config.resolve === false) {
     const endpoint = open(undefined)
@@ -70,7 +76,7 @@ export function openTarget({ target, config: initial, lookups, events }: Options
     }
     for (const address of addresses) if (!byAddress.has(address)) byAddress.set(address, open(address))
     endpoints = addresses.flatMap(address => byAddress.get(address) ?? [])
-    isStarted = true
+    startedAtMs = 0
   }
 
   const watch = lookups.watch(lookUpName, config.resolve, {
@@ -79,7 +85,7 @@ export function openTarget({ target, config: initial, lookups, events }: Options
     onTooMany: events.onTooMany,
   })
   void watch.firstAnswer.then(() => {
-    isStarted = true
+    startedAtMs = 0
   })
   return {
     ...shared,

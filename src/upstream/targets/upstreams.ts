@@ -3,9 +3,9 @@ import { maxFileBytes, readLimited } from '../../config/read-file.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
 import type { Endpoint } from './endpoint.ts'
-import { createLoadBalancer, type PickEndpoint, type WeightedTarget } from './load-balancer.ts'
+import { createLoadBalancer, type PickEndpoint, type WeightedTarget, weightsByUrl } from './load-balancer.ts'
 import type { NameLookups } from './name-lookups.ts'
-import { type OpenTarget, openTarget, type Target, type TargetEvents } from './target.ts'
+import { type OpenTarget, openTarget, resolveWaitMs, type Target, type TargetEvents } from './target.ts'
 import { targetAddress } from './target-address.ts'
 import type { TargetStatus } from './target-status.ts'
 
@@ -46,9 +46,6 @@ interface Dependencies {
   /** @param name of the upstream */
   eventsOf(name: string, origin: string): TargetEvents
 }
-
-/** A process does not accept, and a reload does not take force, before names have been looked up, or this is over. */
-const resolveWaitMs = 2_000
 
 /** @throws CertificateAuthorityError if `tls.ca` cannot be read */
 export function createUpstreams(
@@ -112,28 +109,24 @@ interface OpenWeightedTarget extends WeightedTarget {
   readonly target: OpenTarget
 }
 
-/** A URL named twice is one target, with the sum of the weights. */
 function openTargets(
   name: string,
   config: UpstreamConfig,
   ca: string | undefined,
   { lookups, reuse, eventsOf }: Dependencies,
 ): OpenWeightedTarget[] {
-  const weights = new Map<string, number>()
-  for (const { url, weight } of config.targets) weights.set(url, (weights.get(url) ?? 0) + weight)
   const { tls, resolve } = config
-  const lookUp = resolve === false ? 'connect' : resolve.family
-  return [...weights].map(([origin, weight]) => ({
-    weight,
-    target: reuse(JSON.stringify([name, origin, tls, ca, lookUp]), () =>
-      openTarget({
-        target: targetAddress(origin, { ca, serverName: tls?.server_name }),
-        config,
-        lookups,
-        events: eventsOf(name, origin),
-      }),
-    ),
-  }))
+  return [...weightsByUrl(config)].map(([origin, weight]) => {
+    const target = targetAddress(origin, { ca, serverName: tls?.server_name })
+    const lookUp = resolve === false ? 'connect' : resolve.family
+    const key = [name, origin, tls, ca, target.lookUpName === undefined ? 'never' : lookUp]
+    return {
+      weight,
+      target: reuse(JSON.stringify(key), () =>
+        openTarget({ target, config, lookups, events: eventsOf(name, origin) }),
+      ),
+    }
+  })
 }
 
 function createUpstream(

@@ -153,6 +153,68 @@ describe('a name', () => {
     for (const target of targets) target.quiesce()
   })
 
+  it('whose first answer comes after that comes after the start: its addresses are unchecked', async () => {
+    const { upstreams } = configOf(
+      'upstreams: { app: { targets: ["http://app"], health: { path: /health, interval: 1h } } }',
+    )
+    const available = async (delay: number) => {
+      const targets: OpenTarget[] = []
+      createUpstreams(upstreams, {
+        lookups: createNameLookups(async () => {
+          await new Promise(resolve => setTimeout(resolve, delay))
+          return [{ address: '127.0.0.1', family: 4 }]
+        }),
+        durationsOf: () => createHistogram(),
+        reuse: (_, open) => targets[targets.push(open()) - 1] as OpenTarget,
+        eventsOf: () => ({ onLookup() {}, onTooMany() {} }),
+      })
+      await pass(delay)
+      const [target] = targets
+      target?.quiesce()
+      return target?.endpoints().map(endpoint => endpoint.isAvailable())
+    }
+    expect(await available(1_500)).toEqual([true])
+    expect(await available(2_500)).toEqual([false])
+  })
+
+  it('is another target with another `resolve`, which says nothing of an address', () => {
+    const keysWith = (resolve: string) => {
+      const { upstreams } = configOf(
+        `upstreams: { app: { targets: ["http://app", "http://10.0.0.1"], resolve: ${resolve} } }`,
+      )
+      const keys: string[] = []
+      createUpstreams(upstreams, {
+        lookups: createNameLookups(() => new Promise(() => {})),
+        durationsOf: () => createHistogram(),
+        reuse(key, open) {
+          keys.push(key)
+          const target = open()
+          target.quiesce()
+          return target
+        },
+        eventsOf: () => ({ onLookup() {}, onTooMany() {} }),
+      })
+      return keys
+    }
+    const all = ['{ family: auto }', '{ family: 4 }', 'false'].map(keysWith)
+    expect(new Set(all.map(([named]) => named)).size).toBe(3)
+    expect(new Set(all.map(([, literal]) => literal)).size).toBe(1)
+  })
+
+  it('is asked for once an interval also where a reload during a look-up makes that shorter', async () => {
+    const { answers, asked, silent, watch } = watched({ 4: ['10.0.0.1'], 6: 'ENOTFOUND' })
+    await watch.firstAnswer
+    answers[4] = 'silence'
+    await pass(11 * second)
+    watch.configure({ every: second, most: 32, family: 'auto' })
+    answers[4] = ['10.0.0.1']
+    silent[0]?.([])
+    await pass(10 * second)
+    const before = asked.length
+    await pass(20 * second)
+    expect(asked.length - before).toBeLessThanOrEqual(23)
+  })
+
   it('of two upstreams is asked for one after the other, and other names at once', async () => {
     const asked: string[] = []
     const answer: ((found: LookupAddress[]) => void)[] = []
