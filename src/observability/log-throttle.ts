@@ -12,7 +12,8 @@ export function createLogThrottle(clock: Clock): (kind: string) => number | unde
   return kind => {
     const line = lines.get(kind)
     const nowMs = clock.now()
-    if (line !== undefined && nowMs - line.atMs < intervalMs) {
+    // A clock that was set back must not silence a kind until it catches up.
+    if (line !== undefined && nowMs >= line.atMs && nowMs - line.atMs < intervalMs) {
       line.unwritten += 1
       return undefined
     }

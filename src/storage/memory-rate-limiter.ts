@@ -51,7 +51,10 @@ export function createMemoryRateLimiter(
     },
     refund(key) {
       const found = windows.get(key)
-      if (found !== undefined && found.used > 0) found.used -= 1
+      if (found === undefined) return
+      found.used -= 1
+      // What does not count leaves nothing behind, so that nobody can push the counts of others out of memory with it.
+      if (found.used <= 0) windows.delete(key)
     },
   }
 }

@@ -58,8 +58,8 @@ export function createRateLimiter(
   const { scriptRunner } = dependencies
   if (scriptRunner === undefined)
     return {
-      consume: async key => toResult(limit, memory.consume(key)),
-      refund: async key => memory.refund(key),
+      consume: async key => toResult(limit, memory.consume(shortKey(key))),
+      refund: async key => memory.refund(shortKey(key)),
     }
   return withMemoryFallback(name, limit, memory, scriptRunner)
 }
@@ -116,7 +116,7 @@ function toResult(
   }
 }
 
-/** An email may have 254 characters, and other keys are as long as the client chooses. */
+/** A key is as long as the client chooses: an email is not yet known to be one. */
 function shortKey(key: string): string {
   return key.length <= 64 ? key : `#${hash('sha256', key, 'base64url')}`
 }

@@ -1,6 +1,9 @@
 // Rate limits, counted in memory and in Redis: exact under concurrency, and enforced while Redis is down.
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { createMemoryRateLimiter } from '../../src/storage/memory-rate-limiter.ts'
 import {
   createRateLimiter,
   createRateLimiters,
@@ -13,6 +16,13 @@ import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedis, describeWithRedisBinary, emptyRedisUrl } from '../support/services.ts'
 
 const MINUTE = 60_000
+
+/** In bytes, after a collection. */
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  return process.memoryUsage().heapUsed
+}
 
 function limits(create: (limit: Limit | null, name?: string) => RateLimiter): void {
   let keys = 0
@@ -91,6 +101,28 @@ function limits(create: (limit: Limit | null, name?: string) => RateLimiter): vo
 describe('limiter in memory', () => {
   const clock = { time: 1_000_000, now: () => clock.time }
   limits(limit => createRateLimiter('test', limit, { clock }))
+
+  it('keeps nothing of what was given back, so that it pushes out nobody’s counts', () => {
+    const limiter = createMemoryRateLimiter({ limit: 1, windowMs: MINUTE }, clock, 2)
+    limiter.consume('one who guessed')
+    for (let turn = 0; turn < 10; turn += 1) {
+      expect(limiter.consume(`another ${turn}`).allowed).toBe(true)
+      limiter.refund(`another ${turn}`)
+    }
+    expect(limiter.consume('one who guessed').allowed).toBe(false)
+  })
+
+  it('keeps no key as long as a client chooses', async () => {
+    const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })
+    const before = heapUsed()
+    for (let turn = 0; turn < 1_000; turn += 1) {
+      const key = `${turn} `.padEnd(60_000, 'é')
+      await limiter.consume(key)
+      expect((await limiter.consume(key)).allowed).toBe(false)
+    }
+    expect(heapUsed() - before).toBeLessThan(20_000_000)
+    await limiter.refund(''.padEnd(60_000, 'é'))
+  })
 
   it('opens a new window when the one before has ended, not a millisecond sooner', async () => {
     const limiter = createRateLimiter('test', { limit: 1, windowMs: MINUTE }, { clock })

@@ -96,7 +96,9 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
     await run(done => connection.connect(done), signal)
     isReady = true
     const { credentials } = server
-    if (credentials !== undefined && connection.allowsAuth) {
+    if (credentials !== undefined) {
+      // Without it the relay would refuse each recipient, and their mails would have failed for good.
+      if (!connection.allowsAuth) throw new SmtpFailure('login', 'the server offers no login')
       const { user, password } = credentials
       await run(done => connection.login({ user, pass: password }, done), signal)
     }

@@ -205,6 +205,17 @@ describe('a failure', () => {
     })
   })
 
+  it('of a server that offers no login to one who has a password is the relay’s, not the mail’s', async () => {
+    const { port, lines } = await scripted(() => undefined)
+    const failure = await failureOf(`smtp://me:secret@127.0.0.1:${port}?tls=off`)
+    expect(failure).toMatchObject({
+      step: 'login',
+      isPermanent: false,
+      message: 'the server offers no login',
+    })
+    expect(lines.map(line => line.split(' ')[0])).toEqual(['EHLO'])
+  })
+
   it('of the login tells the code alone: a server may repeat the password', async () => {
     const { port } = await mailServer({
       onAuth: ({ password }, _, done) => done(refusal(535, `5.7.8 wrong: ${password}`)),
