@@ -49,16 +49,21 @@ export async function runGateway(io: Io, name: string): Promise<void> {
     .child({}, { level: 'info' })
     .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
   logger.info({ signal: await untilSignal }, 'draining')
+  const drainingSinceMs = performance.now()
   // A second signal means: do not wait for the drain.
   const exitNow = () => {
+    if (performance.now() - drainingSinceMs < sameSignalMs) return
     server.kill()
     process.exit(1)
   }
-  process.once('SIGTERM', exitNow).once('SIGINT', exitNow)
+  process.on('SIGTERM', exitNow).on('SIGINT', exitNow)
   await server.stop()
   // Nothing should keep the process alive now; if something does, exit anyway.
   setTimeout(() => process.exit(0), 100).unref()
 }
+
+/** One Ctrl-C comes twice under npm: from the terminal, and from npm itself. */
+const sameSignalMs = 100
 
 /** Resolves with the first SIGTERM or SIGINT after the call; that signal does not end the process. */
 export function firstSignal(): Promise<string> {

@@ -233,6 +233,7 @@ function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dis
     durations: createHistogram(),
     hasAlternatives: () => false,
     isAvailable: () => targets.some(({ weight }) => weight > 0),
+    hasFreeConnection: () => true,
     pickEndpoint,
   }
 }

@@ -79,7 +79,6 @@ export function createForwardRequest(
       response,
       upstream,
       splitKey: splitKeyOf(upstream, head, identity),
-      taken: context.handOverConnection(),
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),
@@ -94,6 +93,8 @@ export function createForwardRequest(
       expectsContinue: head.expectsContinue,
       trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),
       observer: context,
+      // Last: what throws before it leaves the connection to the refusal.
+      taken: context.handOverConnection(),
     })
   }
 

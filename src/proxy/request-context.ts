@@ -12,6 +12,7 @@ import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
 import { takeConnection } from '../upstream/forward.ts'
 import type { ForwardObserver, TakenConnection } from '../upstream/forward-options.ts'
+import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { LogRequest } from './access-log.ts'
 import { type ForwardRequest, splitKeyOf } from './forward-request.ts'
 
@@ -62,7 +63,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Taken before the use is counted, until it is handed over or the request is refused. */
+  /** Waited for before the use was counted; until it is handed over, or the request refused. */
   #taken: TakenConnection | undefined = undefined
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
@@ -101,19 +102,15 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.headers = { ...this.headers, ...headers }
   }
 
-  takeConnection(): Promise<void> | undefined {
-    const { routing, response } = this
-    if (routing.kind !== 'route') return undefined
-    const { upstream } = routing.route
+  awaitConnection(): Promise<void> | undefined {
+    const { routing } = this
+    if (routing.kind !== 'route' || routing.route.upstream.hasFreeConnection()) return undefined
+    return this.#awaitConnection(routing.route.upstream)
+  }
+
+  async #awaitConnection(upstream: Upstream): Promise<void> {
     const splitKey = splitKeyOf(upstream, this.head, this.identity)
-    const taken = takeConnection({ upstream, splitKey, response })
-    if (taken instanceof Promise) {
-      return taken.then(freed => {
-        this.#taken = freed
-      })
-    }
-    this.#taken = taken
-    return undefined
+    this.#taken = await takeConnection({ upstream, splitKey, response: this.response })
   }
 
   handOverConnection(): TakenConnection | undefined {

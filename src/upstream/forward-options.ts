@@ -20,7 +20,7 @@ export interface ForwardOptions {
   readonly upstream: Upstream
   /** A hash of the user, where the upstream splits by user: requests with the same go to the same endpoint. */
   readonly splitKey: number | undefined
-  /** Where the request is sent first, if a connection was taken before. */
+  /** Where the request is sent first, if its use had to wait for a connection before it was counted. */
   readonly taken?: TakenConnection | undefined
   /** Path and query as sent to the upstream. */
   readonly path: string

@@ -37,8 +37,11 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: UsageCounted,
   ): Promise<UsageCounted | Refusal> {
-    const wait = request.takeConnection()
-    if (wait !== undefined) await wait
+    const wait = request.awaitConnection()
+    if (wait !== undefined) {
+      await wait
+      if (spent.has(user.id, utcDay(clock.now()))) return refusal()
+    }
     const refused = spent.beginRead()
     const use = await counter.use(user.id)
     if (use.counted) return identity

@@ -16,12 +16,13 @@ export interface GuardedRequest {
   /** Whether the client has disconnected: no use is spent on a response that cannot be delivered. */
   isGone(): boolean
   /**
-   * Takes the connection that the request will be sent on, or waits for one (CONTRACT §4: no use without one). A
-   * refusal gives it back.
-   * @returns undefined if one was free
+   * Waits for a connection to send the request on, if none is free, and keeps it until the request is sent or refused:
+   * without one no use may be spent (CONTRACT §4). One that is free is not taken yet: while the store is slow, uses
+   * being counted would keep it from other requests.
+   * @returns undefined if one is free
    * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; ClientDisconnected
    */
-  takeConnection(): Promise<void> | undefined
+  awaitConnection(): Promise<void> | undefined
   /** Adds headers to the response, whether the upstream or the gateway sends it. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }

@@ -126,10 +126,12 @@ export function createNameLookups(lookUp: LookUp = systemLookUp): NameLookups {
         firstAnswer,
         configure(next) {
           const isSooner = next.every < config.every
+          const isOther = next.family !== config.family
           config = next
-          if (timer === undefined || !isSooner || isStopped) return
-          clearTimeout(timer)
-          schedule()
+          if (timer === undefined || isStopped) return
+          if (isSooner || isOther) clearTimeout(timer)
+          if (isOther) void look()
+          else if (isSooner) schedule()
         },
         stop() {
           isStopped = true

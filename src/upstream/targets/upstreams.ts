@@ -20,6 +20,8 @@ export interface Upstream {
   readonly splitsByUser: boolean
   /** Whether a request may be sent to any target. */
   isAvailable(): boolean
+  /** Whether a request that is sent now need not wait for a connection. */
+  hasFreeConnection(): boolean
   /** Of each attempt, from dispatch to the response head or the failure. */
   readonly durations: Histogram
   readonly pickEndpoint: PickEndpoint
@@ -118,8 +120,8 @@ function openTargets(
   const { tls, resolve } = config
   return [...weightsByUrl(config)].map(([origin, weight]) => {
     const target = targetAddress(origin, { ca, serverName: tls?.server_name })
-    const lookUp = resolve === false ? 'connect' : resolve.family
-    const key = [name, origin, tls, ca, target.lookUpName === undefined ? 'never' : lookUp]
+    const lookUp = target.lookUpName === undefined ? 'never' : resolve === false ? 'connect' : 'background'
+    const key = [name, origin, tls, ca, lookUp]
     return {
       weight,
       target: reuse(JSON.stringify(key), () =>
@@ -139,6 +141,7 @@ function createUpstream(
   // Called for every request, and allocate nothing.
   const mayReceive = (endpoint: Endpoint) => !isWatched || endpoint.isAvailable() || endpoint.isUnchecked()
   const hasEndpoint = (target: Target) => target.endpoints().some(mayReceive)
+  const hasConnection = (endpoint: Endpoint) => mayReceive(endpoint) && endpoint.pool.hasFree()
   return {
     retries: config.retries,
     timeouts: config.timeouts,
@@ -146,6 +149,7 @@ function createUpstream(
     splitsByUser: config.split_by === 'user',
     hasAlternatives: () => used.reduce((sum, target) => sum + target.endpoints().length, 0) > 1,
     isAvailable: () => used.some(hasEndpoint),
+    hasFreeConnection: () => used.some(target => target.endpoints().some(hasConnection)),
     pickEndpoint: createLoadBalancer(targets),
   }
 }

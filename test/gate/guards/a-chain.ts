@@ -129,7 +129,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
   }
   const target = { isAvailable: true }
   const upstream = { isAvailable: () => target.isAvailable } as Upstream
-  const connections = { take: (): Promise<void> | undefined => undefined }
+  const connections = { wait: (): Promise<void> | undefined => undefined }
 
   interface Asking {
     headers?: Record<string, string>
@@ -150,7 +150,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
       },
       identity: anonymous as Identity,
       isGone: () => isGone,
-      takeConnection: () => connections.take(),
+      awaitConnection: () => connections.wait(),
       addHeaders: (more: Record<string, string>) => added.push(more),
       told,
       added,

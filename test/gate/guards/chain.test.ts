@@ -225,11 +225,11 @@ describe('the daily use', () => {
     const request = () => stage.requestOf({ headers: bearer(token) })
     const token = await stage.tokenOf(1)
     let storedBefore: number | undefined
-    stage.connections.take = async () => {
+    stage.connections.wait = async () => {
       throw new Refusal('upstream_unavailable')
     }
     expect(told(await stage.route(counted)(request()))).toBe('503 upstream_unavailable')
-    stage.connections.take = async () => {
+    stage.connections.wait = async () => {
       storedBefore = stage.seen.stored
     }
     expect(told(await stage.route(counted)(request()))).toBe('access_token of 1')

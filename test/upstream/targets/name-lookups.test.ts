@@ -177,7 +177,20 @@ describe('a name', () => {
     expect(await available(2_500)).toEqual([false])
   })
 
-  it('is another target with another `resolve`, which says nothing of an address', () => {
+  it('is looked up at once where a reload asks for another family, and keeps the addresses that stay', async () => {
+    const { asked, heard, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
+    await watch.firstAnswer
+    watch.configure({ every: 10 * second, most: 32, family: 4 })
+    await pass(0)
+    expect([asked, heard.addresses]).toEqual([['app 4', 'app 4'], [['10.0.0.1']]])
+    watch.configure({ every: 10 * second, most: 32, family: 6 })
+    await pass(0)
+    expect(heard.addresses.at(-1)).toEqual(['fd00::1'])
+    await pass(60 * second)
+    expect(asked.length).toBeLessThanOrEqual(10)
+  })
+
+  it('is another target where each connect looks it up, which says nothing of an address', () => {
     const keysWith = (resolve: string) => {
       const { upstreams } = configOf(
         `upstreams: { app: { targets: ["http://app", "http://10.0.0.1"], resolve: ${resolve} } }`,
@@ -197,7 +210,8 @@ describe('a name', () => {
       return keys
     }
     const all = ['{ family: auto }', '{ family: 4 }', 'false'].map(keysWith)
-    expect(new Set(all.map(([named]) => named)).size).toBe(3)
+    expect(all[0]?.[0]).toBe(all[1]?.[0])
+    expect(all[0]?.[0]).not.toBe(all[2]?.[0])
     expect(new Set(all.map(([, literal]) => literal)).size).toBe(1)
   })
 
