@@ -153,30 +153,6 @@ describe('a name', () => {
     for (const target of targets) target.quiesce()
   })
 
-  it('whose first answer comes after that comes after the start: its addresses are unchecked', async () => {
-    const { upstreams } = configOf(
-      'upstreams: { app: { targets: ["http://app"], health: { path: /health, interval: 1h } } }',
-    )
-    const available = async (delay: number) => {
-      const targets: OpenTarget[] = []
-      createUpstreams(upstreams, {
-        lookups: createNameLookups(async () => {
-          await new Promise(resolve => setTimeout(resolve, delay))
-          return [{ address: '127.0.0.1', family: 4 }]
-        }),
-        durationsOf: () => createHistogram(),
-        reuse: (_, open) => targets[targets.push(open()) - 1] as OpenTarget,
-        eventsOf: () => ({ onLookup() {}, onTooMany() {} }),
-      })
-      await pass(delay)
-      const [target] = targets
-      target?.quiesce()
-      return target?.endpoints().map(endpoint => endpoint.isAvailable())
-    }
-    expect(await available(1_500)).toEqual([true])
-    expect(await available(2_500)).toEqual([false])
-  })
-
   it('is looked up at once where a reload asks for another family, and keeps the addresses that stay', async () => {
     const { asked, heard, watch } = watched({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
     await watch.firstAnswer
