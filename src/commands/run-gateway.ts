@@ -51,8 +51,8 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   logger.info({ signal: await untilSignal }, 'draining')
   const drainingSinceMs = performance.now()
   // A second signal means: do not wait for the drain.
-  const exitNow = () => {
-    if (performance.now() - drainingSinceMs < sameSignalMs) return
+  const exitNow = (signal: string) => {
+    if (signal === 'SIGINT' && performance.now() - drainingSinceMs < sameInterruptMs) return
     server.kill()
     process.exit(1)
   }
@@ -63,7 +63,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
 }
 
 /** One Ctrl-C comes twice under npm: from the terminal, and from npm itself. */
-const sameSignalMs = 100
+const sameInterruptMs = 100
 
 /** Resolves with the first SIGTERM or SIGINT after the call; that signal does not end the process. */
 export function firstSignal(): Promise<string> {

@@ -61,11 +61,15 @@ describeOverAllDatabases('the feed of sessions', open => {
     database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
 
   it('tells of each way in which a session ends, once', async () => {
-    const [one, two, three] = [await login(), await login(), await login()]
+    const [one, two, three, kept] = [await login(), await login(), await login(), await login()]
     expect(await heardOf(() => store.revoke([one.hash]))).toEqual([one.change])
     expect(await heardOf(() => store.revoke([one.hash]))).toEqual([])
     expect(await heardOf(() => store.end(id, two.sid))).toEqual([two.change])
-    expect(await heardOf(() => store.endOthers(id, undefined, new Date()))).toEqual([three.change])
+    expect(await heardOf(() => store.endOthers(id, kept.sid, new Date()))).toEqual([three.change])
+    expect(await heardOf(() => store.endOthers(id, undefined, new Date()))).toEqual([
+      kept.change,
+      `user ${id}`,
+    ])
     const four = await login()
     expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
   })
