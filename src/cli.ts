@@ -7,9 +7,4 @@ import process from 'node:process'
 if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { env, stdin, stdout, stderr } = process
-// A reader that leaves early (`| head`) changes nothing of what a command finds.
-const ignoreClosed = (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-}
-if (process.argv[2] !== 'start') for (const output of [stdout, stderr]) output.on('error', ignoreClosed)
 process.exitCode = await run(process.argv.slice(2), { env, cwd: process.cwd(), stdin, stdout, stderr })

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
+import { print } from './print.ts'
 
 export function checkCommand(io: Io): Command {
   return withConfigurationAlone(new Command('check'))
@@ -12,11 +13,13 @@ export function checkCommand(io: Io): Command {
       const { openConfigFile, orExit } = await import('./read-config.ts')
       const { traces, problems } = readTracing(io.env)
       const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
-      for (const line of warningLinesOf(warnings)) io.stdout.write(`${line}\n`)
-      for (const line of traces?.warnings ?? []) io.stdout.write(`warning: ${line}\n`)
+      const lines = [...warningLinesOf(warnings), ...(traces?.warnings ?? []).map(line => `warning: ${line}`)]
       const { routes, upstreams } = config
       const counts = `${count(routes.length, 'route')}, ${count(Object.keys(upstreams).length, 'upstream')}`
-      io.stdout.write(`${file}: ok (${counts})\n`)
+      await print(
+        io.stdout,
+        [...lines, `${file}: ok (${counts})`].map(line => `${line}\n`),
+      )
     })
 }
 

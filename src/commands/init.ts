@@ -4,6 +4,7 @@ import { dirname, isAbsolute, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Command } from 'commander'
 import type { Io } from './io.ts'
+import { print } from './print.ts'
 
 /** Both lie beside `src/` and `dist/`, in a clone and in the installed package. */
 const SAMPLE = new URL('../../gateway.yaml', import.meta.url)
@@ -13,13 +14,13 @@ export function initCommand(io: Io): Command {
   return new Command('init')
     .description('write a commented sample configuration, where there is no file yet')
     .argument('[file]', 'where to', 'gateway.yaml')
-    .action((name: string) => {
+    .action(async (name: string) => {
       const file = resolve(io.cwd, name)
       writeNew(file, name)
       const flag = name === 'gateway.yaml' ? '' : ` -c ${name}`
-      io.stdout.write(
+      await print(io.stdout, [
         `wrote ${name}: name your upstreams and routes in it, then run peage check${flag} and peage start${flag}\n`,
-      )
+      ])
     })
 }
 

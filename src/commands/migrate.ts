@@ -5,6 +5,7 @@ import { systemClock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
+import { print } from './print.ts'
 
 export function migrateCommand(io: Io): Command {
   return withConfigurationAlone(new Command('migrate'))
@@ -20,7 +21,7 @@ export function migrateCommand(io: Io): Command {
       const applied = await migrateStores(stores, logger).catch(error => {
         throw inPlainWords(error, storage, file)
       })
-      io.stdout.write(`${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}\n`)
+      await print(io.stdout, [`${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}\n`])
     })
 }
 

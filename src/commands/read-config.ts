@@ -38,7 +38,10 @@ export function orExit<T extends object>(
   besides: readonly string[] = [],
 ): T {
   if (!('problems' in read) && besides.length === 0) return read
-  for (const line of [...('problems' in read ? linesOf(read) : []), ...besides]) output.write(`${line}\n`)
+  const lines = [...('problems' in read ? linesOf(read) : []), ...besides]
+  // `check` prints them on standard output, whose reader may leave early (`| head`).
+  output.on('error', () => {})
+  output.write(lines.map(line => `${line}\n`).join(''))
   throw new CommanderError(2, 'peage.configuration', 'the configuration has problems')
 }
 

@@ -28,8 +28,6 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
   if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
   const untilSignal = firstSignal()
-  // The reader of standard error may go away; the gateway keeps running.
-  io.stderr.on('error', () => {})
   // Without a terminal, a log collector gets the same problems as JSON from the log.
   const onRefused = (lines: readonly string[]) => {
     if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))

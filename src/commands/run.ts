@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { packageFacts } from '../version.ts'
 import type { Io } from './io.ts'
+import { print } from './print.ts'
 
 /** By name, in the order of the help text. What a command does is imported when it is called. */
 const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
@@ -23,6 +24,8 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
  * @returns the exit code: 0, 1 if a command failed, 2 for an invalid command line or configuration
  */
 export async function run(words: readonly string[], io: Io): Promise<number> {
+  // The reader of standard error may leave: nobody is there to be told, and the result stays.
+  io.stderr.on('error', () => {})
   try {
     const program = await createProgram(words, io)
     await program.parseAsync(words, { from: 'user' })
@@ -53,7 +56,7 @@ function namesFor(first: string): readonly string[] {
 /** Each command by itself: commander passes settings only to commands that it creates. */
 function configure(command: Command, io: Io): void {
   command.exitOverride().configureOutput({
-    writeOut: text => io.stdout.write(text),
+    writeOut: text => void print(io.stdout, [text]),
     writeErr: text => io.stderr.write(text),
   })
   for (const inner of command.commands) configure(inner, io)

@@ -1,7 +1,9 @@
 // `peage check` and `peage schema`, run as functions on real files.
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { commandLine, committed } from './peage.ts'
+import { commandLine, committed, emptyFolder, runIn } from './peage.ts'
 
 const { peage, write } = commandLine()
 
@@ -120,9 +122,28 @@ describe('peage check', () => {
 })
 
 describe('peage', () => {
+  const cwd = emptyFolder()
+
   it('schema prints the committed JSON Schema', async () => {
     const stdout = readFileSync(new URL('../../gateway.schema.json', import.meta.url), 'utf8')
     expect(await peage(['schema'])).toEqual({ exit: 0, stdout, stderr: '' })
+  })
+
+  it.each([
+    ['EPIPE', ['schema'], 0, ''],
+    ['EPIPE', ['--help'], 0, ''],
+    ['EPIPE', ['check', '-c', 'right.yaml'], 0, ''],
+    ['EPIPE', ['check', '-c', 'wrong.yaml'], 2, ''],
+    ['EPIPE', ['explain', 'GET', '/nothing', '-c', 'right.yaml'], 1, ''],
+    ['ENOSPC', ['schema'], 1, 'error: ENOSPC\n'],
+    ['ENOSPC', ['check', '-c', 'right.yaml'], 1, 'error: ENOSPC\n'],
+  ])('whose output fails with %s: %j exits with %i', async (code, words, exit, stderr) => {
+    writeFileSync(join(cwd, 'right.yaml'), committed)
+    writeFileSync(join(cwd, 'wrong.yaml'), 'routes: 1\n')
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code })),
+    })
+    expect(await runIn(cwd, words, { stdout })).toMatchObject({ exit, stderr })
   })
 
   it('--version is the package’s, --help names the commands, both exit 0', async () => {

@@ -8,6 +8,7 @@ import type { ExplainRequest } from '../../explain/explain.ts'
 import { plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
+import { print } from '../print.ts'
 import { explanationAsJson, explanationAsText } from './print.ts'
 
 interface Options extends ConfigOption {
@@ -48,7 +49,7 @@ export function explainCommand(io: Io): Command {
     const caller = await readCaller(io, config, options)
     const question = toExplainRequest({ request, ...caller, ...(host === undefined ? {} : { host }) })
     const explanation = await createExplain(config, systemClock)(question)
-    io.stdout.write(json ? explanationAsJson(explanation) : explanationAsText(explanation))
+    await print(io.stdout, [json ? explanationAsJson(explanation) : explanationAsText(explanation)])
     if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
   })
 }

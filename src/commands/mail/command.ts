@@ -8,6 +8,7 @@ import type { OutgoingMail } from '../../mail/sending/mail-sender.ts'
 import { SmtpFailure } from '../../mail/sending/smtp-failure.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
+import { print } from '../print.ts'
 import { describeFailure } from './describe-failure.ts'
 
 export function mailCommand(io: Io): Command {
@@ -39,7 +40,7 @@ async function sendTest(io: Io, { smtp, from }: MailConfig, to: string): Promise
     if (!(error instanceof SmtpFailure)) throw error
     throw new Error(describeFailure(error, smtp, mail))
   }
-  io.stdout.write(`${smtp.host}:${smtp.port} took the mail to ${to} (${mail.messageId})\n`)
+  await print(io.stdout, [`${smtp.host}:${smtp.port} took the mail to ${to} (${mail.messageId})\n`])
 }
 
 /** How long the whole conversation may take. */

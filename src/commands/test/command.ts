@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
+import { print } from '../print.ts'
 import { reportAsJson, reportAsText } from './print.ts'
 
 interface Options extends ConfigOption {
@@ -27,7 +28,7 @@ export function testCommand(io: Io): Command {
     // Success without a single case would be a lie.
     if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
     const report = await runCases(loaded.config, createExplain(loaded.config, systemClock), cases)
-    io.stdout.write(json ? reportAsJson(report) : reportAsText(report))
+    await print(io.stdout, [json ? reportAsJson(report) : reportAsText(report)])
     if (report.results.some(({ misses }) => misses.length > 0)) {
       throw new CommanderError(1, 'peage.test', 'some cases failed')
     }
