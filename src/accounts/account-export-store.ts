@@ -2,7 +2,7 @@
 import type { Database, Queryable } from '../storage/database.ts'
 import type { Plan, User } from '../users/user.ts'
 import { userColumns } from '../users/user-record-store.ts'
-import { listSessions, type Session } from './session-store.ts'
+import { listSessions, type Session } from './session-list.ts'
 
 export interface AccountExport {
   readonly user: User

@@ -3,23 +3,12 @@ import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
 import { type NewRefreshToken, type Rotation, rotate, type SessionOwner } from './rotation-store.ts'
+import { isActive, listSessions, type Session, sessionIdOf } from './session-list.ts'
 
 /** What is stored of a session at its login, and copied to its later records. */
 interface SessionOrigin {
   createdAt: Date
   userAgent: string | null
-}
-
-export interface Session {
-  /** A UUID. */
-  id: string
-  /** The login. */
-  created_at: Date
-  /** The login, or the last rotation. */
-  last_used_at: Date
-  expires_at: Date
-  /** Of the login. */
-  user_agent: string | null
 }
 
 /** A session as an access token names it. */
@@ -95,7 +84,9 @@ export function createSessionStore(database: Database): SessionStore {
 
   return {
     findActive,
+
     create: (userId, epoch, token, origin) => insertSession(database, userId, epoch, token, origin),
+
     async findSession({ userId, tokenHash }) {
       const [session] = await database.query<Pick<Session, 'id' | 'created_at'>>(
         `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at
@@ -104,6 +95,7 @@ export function createSessionStore(database: Database): SessionStore {
       )
       return session
     },
+
     isLive: async (userId, sessionId, now) => (await findActive([{ userId, sessionId }], now)).has(sessionId),
 
     end: (userId, sessionId, inTransaction) =>
@@ -214,31 +206,6 @@ export async function insertSession(
   )
   return owner ?? 'user_inactive'
 }
-
-/** The active sessions, oldest login first; or so many of them, newest login or use first. */
-export function listSessions(
-  queryable: Queryable,
-  userId: number,
-  now: Date,
-  most?: { newest: 'login' | 'use'; limit: number },
-): Promise<Session[]> {
-  return queryable.query<Session>(
-    `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
-            t.created_at as last_used_at, t.expires_at, t.user_agent
-       from refresh_tokens t join users u on u.id = t.user_id
-      where t.user_id = $1 and ${isActive}
-      order by ${orders[most?.newest ?? 'none']} limit $3`,
-    [userId, now, most?.limit ?? null],
-  )
-}
-
-const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
-
-/** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */
-const sessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
-
-/** For `t` and its user `u`; `$2` is the time. */
-const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'
 
 /**
  * Waits for rotations under way, which hold their user until the successor's record is stored: what ends a session

@@ -1,0 +1,39 @@
+// The sessions of a user as they are listed, and how a refresh token's record tells its session.
+import type { Queryable } from '../storage/database.ts'
+
+export interface Session {
+  /** A UUID. */
+  id: string
+  /** The login. */
+  created_at: Date
+  /** The login, or the last rotation. */
+  last_used_at: Date
+  expires_at: Date
+  /** Of the login. */
+  user_agent: string | null
+}
+
+/** The active sessions, oldest login first; or so many of them, newest login or use first. */
+export function listSessions(
+  queryable: Queryable,
+  userId: number,
+  now: Date,
+  most?: { newest: 'login' | 'use'; limit: number },
+): Promise<Session[]> {
+  return queryable.query<Session>(
+    `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,
+            t.created_at as last_used_at, t.expires_at, t.user_agent
+       from refresh_tokens t join users u on u.id = t.user_id
+      where t.user_id = $1 and ${isActive}
+      order by ${orders[most?.newest ?? 'none']} limit $3`,
+    [userId, now, most?.limit ?? null],
+  )
+}
+
+const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
+
+/** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */
+export const sessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
+
+/** For `t` and its user `u`; `$2` is the time. */
+export const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'
