@@ -11,7 +11,7 @@ type CorsConfig = NonNullable<RouteConfig['cors']>
 export type CorsHeaders = Readonly<Record<string, string>>
 
 /** What a browser asks before it sends a cross-origin request that a plain page could not send. */
-interface Preflight {
+export interface Preflight {
   /** The method of the request that would follow. */
   readonly method: string
   /** The header names of that request, as received. */

@@ -7,7 +7,7 @@ import { malformed, type RequestHead } from '../parsing/request-head.ts'
 import { normalizeHost, type RequestTarget } from '../parsing/request-target.ts'
 import { asksForWebSocket, isHandshake, parseOfferedProtocols } from '../parsing/websocket-handshake.ts'
 import type { AllowAmbiguous } from './allow-ambiguous-path.ts'
-import { type CorsHeaders, type CorsPolicies, readPreflight } from './cors.ts'
+import { type CorsHeaders, type CorsPolicies, type Preflight, readPreflight } from './cors.ts'
 import type { Route } from './route.ts'
 import type { RouteTable } from './route-table.ts'
 
@@ -94,26 +94,32 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     head: RequestHead,
     target: RequestTarget,
     found: LocalEndpoint | 'unknown',
+    preflight: Preflight | undefined,
   ): RoutingDecision {
     if (target.ambiguities !== 0) return refuse(request, new Refusal('path_invalid'))
-    if (found === 'unknown') return toNothing(request)
+    if (found === 'unknown') return toPreflight(preflight) ?? refuse(request, new Refusal('route_unknown'))
     const { path, methods, switchedOff = [] } = found
     if (switchedOff.includes(request.method ?? '')) return refuse(request, new Refusal('route_unknown'))
-    const preflight = policies && readPreflight(request)
-    const answer = preflight && policies?.(undefined)?.preflight(preflight, methods)
-    if (answer !== undefined) return { kind: 'preflight', name: path, cors: answer }
+    const answered = toPreflight(preflight, path, methods)
+    if (answered !== undefined) return answered
     if (!methods.includes(request.method ?? '')) return refuse(request, notAllowed(methods.join(', ')))
     if (head.hasAmbiguousCredentials) return refuse(request, new Refusal('credentials_ambiguous'))
     return { kind: 'local', path, cors: corsOf(request, undefined) }
   }
 
-  /** Where nothing is served a preflight is answered all the same: refused, it would hide the 404 from the page. */
-  function toNothing(request: IncomingMessage): RoutingDecision {
-    const preflight = policies && readPreflight(request)
-    const answer = preflight && policies?.(undefined)?.preflight(preflight, undefined)
-    return answer === undefined
-      ? refuse(request, new Refusal('route_unknown'))
-      : { kind: 'preflight', name: undefined, cors: answer }
+  /**
+   * A preflight is answered where nothing is served too: refused, it would hide the 404 from the page.
+   * @param methods served at the path; undefined for every method
+   * @returns undefined if the request is no preflight, or no CORS is configured there
+   */
+  function toPreflight(
+    preflight: Preflight | undefined,
+    name?: string,
+    methods?: Iterable<string>,
+    route?: GuardedRoute,
+  ): ToPreflight | undefined {
+    const cors = preflight && policies?.(route)?.preflight(preflight, methods)
+    return cors && { kind: 'preflight', name, cors }
   }
 
   function toRoute(
@@ -149,8 +155,11 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     if (target instanceof Refusal) return refuse(request, target)
     const { method = '' } = request
     const host = normalizeHost(target.authority ?? head.host)
+    const preflight = policies && readPreflight(request)
     const found = findLocalEndpoint(target.segments)
-    if (found !== undefined && !isReplaced(found, host, target)) return toLocal(request, head, target, found)
+    if (found !== undefined && !isReplaced(found, host, target)) {
+      return toLocal(request, head, target, found, preflight)
+    }
 
     if (target.ambiguities !== 0) {
       const { route } = routes.match(method, host, target.segments)
@@ -158,14 +167,13 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
         return refuse(request, new Refusal('path_invalid'), route)
       }
     }
-    const preflight = policies && readPreflight(request)
     if (preflight !== undefined) {
       const { route } = routes.match(preflight.method, host, target.segments)
-      const answer = route && policies?.(route)?.preflight(preflight, route.allowedMethods)
-      if (route && answer) return { kind: 'preflight', name: route.name, cors: answer }
+      const answered = toPreflight(preflight, route?.name, route?.allowedMethods, route)
+      if (answered !== undefined) return answered
     }
     const match = routes.match(method, host, target.segments)
-    if (match.kind === 'none') return toNothing(request)
+    if (match.kind === 'none') return refuse(request, new Refusal('route_unknown'))
     if (match.kind === 'method') return refuse(request, notAllowed(match.allow), match.route)
     return toRoute(request, head, target, host, match.route)
   }
