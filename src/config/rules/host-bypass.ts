@@ -9,8 +9,7 @@ import type { DeclaredRoute, SameService } from './declarations.ts'
  * A guarded route can be bypassed through another if all of this is true:
  * - it is limited to some hosts, and the other route (the bypass) is limited to none;
  * - both lead to the same service;
- * - the bypass admits some caller whom the guarded route refuses, an unverified one too, or does not count a use that
- *   the guarded one counts;
+ * - the bypass admits some caller whom the guarded route refuses, or does not count a use that the guarded one counts;
  * - there is a path, and a method that both have, which one of its hosts sends to the guarded route and every host
  *   that no route names sends to the bypass.
  *
@@ -140,23 +139,26 @@ type Guards = DeclaredRoute['keys']
 
 function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRoute): boolean {
   const isCounted = !guarded.free_daily || lax.free_daily === true
-  const isVerified = !guarded.verified || lax.verified === true
   return (
     callers.some(caller => letsIn(lax, caller) && !letsIn(guarded, caller)) ||
-    (!isCounted && letsIn(lax, 'free')) ||
-    (!isVerified && users.some(plan => letsIn(lax, plan)))
+    (!isCounted && letsIn(lax, { plan: 'free', isVerified: true }))
   )
 }
 
-/** No credential, a bad one, and the users of each plan. */
-const users = ['free', 'premium', 'pro'] as const
-const callers = ['anonymous', 'rejected', ...users] as const
+/** No credential, a bad one, and the users of each plan, with a verified email and without. */
+const callers = [
+  'anonymous',
+  'rejected',
+  ...(['free', 'premium', 'pro'] as const).flatMap(plan =>
+    [true, false].map(isVerified => ({ plan, isVerified })),
+  ),
+] as const
 
 function letsIn({ auth = 'required', plans, verified }: Guards, caller: (typeof callers)[number]): boolean {
   if (auth === 'none') return true
   if (caller === 'rejected') return false
   if (caller === 'anonymous') return auth === 'optional' && plans === undefined && !verified
-  return plans === undefined || plans.includes(caller)
+  return (plans === undefined || plans.includes(caller.plan)) && (!verified || caller.isVerified)
 }
 
 function shareMethod({ methods: some }: DeclaredRoute, { methods: others }: DeclaredRoute): boolean {
