@@ -72,8 +72,8 @@ function limitKey({ policy, key }: FailedLoginLimit): string {
 }
 
 /**
- * Slots of running attempts may be refunded: whoever finds none free waits for those attempts to end, because
- * successes do not count (CONTRACT §2).
+ * Waits while no slot is free and attempts are running: each that succeeds refunds its slot, because only failures count
+ * (CONTRACT §2).
  */
 async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): Promise<EndAttempt> {
   const key = limitKey(limit)

@@ -53,8 +53,8 @@ export function createMemoryRateLimiter(
       const found = windows.get(key)
       if (found === undefined) return
       found.used -= 1
-      // What does not count leaves nothing behind, so that nobody can push the counts of others out of memory with it.
-      if (found.used <= 0) windows.delete(key)
+      // A window without a count would only take memory, and a flood of them would drop the windows of others.
+      if (found.used === 0) windows.delete(key)
     },
   }
 }

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
 import type { RateLimitState } from '../refusals/limits.ts'
-import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
+import { createMemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
 export interface RateLimiter {
@@ -54,14 +54,13 @@ export function createRateLimiter(
   dependencies: Dependencies,
 ): RateLimiter {
   if (limit === null) return unlimited
-  const memory = createMemoryRateLimiter(limit, dependencies.clock)
-  const { scriptRunner } = dependencies
-  if (scriptRunner === undefined)
-    return {
-      consume: async key => toResult(limit, memory.consume(shortKey(key))),
-      refund: async key => memory.refund(shortKey(key)),
-    }
-  return withMemoryFallback(name, limit, memory, scriptRunner)
+  const { clock, scriptRunner } = dependencies
+  const alone = inMemory(limit, clock)
+  const limiter = scriptRunner === undefined ? alone : withMemoryFallback(name, limit, alone, scriptRunner)
+  return {
+    consume: key => limiter.consume(shortKey(key)),
+    refund: key => limiter.refund(shortKey(key)),
+  }
 }
 
 const unlimited: RateLimiter = {
@@ -75,14 +74,22 @@ const unlimited: RateLimiter = {
   refund: async () => {},
 }
 
+function inMemory(limit: Limit, clock: Clock): RateLimiter {
+  const memory = createMemoryRateLimiter(limit, clock)
+  return {
+    consume: async key => toResult(limit, memory.consume(key)),
+    refund: async key => memory.refund(key),
+  }
+}
+
 /** Slots that memory counted while Redis was down are not carried over when it returns: a limit may then double. */
 function withMemoryFallback(
   name: string,
   limit: Limit,
-  memory: MemoryRateLimiter,
+  alone: RateLimiter,
   scriptRunner: ScriptRunner,
 ): RateLimiter {
-  const redisKey = (key: string) => `peage:limit:${name}:${shortKey(key)}`
+  const redisKey = (key: string) => `peage:limit:${name}:${key}`
   return {
     async consume(key) {
       try {
@@ -90,14 +97,14 @@ function withMemoryFallback(
         const [allowed, used, resetMs] = reply as [number, number, number]
         return toResult(limit, { allowed: allowed === 1, used, resetMs })
       } catch {
-        return toResult(limit, memory.consume(shortKey(key)))
+        return alone.consume(key)
       }
     },
     async refund(key) {
       try {
         await scriptRunner.run(REFUND, redisKey(key), [])
       } catch {
-        memory.refund(shortKey(key))
+        await alone.refund(key)
       }
     },
   }
