@@ -76,7 +76,6 @@ export function openTarget({ target, config: initial, lookups, events }: Options
     }
     for (const address of addresses) if (!byAddress.has(address)) byAddress.set(address, open(address))
     endpoints = addresses.flatMap(address => byAddress.get(address) ?? [])
-    startedAtMs = 0
   }
 
   const watch = lookups.watch(lookUpName, config.resolve, {
