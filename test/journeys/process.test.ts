@@ -1,5 +1,6 @@
 // The real program in a process of its own: how it starts, what it logs, how it ends, what a crash leaves.
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -154,6 +155,42 @@ ${routes(upstream.url)}`,
     expect((await answer).text).toBe('late but whole')
     expect(await ended).toBe(0)
     expect(lines.join('\n')).not.toContain(password)
+    upstream.answer = undefined
+  })
+
+  // From a supervisor npm alone gets the signal; from a terminal the whole group does, and npm sends it once more.
+  it.each([
+    ['SIGTERM', (npm: number) => npm],
+    ['SIGINT', (npm: number) => -npm],
+  ] as const)('under npm start drains once on %s, and exits 0', async (signal, receiverOf) => {
+    program.child.kill('SIGTERM')
+    await program.ended
+    const root = fileURLToPath(new URL('../../', import.meta.url))
+    const { PATH, TEST_RUN } = process.env
+    const npm = spawn('npm', ['start', '--', '-c', file], {
+      cwd: root,
+      env: { PATH, TEST_RUN },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    })
+    const ended = once(npm, 'exit')
+    let log = ''
+    npm.stdout.on('data', chunk => {
+      log += chunk
+    })
+    await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
+    const [, url = ''] = /"ready on (\S+),/.exec(log) ?? []
+    let isAsked = false
+    upstream.answer = (_request, response) => {
+      isAsked = true
+      setTimeout(() => response.end('late but whole'), 300)
+    }
+    const answer = call(url, 'GET', '/public/slow')
+    await expect.poll(() => isAsked).toBe(true)
+    process.kill(receiverOf(npm.pid as number), signal)
+    expect((await answer).text).toBe('late but whole')
+    expect(await ended).toEqual([0, null])
+    expect(log.match(/"draining"/g)).toHaveLength(1)
     upstream.answer = undefined
   })
 

@@ -33,6 +33,14 @@ it('a store that is away is told of at once, and then once a minute with how oft
   ])
 })
 
+it('a clock that is set back silences nothing', () => {
+  const { failureLog, lines, clock } = logged()
+  failureLog('service_unavailable', away())
+  clock.at -= 3_600_000
+  failureLog('service_unavailable', away())
+  expect(lines).toHaveLength(2)
+})
+
 it('what fails in another way, or for another reason, is told of beside it', () => {
   const { failureLog, lines } = logged()
   failureLog('service_unavailable', away())
