@@ -5,6 +5,7 @@ import { openLog } from '../observability/stdout.ts'
 import { openTracing, readTracing } from '../observability/tracing/open.ts'
 import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
+import { onEndSignals } from './end-signals.ts'
 import type { Io } from './io.ts'
 import { openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
@@ -27,7 +28,11 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   const ownTraces = config.server.workers > 1 ? undefined : traces
   const tracing = await openTracing(ownTraces, { logger, version: packageFacts().version })
   if (traces !== undefined) logger.info({ endpoint: traces.endpoint }, 'traces are sent')
-  const untilSignal = firstSignal()
+  let kill = () => {}
+  const untilSignal = onEndSignals(() => {
+    kill()
+    process.exit(1)
+  })
   // Without a terminal, a log collector gets the same problems as JSON from the log.
   const onRefused = (lines: readonly string[]) => {
     if (io.stderr.isTTY) io.stderr.write(lines.map(line => `${line}\n`).join(''))
@@ -38,6 +43,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
       throw inPlainWords(error, config.storage, name)
     },
   )
+  kill = () => server.kill()
   reload = () => void server.reload()
   if (isReloadRequested) reload()
   const { address, adminAddress } = server
@@ -47,25 +53,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
     .child({}, { level: 'info' })
     .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
   logger.info({ signal: await untilSignal }, 'draining')
-  const drainingSinceMs = performance.now()
-  // A second signal means: do not wait for the drain.
-  const exitNow = (signal: string) => {
-    if (signal === 'SIGINT' && performance.now() - drainingSinceMs < sameInterruptMs) return
-    server.kill()
-    process.exit(1)
-  }
-  process.on('SIGTERM', exitNow).on('SIGINT', exitNow)
   await server.stop()
   // Nothing should keep the process alive now; if something does, exit anyway.
   setTimeout(() => process.exit(0), 100).unref()
-}
-
-/** One Ctrl-C comes twice under npm: from the terminal, and from npm itself. */
-const sameInterruptMs = 100
-
-/** Resolves with the first SIGTERM or SIGINT after the call; that signal does not end the process. */
-export function firstSignal(): Promise<string> {
-  return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
-  })
 }
