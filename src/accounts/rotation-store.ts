@@ -19,8 +19,8 @@ export type Rotation =
   /** The record is active and its user is not; nothing was changed (spec §4, refresh rule 4). */
   | { outcome: 'user_inactive' }
   /**
-   * No active record (rule 3), or another use of the same token won the race. `rotatedAt` is null for a token of before
-   * all sessions were ended: what was stolen with it ended then, and its use is no reuse (CONTRACT §12).
+   * No active record (rule 3), or another use of the same token won the race: `rotatedAt` is then now. It is null for a
+   * token of before all sessions were ended: what was stolen with it ended then, and its use is no reuse (CONTRACT §12).
    */
   | { outcome: 'inactive'; rotatedAt: Date | null }
 
@@ -46,7 +46,7 @@ export async function rotate(
   if (row === undefined) return { outcome: 'inactive', rotatedAt: null }
   if (row.rotated) return { outcome: 'rotated', email: row.email, plan: row.plan }
   if (row.active && row.is_active === 0) return { outcome: 'user_inactive' }
-  return { outcome: 'inactive', rotatedAt: row.rotated_at }
+  return { outcome: 'inactive', rotatedAt: row.active ? now : row.rotated_at }
 }
 
 interface RotationRow extends SessionOwner {

@@ -341,6 +341,23 @@ describeWithPostgres('sessions of two connections', () => {
     expect(await used(room, successor)).toBe('ok')
   })
 
+  it('two uses at once of a token that is days old are no theft, where a reuse revokes all', async () => {
+    const strict = await openRoom(database, { reuse: 'revoke_all' })
+    const { id, pair } = await newSession(strict)
+    strict.clock.advance(2 * day)
+    const refresh = () => strict.sessions.refresh(pair.refresh_token)
+    let both: Promise<PromiseSettledResult<TokenPair>[]> | undefined
+    // Each has read the token as active before one of them exchanges it.
+    await database.transaction(async tx => {
+      await tx.query('select 1 from users where id = $1 for update', [id])
+      both = Promise.allSettled([refresh(), refresh()])
+      await waitingForLocks(2)
+    })
+    const won = ((await both) ?? []).flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+    expect(won).toHaveLength(1)
+    expect(await used(strict, won[0]?.refresh_token ?? '')).toBe('ok')
+  })
+
   it('one that waited for a winner that failed wins in its place', async () => {
     const { id, pair } = await newSession(room)
     let late: Promise<string> | undefined
