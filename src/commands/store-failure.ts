@@ -34,6 +34,10 @@ const advices: readonly { when: RegExp; advice: (file: string) => string }[] = [
     advice: file => `create that database, or check its name in storage.postgres in ${file}`,
   },
   {
+    when: /^25006$/,
+    advice: file => `storage.postgres in ${file} must lead to a server that takes writes: the primary`,
+  },
+  {
     when: /^42501$/,
     advice: file =>
       `give the user of storage.postgres in ${file} the database, or the rights to create in it`,

@@ -93,7 +93,10 @@ export async function openStorage(
     scriptRunner,
     createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner }),
     checks: {
-      postgres: async () => (await database.query('select 1')).length === 1,
+      // A database that only reads cannot record a use or a login.
+      postgres: async () =>
+        (await database.query("select 1 where current_setting('transaction_read_only') = 'off'")).length ===
+        1,
       redis: scriptRunner?.ping,
     },
     gauges: {

@@ -9,6 +9,9 @@ export const STATEMENT_TIMEOUT_MS = 1_000
 /** SQLSTATEs: prepared statement missing, duplicate, or prepared before a migration changed its result types. */
 const UNPREPARED_STATES = new Set(['26000', '42P05', '0A000'])
 
+/** SQLSTATE read_only_sql_transaction: a session keeps the setting that it began with. */
+export const READ_ONLY = '25006'
+
 /** A single statement on a connection of its own: the path of most database queries. */
 export function createQuery(pool: Pool): Queryable['query'] {
   let mayPrepare = true
@@ -51,7 +54,7 @@ export async function withClient<T>(pool: Pool, work: (client: CheckedOutClient)
 
 export interface CheckedOutClient {
   readonly client: PoolClient
-  /** The connection is gone, or a response is still outstanding on it. */
+  /** The connection is not to be used again: gone, a response outstanding on it, or its session may not write. */
   isLost: boolean
 }
 
@@ -70,7 +73,7 @@ export async function query<Row extends object>(
     return (await checkedOut.client.query(statement)) as QueryResult<Row>
   } catch (error) {
     const wrapped = toStorageError(error)
-    if (isUnanswered(wrapped)) checkedOut.isLost = true
+    if (isUnanswered(wrapped) || wrapped.code === READ_ONLY) checkedOut.isLost = true
     throw wrapped
   }
 }

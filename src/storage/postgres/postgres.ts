@@ -1,5 +1,5 @@
 // The production database: a connection pool to a Postgres server that never hangs and never ends the process.
-import { Client, type CustomTypesConfig, Pool, types } from 'pg'
+import { Client, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
@@ -9,6 +9,7 @@ import {
   type CheckedOutClient,
   createQuery,
   query,
+  READ_ONLY,
   STATEMENT_TIMEOUT_MS,
   withClient,
 } from './postgres-query.ts'
@@ -33,12 +34,15 @@ export interface PostgresDatabase extends Database {
 
 /** For a pool slot or a new connection. With the statement after it, storage down takes under 2 s (CONTRACT §4). */
 const CONNECT_TIMEOUT_MS = 500
+/** For the first statement of a new connection, which comes between the two. */
+const VERIFY_TIMEOUT_MS = 300
 /** Requests within a minute of a start, or of the previous burst, find the connections open. */
 const IDLE_TIMEOUT_MS = 60_000
+const STANDBY = 'database: the server is a standby, which takes no writes'
 /** SQLSTATE in_failed_sql_transaction. */
 const FAILED_TRANSACTION = '25P02'
 
-/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.5 s a statement. */
+/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.8 s a statement. */
 export function openPostgres({ url, maxConnections, onError }: PostgresOptions): PostgresDatabase {
   const pool = new Pool({
     connectionString: url,
@@ -50,6 +54,7 @@ export function openPostgres({ url, maxConnections, onError }: PostgresOptions):
     query_timeout: STATEMENT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     types: typeParsers,
+    verify: refuseStandby,
   })
   // Without a listener a lost idle connection would end the process.
   pool.on('error', error => onError(toStorageError(error)))
@@ -75,6 +80,22 @@ export function openPostgres({ url, maxConnections, onError }: PostgresOptions):
       return closed
     },
   }
+}
+
+/**
+ * After a fail-over the name may lead to the former primary for a while, which is a standby by then: it would take no
+ * write, and answer reads with what was true before.
+ */
+function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
+  // pg supports `query_timeout` per query, but its types do not declare it.
+  const statement = { text: 'select pg_is_in_recovery() as is_standby', query_timeout: VERIFY_TIMEOUT_MS }
+  client
+    .query<{ is_standby: boolean }>(statement)
+    .then(
+      ({ rows }) =>
+        done(rows[0]?.is_standby === false ? undefined : new StorageError(STANDBY, READ_ONLY, undefined)),
+      done,
+    )
 }
 
 async function runTransaction<T>(

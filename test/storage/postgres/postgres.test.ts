@@ -1,7 +1,10 @@
 // Postgres down, stopped, slow or cutting connections: always a StorageError, within 2 s, and it recovers.
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { prepared, StorageError } from '../../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
@@ -200,6 +203,45 @@ describeWithPostgresBinary('a Postgres server', () => {
     expect((await failure(database.transaction(tx => tx.query('select 1')))).after).toBeLessThan(1_000)
     await server.restart()
     await vi.waitFor(async () => expect(await database.query('select * from kept')).toEqual([]), 10_000)
+  })
+
+  it('that is a standby is none to use, not even to read, until it is promoted', async () => {
+    const database = open(server.url, 2)
+    const [{ folder } = { folder: '' }] = await database.query<{ folder: string }>(
+      "select current_setting('data_directory') as folder",
+    )
+    await server.kill()
+    await writeFile(join(folder, 'standby.signal'), '')
+    await server.restart()
+    const { error, after } = await failure(database.query('select 1'))
+    expect(error).toMatchObject({ code: '25006', message: expect.stringContaining('standby') })
+    expect(after).toBeLessThan(1_000)
+    expect(database.poolState().total).toBe(0)
+    const operator = new Client({ connectionString: server.url })
+    await operator.connect()
+    await operator.query('select pg_promote()')
+    await operator.end()
+    await database.query('create table promoted (id int)')
+  })
+
+  it('that took no writes for a while is written to as soon as it takes them again', async () => {
+    const set = async (value: 'on' | 'off') => {
+      const operator = new Client({ connectionString: server.url })
+      await operator.connect()
+      await operator.query('set default_transaction_read_only = off')
+      await operator.query(`alter database postgres set default_transaction_read_only = ${value}`)
+      await operator.end()
+    }
+    await set('on')
+    const database = open(server.url, 1)
+    expect(await database.query('select 1 as one')).toEqual([{ one: 1 }])
+    const write = () => database.query('create table if not exists written (id int)')
+    expect((await failure(write())).error.code).toBe('25006')
+    expect((await failure(database.transaction(tx => tx.query('drop table written')))).error.code).toBe(
+      '25006',
+    )
+    await set('off')
+    await write()
   })
 })
 
