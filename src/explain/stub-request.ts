@@ -36,6 +36,8 @@ export function createStubRequest({
     rawHeaders: fields.flat(),
     headers: Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value])),
     complete: true,
+    // What asks for one gets one: a request is described, not parsed.
+    upgrade: true,
   })
 }
 

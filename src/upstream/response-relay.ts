@@ -41,7 +41,6 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #resume: (() => void) | undefined
   #unregisterStream: (() => void) | undefined
   #hasStarted = false
-  #hasWrittenHead = false
   #hasData = false
   #isHeadDeferred = false
   #isEndDeferred = false
@@ -97,7 +96,6 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       response.statusMessage = ''
       throw error
     }
-    this.#hasWrittenHead = true
     this.#resume = resume
     if (isEventStream(fields)) this.#unregisterStream = onEventStream(() => this.#endEarly())
     this.#isHeadDeferred = true
@@ -178,7 +176,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   readonly #onClientClose = (): void => {
     if (this.isOver) return
     this.#reportResult('client_gone')
-    this.#end(this.#hasWrittenHead ? 'client_gone' : new ClientDisconnected())
+    this.#end(this.#options.response.headersSent ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
   }
 
@@ -193,7 +191,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #fail(error: Error): void {
     if (this.isOver) return
     const { response } = this.#options
-    if (this.#hasWrittenHead) {
+    if (response.headersSent) {
       this.#end('broken')
       response.destroy()
       this.#abort?.()

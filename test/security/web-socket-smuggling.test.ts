@@ -82,6 +82,30 @@ routes:
     expect(heads).toEqual([])
   })
 
+  // Whether Node's parser takes such a field for an upgrade depends on its version.
+  it.each(['Upgrade\t', 'Upgrade\t, keep-alive', 'keep-alive, Upgrade\t', 'Upgrade\xa0'])(
+    'with Connection: %j is refused, or opens a WebSocket: never a 101 without one',
+    async field => {
+      const received: string[] = []
+      upstream.script = socket => {
+        socket.removeAllListeners('data')
+        socket.on('data', chunk => received.push(String(chunk)))
+        socket.write(switching)
+      }
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes('GET', '/open', [...without('Connection'), `Connection: ${field}`]))
+      const { status } = (await connection.answer()) ?? {}
+      if (status === 101) {
+        connection.write(inner)
+        await expect.poll(() => received).toEqual([inner])
+      } else {
+        expect(status).toBe(400)
+        expect(received).toEqual([])
+      }
+      connection.close()
+    },
+  )
+
   it('bytes behind it reach no upstream that has not accepted it, on no connection', async () => {
     upstream.script = (socket, head) => {
       heads.push(head)

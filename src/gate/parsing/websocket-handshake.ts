@@ -1,6 +1,9 @@
 // A client's WebSocket handshake (RFC 6455 §4.2.1), and the bearer token that browsers can send no other way.
 import type { IncomingMessage } from 'node:http'
 
+/** Whether Node's parser handed the connection over with the request; its types do not declare it. */
+type ReceivedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
+
 /** Whether a request asks for a WebSocket, with a valid handshake or not. */
 export function asksForWebSocket(request: IncomingMessage): boolean {
   return (
@@ -13,12 +16,14 @@ export function asksForWebSocket(request: IncomingMessage): boolean {
  * Whether the handshake is valid. A body is not: one side would take it for frames and the other would not.
  * @param request one for which `asksForWebSocket` holds
  */
-export function isHandshake({ method, httpVersion, headers }: IncomingMessage): boolean {
+export function isHandshake({ method, httpVersion, headers, upgrade }: ReceivedRequest): boolean {
   const options = listOf((headers.connection ?? '').toLowerCase())
   return (
     method === 'GET' &&
     httpVersion === '1.1' &&
     options.includes('upgrade') &&
+    // Node's parser reads Connection too, and not as we do: where it sees no upgrade, it goes on parsing HTTP.
+    upgrade === true &&
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0' &&
     headers.expect === undefined &&
@@ -52,6 +57,6 @@ export const bearerPrefix = 'peage.bearer.'
 function listOf(value: string): string[] {
   return value
     .split(',')
-    .map(item => item.trim())
+    .map(item => item.replace(/^[ \t]+|[ \t]+$/g, ''))
     .filter(item => item !== '')
 }

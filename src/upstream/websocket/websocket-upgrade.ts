@@ -35,11 +35,13 @@ interface Options {
 export function openWebSocket(options: Options): void {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
+  // First: a client that was told 101 and cannot be served would wait for ever.
+  const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()
   const registration = new Registration(options.observer)
   const tunnel = openTunnel({
-    client: detachSocket(response),
+    client,
     upstream,
     idleTimeoutMs,
     onEnd: outcome => registration.end(outcome),

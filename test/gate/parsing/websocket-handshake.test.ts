@@ -35,6 +35,7 @@ describe('a handshake', () => {
 
   it.each([
     { connection: 'keep-alive' },
+    { connection: 'Upgrade\xa0' },
     { 'transfer-encoding': 'chunked' },
     { 'content-length': '1' },
     { expect: '100-continue' },
@@ -53,6 +54,10 @@ describe('a handshake', () => {
   it.each(['connection', 'sec-websocket-version', 'sec-websocket-key'])('without %s is none', name => {
     const { [name as keyof typeof valid]: _, ...others } = valid
     expect(isHandshake(withHeaders(others))).toBe(false)
+  })
+
+  it('comes with its connection: where Node’s parser saw no upgrade, it reads on', () => {
+    expect(isHandshake(Object.assign(withHeaders(valid), { upgrade: false }))).toBe(false)
   })
 
   it('is a GET of HTTP/1.1', () => {
