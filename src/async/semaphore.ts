@@ -23,11 +23,11 @@ export function createSemaphore(
   refuse: () => Error,
 ): Semaphore {
   let running = 0
-  const waiting = createWaitingLine<void>(() => wait, refuse)
+  const waiting = createWaitingLine<void>()
   return {
     async run(task) {
       if (running < concurrency) running += 1
-      else if (waiting.length() < queue) await waiting.join().share
+      else if (waiting.length() < queue) await waiting.join(wait, refuse).share
       else throw refuse()
       try {
         return await task()
@@ -38,10 +38,14 @@ export function createSemaphore(
   }
 }
 
-interface WaitingLine<T> {
+export interface WaitingLine<T> {
   length(): number
-  join(): {
-    /** Rejects with the error from `refuse` when the wait is over, or with the one that its owner leaves with. */
+  /** @param refuse creates the error for one that gets no share within `waitMs` */
+  join(
+    waitMs: number,
+    refuse: () => Error,
+  ): {
+    /** Rejects when the wait is over, or with the error that its owner leaves with. */
     share: Promise<T>
     leave(error: Error): void
   }
@@ -51,12 +55,11 @@ interface WaitingLine<T> {
   dismiss(error: Error): void
 }
 
-/** @param waitMs how long a member that joins now waits at most */
-export function createWaitingLine<T>(waitMs: () => number, refuse: () => Error): WaitingLine<T> {
+export function createWaitingLine<T>(): WaitingLine<T> {
   const line = new Map<(share: T) => void, (error: Error) => void>()
   return {
     length: () => line.size,
-    join() {
+    join(waitMs, refuse) {
       let leave: (error: Error) => void = () => {}
       const share = new Promise<T>((resolve, reject) => {
         const take = (served: T) => {
@@ -68,7 +71,7 @@ export function createWaitingLine<T>(waitMs: () => number, refuse: () => Error):
           clearTimeout(timer)
           if (line.delete(take)) reject(error)
         }
-        const timer = setTimeout(() => leave(refuse()), waitMs())
+        const timer = setTimeout(() => leave(refuse()), waitMs)
         line.set(take, leave)
       })
       return { share, leave }

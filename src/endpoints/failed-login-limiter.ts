@@ -1,7 +1,7 @@
 // Limits that count failed logins and wrong codes only (CONTRACT §2, `login_failures`; §12), and admit no extra guess
 // under concurrency.
 
-import { createWaitingLine } from '../async/semaphore.ts'
+import { createWaitingLine, type WaitingLine } from '../async/semaphore.ts'
 import { rateLimited } from '../refusals/limits.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
 import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
@@ -106,11 +106,10 @@ interface ActiveAttempts {
 }
 
 function createActiveAttempts(): ActiveAttempts {
-  const createLine = () => createWaitingLine<void>(() => maxWaitMs, serviceUnavailable)
-  const active = new Map<string, { count: number; waiting: ReturnType<typeof createLine> }>()
+  const active = new Map<string, { count: number; waiting: WaitingLine<void> }>()
   return {
     begin(key) {
-      const entry = active.get(key) ?? { count: 0, waiting: createLine() }
+      const entry = active.get(key) ?? { count: 0, waiting: createWaitingLine<void>() }
       entry.count += 1
       active.set(key, entry)
       return isRefunded => {
@@ -121,6 +120,6 @@ function createActiveAttempts(): ActiveAttempts {
       }
     },
     count: key => active.get(key)?.count ?? 0,
-    nextFreeSlot: async key => active.get(key)?.waiting.join().share,
+    nextFreeSlot: async key => active.get(key)?.waiting.join(maxWaitMs, serviceUnavailable).share,
   }
 }

@@ -25,6 +25,8 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly trace: RequestTrace | undefined
   /** Added to the response, whether the upstream or the gateway sends it. */
   readonly headers: Readonly<Record<string, string>> | undefined
+  /** Whether its use was counted before. */
+  readonly countsUse: boolean
   /** The connection taken for it before its use was counted, if one was: it is the caller's now. */
   handOverConnection(): TakenConnection | undefined
 }
@@ -79,6 +81,7 @@ export function createForwardRequest(
       response,
       upstream,
       splitKey: splitKeyOf(upstream, head, identity),
+      countsUse: context.countsUse,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),

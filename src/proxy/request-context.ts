@@ -65,6 +65,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   upstreamDurationMs = 0
   /** Waited for before the use was counted; until it is handed over, or the request refused. */
   #taken: TakenConnection | undefined = undefined
+  countsUse = false
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
   /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */
@@ -104,8 +105,10 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
 
   awaitConnection(): Promise<void> | undefined {
     const { routing } = this
-    if (routing.kind !== 'route' || routing.route.upstream.hasFreeConnection()) return undefined
-    return this.#awaitConnection(routing.route.upstream)
+    if (routing.kind !== 'route') return undefined
+    this.countsUse = true
+    const { upstream } = routing.route
+    return upstream.hasFreeConnection() ? undefined : this.#awaitConnection(upstream)
   }
 
   async #awaitConnection(upstream: Upstream): Promise<void> {

@@ -22,6 +22,8 @@ export interface ForwardOptions {
   readonly splitKey: number | undefined
   /** Where the request is sent first, if its use had to wait for a connection before it was counted. */
   readonly taken?: TakenConnection | undefined
+  /** Whether its use was counted before. */
+  readonly countsUse: boolean
   /** Path and query as sent to the upstream. */
   readonly path: string
   /**

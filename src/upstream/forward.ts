@@ -6,7 +6,7 @@ import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 import type { ForwardOptions, TakenConnection } from './forward-options.ts'
 import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
-import { EndpointRetired } from './targets/connection-pool.ts'
+import { EndpointRetired, type Wait } from './targets/connection-pool.ts'
 import type { Endpoint } from './targets/endpoint.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
@@ -22,7 +22,7 @@ const noneTried: readonly Endpoint[] = []
 function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
   let taken: TakenConnection | Promise<TakenConnection>
   try {
-    taken = takeConnection(options, tried)
+    taken = takeConnection(options, tried, waitOf(options))
   } catch (refusal) {
     options.observer.onRefused(refusal)
     return
@@ -39,24 +39,31 @@ function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
 /**
  * Picks an endpoint and takes a connection to it. The caller sends a request on it, or releases it.
  * @param tried endpoints to avoid
- * @throws Refusal 503 `upstream_unavailable` if there is none, or none becomes free in time
+ * @param wait for a free connection, if not as usual
+ * @throws Refusal 503 `upstream_unavailable` if there is none; what `wait` says if none becomes free in time
  * @throws ClientDisconnected if the client leaves meanwhile
  */
 export function takeConnection(
   options: Pick<ForwardOptions, 'upstream' | 'splitKey' | 'response'>,
   tried: readonly Endpoint[] = noneTried,
+  wait?: Wait,
 ): TakenConnection | Promise<TakenConnection> {
   const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
   if (endpoint === undefined) throw new Refusal('upstream_unavailable')
   const connection = endpoint.pool.tryAcquire()
   if (connection !== undefined) return { endpoint, connection }
-  return endpoint.pool.acquire(options.response).then(
+  return endpoint.pool.acquire(options.response, wait).then(
     freed => ({ endpoint, connection: freed }),
     thrown => {
-      if (thrown instanceof EndpointRetired) return takeConnection(options, tried)
+      if (thrown instanceof EndpointRetired) return takeConnection(options, tried, wait)
       throw thrown
     },
   )
+}
+
+/** A use that is stored waits as long as for a response: a refusal would have spent it. */
+function waitOf({ countsUse, responseTimeoutMs }: ForwardOptions): Wait | undefined {
+  return countsUse ? { ms: responseTimeoutMs, refusal: 'upstream_timeout' } : undefined
 }
 
 function send(

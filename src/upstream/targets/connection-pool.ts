@@ -12,11 +12,18 @@ export interface ConnectionPool {
   tryAcquire(): Connection | undefined
   /**
    * Waits for a connection, first come first served.
-   * @throws Refusal 503 `upstream_unavailable` when the wait is over (CONTRACT §2, `connections`)
+   * @param wait instead of `timeouts.connect` and 503 `upstream_unavailable` (CONTRACT §2, `connections`)
+   * @throws Refusal when the wait is over
    * @throws ClientDisconnected when the client leaves
    * @throws EndpointRetired when the endpoint is retired: nothing was sent, so another can be tried
    */
-  acquire(response: ServerResponse): Promise<Connection>
+  acquire(response: ServerResponse, wait?: Wait): Promise<Connection>
+}
+
+/** How long at most, in milliseconds, and the refusal then. */
+export interface Wait {
+  readonly ms: number
+  readonly refusal: 'upstream_unavailable' | 'upstream_timeout'
 }
 
 interface OpenPool extends ConnectionPool {
@@ -47,11 +54,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   const connections = new Set<PooledConnection>()
   /** A stack: the connection used most recently is reused first. */
   const free: PooledConnection[] = []
-  /** `timeouts.connect`: within it a connection must be open, or free. */
-  const waiting = createWaitingLine<Connection>(
-    () => settings.timeouts.connect,
-    () => new Refusal('upstream_unavailable'),
-  )
+  const waiting = createWaitingLine<Connection>()
   let isRetired = false
   let isClosed = false
   let onDrained = () => {}
@@ -103,9 +106,9 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
       }
       return hasRoom() ? openConnection() : undefined
     },
-    async acquire(response) {
+    async acquire(response, wait = { ms: settings.timeouts.connect, refusal: 'upstream_unavailable' }) {
       if (isRetired) throw new EndpointRetired()
-      const { share, leave } = waiting.join()
+      const { share, leave } = waiting.join(wait.ms, () => new Refusal(wait.refusal))
       const onClose = () => leave(new ClientDisconnected())
       response.on('close', onClose)
       try {

@@ -1,0 +1,118 @@
+// A use of a free user and its connection to the upstream: what is counted is sent, what is refused spends nothing (CONTRACT §4).
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { call, newUser, type TestUser } from '../support/client.ts'
+import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+describeWithPostgres('over one connection to the upstream', () => {
+  let postgres: string
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+  /** Another program's. */
+  let program: Client
+
+  beforeAll(async () => {
+    postgres = await createPostgresDatabase()
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(
+      `upstreams:
+  narrow: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 200ms, response: 5s } }
+routes:
+  - { name: open, path: /open, upstream: narrow, auth: none }
+  - { name: counted, path: /counted, upstream: narrow, free_daily: true }
+  - { name: counted-briefly, path: /counted-briefly, upstream: narrow, free_daily: true, timeout: 400ms }
+`,
+      { postgres, redis: '' },
+    )
+    program = new Client({ connectionString: postgres })
+    await program.connect()
+  })
+  afterEach(() => {
+    upstream.heads = 0
+  })
+  afterAll(async () => {
+    await program?.end()
+    await gateway?.stop()
+    await upstream?.close()
+    await dropPostgresDatabase(postgres)
+  })
+
+  const usage = async () => {
+    const [row] = await gateway.sql<{ sum: number }>('select sum(daily_usage)::int as sum from users')
+    return row?.sum
+  }
+  const use = async ({ access }: TestUser, path = '/counted') => {
+    const { status, headers } = await call(gateway.url, 'GET', path, { token: access })
+    return [status, headers.get('x-peage-error')]
+  }
+  /** The upstream keeps its connection busy until the returned function is called. */
+  const silence = () => {
+    const waiting: (() => void)[] = []
+    let isSilent = true
+    upstream.script = socket => {
+      const answer = () => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      if (isSilent) waiting.push(answer)
+      else answer()
+    }
+    return () => {
+      isSilent = false
+      for (const answer of waiting) answer()
+    }
+  }
+
+  it('as many of the uses at once are answered as are counted, and those are refused that are not', async () => {
+    const users = await Promise.all(Array.from({ length: 12 }, () => newUser(gateway)))
+    const before = (await usage()) ?? 0
+    const speak = silence()
+    const uses = Promise.all(users.map(user => use(user)))
+    setTimeout(speak, 600)
+    const answers = await uses
+    const answered = answers.filter(([status]) => status === 200)
+    expect(answers.filter(([, code]) => code === 'upstream_unavailable')).toHaveLength(12 - answered.length)
+    expect(await usage()).toBe(before + answered.length)
+  })
+
+  /** While a use is being counted another request takes the connection. */
+  async function overtaken(path: string): Promise<{ answer: Promise<unknown>; speak: () => void }> {
+    const user = await newUser(gateway)
+    const speak = silence()
+    await program.query('begin')
+    await program.query('select from users where id = $1 for update', [user.id])
+    const answer = use(user, path)
+    await expect
+      .poll(async () => {
+        const waiting = await gateway.sql(
+          `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        return waiting.length
+      })
+      .toBe(1)
+    const other = new RawConnection(gateway.url)
+    other.write(requestBytes('GET', '/open'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    await program.query('commit')
+    return {
+      answer,
+      speak: () => {
+        speak()
+        other.close()
+      },
+    }
+  }
+
+  it('a use that was overtaken while it was counted waits for longer than one that was not counted', async () => {
+    const { answer, speak } = await overtaken('/counted')
+    setTimeout(speak, 500)
+    expect(await answer).toEqual([200, null])
+  })
+
+  it('and gets the answer of a use that is not given back when that takes too long', async () => {
+    const { answer, speak } = await overtaken('/counted-briefly')
+    expect(await answer).toEqual([504, 'upstream_timeout'])
+    speak()
+  })
+})
