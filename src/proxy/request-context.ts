@@ -6,6 +6,7 @@ import type { GuardedRequest } from '../gate/guards/guard.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { sendRefusal } from '../http/error-handlers.ts'
+import { isEnding } from '../http/lingering-close.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import type { Refusal } from '../refusals/refusal.ts'
@@ -96,7 +97,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   }
 
   isGone(): boolean {
-    return this.response.destroyed
+    const { request, response } = this
+    return response.destroyed || (!request.complete && isEnding(request.socket))
   }
 
   addHeaders(headers: Readonly<Record<string, string>>): void {

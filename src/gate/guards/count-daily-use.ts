@@ -37,6 +37,9 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     user: User,
     identity: UsageCounted,
   ): Promise<UsageCounted | Refusal> {
+    // What came in one piece with the head is parsed by then.
+    await undefined
+    if (request.isGone()) throw new ClientDisconnected()
     const wait = request.awaitConnection()
     if (wait !== undefined) {
       await wait
@@ -50,7 +53,6 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
   }
 
   return (request, targeted) => {
-    if (request.isGone()) throw new ClientDisconnected()
     const identity = targeted as Identity as UsageCounted
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
     if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()

@@ -13,7 +13,10 @@ export interface GuardedRequest {
   readonly trace: Pick<RequestTrace, 'onGuard' | 'onGuardFailed'> | undefined
   /** Set by the authentication guard, so that the log names the user even if a later guard refuses. */
   identity: Identity
-  /** Whether the client has disconnected: no use is spent on a response that cannot be delivered. */
+  /**
+   * Whether the client has disconnected, or its body was refused by the parser: no use is spent on a response that
+   * cannot be delivered.
+   */
   isGone(): boolean
   /**
    * Waits for a connection to send the request on, if none is free, and keeps it until the request is sent or refused:
