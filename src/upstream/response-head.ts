@@ -187,7 +187,8 @@ export function writeInformational(
   // An HTTP/1.0 client does not know 1xx, and would take it for the final response.
   if (request.httpVersionMajor === 1 && request.httpVersionMinor === 0) return
   const { socket } = response
-  if (socket === null || response.headersSent) return
+  // It is a hint: one that a slow reader's connection has no room for is left out.
+  if (socket === null || socket.writableNeedDrain || response.headersSent) return
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as Buffer).toString('latin1')

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
 import type { RequestBody } from '../http/request-body.ts'
+import { errors } from '../http/undici.ts'
 import { observe } from '../observability/metrics/histogram.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
 import { ClientDisconnected, type Refusal } from '../refusals/refusal.ts'
@@ -40,6 +41,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #abort: (() => void) | undefined
   #resume: (() => void) | undefined
   #unregisterStream: (() => void) | undefined
+  #deadline: NodeJS.Timeout | undefined
   #hasStarted = false
   #hasData = false
   #isHeadDeferred = false
@@ -79,10 +81,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, statusText: string): boolean {
-    if (status < 200) {
-      if (status > 101) writeInformational(this.#options.request, this.#options.response, status, rawHeaders)
-      return true
-    }
+    if (status < 200) return this.#onInterim(status, rawHeaders)
     this.#reportResult('answered')
     this.#span?.onStatus(status)
     const { request, response, requestId, responseHeaderRules, onEventStream } = this.#options
@@ -106,6 +105,18 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     return true
   }
 
+  #onInterim(status: number, rawHeaders: Buffer[]): true {
+    const { request, response, responseTimeoutMs } = this.#options
+    if (status > 101) writeInformational(request, response, status, rawHeaders)
+    const sentBeforeMs = this.#body === null ? performance.now() - this.#sentAtMs : 0
+    // undici would wait for as long again after each of them.
+    this.#deadline ??= setTimeout(() => {
+      if (this.#body?.readableEnded === false) this.#deadline?.refresh()
+      else this.#fail(new errors.HeadersTimeoutError())
+    }, responseTimeoutMs - sentBeforeMs)
+    return true
+  }
+
   /** Any response other than a 101 comes through `onHeaders`, and is relayed as it is. */
   onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
     const { webSocket: handshake, upstream } = this.#options
@@ -114,7 +125,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       return
     }
     try {
-      const idleTimeoutMs = upstream.timeouts.idle
+      const { idle: idleTimeoutMs } = upstream.timeouts
       openWebSocket({ ...this.#options, handshake, rawHeaders, upstream: socket, idleTimeoutMs })
     } catch (error) {
       socket.destroy()
@@ -138,9 +149,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     if (this.isOver) return
     const { response, responseHeaderRules } = this.#options
     try {
-      if (trailers !== null && trailers.length > 0) {
-        response.addTrailers(relayTrailers(trailers, responseHeaderRules))
-      }
+      if (trailers?.length) response.addTrailers(relayTrailers(trailers, responseHeaderRules))
     } catch (error) {
       this.#fail(error as Error)
       return
@@ -217,6 +226,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       observer.onAttempt(this.#endpoint.name, duration)
     }
     this.#sentAtMs = 0
+    clearTimeout(this.#deadline)
     this.#endAttempt?.(result)
     this.#endAttempt = undefined
   }

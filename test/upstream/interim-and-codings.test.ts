@@ -22,6 +22,7 @@ describe('oddly framed answers', () => {
   app: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 2s, idle: 2s } }
 routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
 `)
   })
@@ -90,6 +91,50 @@ routes:
     expectRefusal(await send(), 'upstream_timeout')
     expect(upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
+  })
+
+  it.each([
+    ['GET', 102],
+    ['GET', 103],
+    ['POST', 102],
+  ])(
+    'to a %s, %i again and again and no answer is a 504 when the time to answer is over',
+    async (method, status) => {
+      let ticks: NodeJS.Timeout | undefined
+      upstream.script = socket => {
+        ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
+        socket.on('close', () => clearInterval(ticks))
+      }
+      const started = performance.now()
+      const connection = new RawConnection(gateway.url)
+      connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
+      let answer = await connection.answer()
+      while (answer?.status === status) answer = await connection.answer()
+      connection.close()
+      clearInterval(ticks)
+      expectRefusal(answer, 'upstream_timeout')
+      expect(performance.now() - started).toBeLessThan(method === 'POST' ? 1_300 : 900)
+      expect(await next()).toBe('ok')
+    },
+  )
+
+  it('more interim responses than a slow reader takes are left out, the answer is not', async () => {
+    const hint = `HTTP/1.1 103 Early Hints\r\nLink: </${'a'.repeat(8_000)}>\r\n\r\n`
+    const taken = new Promise<void>(resolve => {
+      upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
+    })
+    const connection = new RawConnection(gateway.url)
+    connection.socket.pause()
+    connection.write(requestBytes('GET', '/app/hints'))
+    await taken
+    connection.socket.resume()
+    let hints = 0
+    let answer = await connection.answer()
+    for (; answer?.status === 103; hints += 1) answer = await connection.answer()
+    connection.close()
+    expect([answer?.status, answer?.body.toString()]).toEqual([200, 'ok'])
+    expect(hints).toBeGreaterThan(0)
+    expect(hints).toBeLessThan(3_000)
   })
 
   it('a 100 to an upload is passed over, and the body arrives whole', async () => {
