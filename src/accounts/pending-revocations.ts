@@ -1,4 +1,5 @@
 // Logouts that the store could not record: queued in memory and retried until the store accepts them.
+import { StorageError } from '../storage/database.ts'
 
 export interface PendingRevocations {
   /** The number of revocations not yet stored. */
@@ -11,7 +12,13 @@ export interface PendingRevocations {
   /** Whether a session has a verified token whose revocation is not known to every reader of the store yet. */
   isEnding(sessionId: string): boolean
   /**
-   * Resolves when nothing is pending. A refresh waits for it, so that no token survives its logout on this replica.
+   * Whether a refresh has to wait, so that no token survives its logout on this replica: each while the store is away,
+   * and where it only refuses some of them (another program has locked their user), those of the same sessions.
+   * @param sessionId of the presented token, if that tells
+   */
+  isHolding(sessionId: string | undefined): boolean
+  /**
+   * Resolves when nothing is pending.
    * @throws StorageError when they cannot be stored now; they stay queued
    */
   flush(): Promise<void>
@@ -36,6 +43,8 @@ export function createPendingRevocations({
   const hashes = new Map<string, string | undefined>()
   /** The sessions of these, and of those stored just now. */
   const ending = new Set<string>()
+  /** The store is up, and some of them wait for others' locks. Until none is pending they are tried one by one. */
+  let isBlocked = false
   let runningAttempt: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let retryDelayMs = minRetryDelayMs
@@ -50,9 +59,17 @@ export function createPendingRevocations({
   }
 
   async function storeBatch(): Promise<void> {
-    const batch = [...hashes].slice(0, batchSize)
-    await store.revoke(batch.map(([hash]) => hash))
+    const batch = [...hashes].slice(0, isBlocked ? 1 : batchSize)
+    try {
+      await store.revoke(batch.map(([hash]) => hash))
+    } catch (error) {
+      isBlocked = error instanceof StorageError && blockedStates.has(error.code ?? '')
+      // The others first, next time.
+      for (const [hash, sessionId] of batch) hashes.delete(hash) && hashes.set(hash, sessionId)
+      throw error
+    }
     for (const [hash] of batch) hashes.delete(hash)
+    if (hashes.size === 0) isBlocked = false
     // Not waited for: the store decides who refreshes, and what is cached here is told a moment later.
     if (ending.size > 0) void changesVisible().then(() => forgetSessions(batch))
     retryDelayMs = minRetryDelayMs
@@ -86,6 +103,10 @@ export function createPendingRevocations({
       return hashes.size
     },
     isEnding: sessionId => ending.has(sessionId),
+    isHolding(sessionId) {
+      if (hashes.size === 0 || !isBlocked) return hashes.size > 0
+      return sessionId === undefined || ending.has(sessionId) || [...hashes.values()].includes(undefined)
+    },
     add(tokenHash, isVerified, sessionId) {
       if (!isVerified && hashes.size >= maxUnverified) return
       hashes.set(tokenHash, sessionId)
@@ -99,6 +120,9 @@ export function createPendingRevocations({
     },
   }
 }
+
+/** SQLSTATEs of a server that is up: serialization failure, deadlock, lock not available, statement timeout. */
+const blockedStates = new Set(['40001', '40P01', '55P03', '57014'])
 
 const minRetryDelayMs = 50
 const maxRetryDelayMs = 1000

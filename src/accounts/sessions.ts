@@ -101,8 +101,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
     }
   }
 
-  async function flushPendingRevocations(): Promise<void> {
-    if (pendingRevocations.count === 0) return
+  async function flushPendingRevocations({ sessionId }: VerifiedToken): Promise<void> {
+    if (!pendingRevocations.isHolding(sessionId)) return
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(serviceUnavailable()), flushTimeoutMs)
@@ -172,7 +172,7 @@ export function createSessions(dependencies: Dependencies): Sessions {
       if (raw === '') throw new Refusal('refresh_token_missing')
       const verified = await tokens.verifyRefresh(raw)
       if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
-      await flushPendingRevocations()
+      await flushPendingRevocations(verified)
       const { userId } = verified
       const presented = { userId, tokenHash: sha256Hex(raw) }
       const session = await sessionBehind(presented, verified)

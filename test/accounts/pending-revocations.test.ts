@@ -1,12 +1,13 @@
+import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { createPendingRevocations } from '../../src/accounts/pending-revocations.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
-import { embeddedDatabase } from '../support/databases.ts'
+import { embeddedDatabase, postgresDatabase } from '../support/databases.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
-import { describeWithPostgresBinary } from '../support/services.ts'
+import { describeWithPostgres, describeWithPostgresBinary } from '../support/services.ts'
 import { openRoom, outcome, password, type Room } from './setup.ts'
 
 /** A database whose connection can be cut and restored. */
@@ -193,6 +194,68 @@ describe('logouts while the store is away', () => {
     const before = state.statements
     await vi.advanceTimersByTimeAsync(10_000)
     expect(state.statements).toBe(before)
+  })
+})
+
+describeWithPostgres('logouts of a user whom another program has locked', () => {
+  let database: Awaited<ReturnType<typeof postgresDatabase>>
+  let program: Client
+  let room: Room
+
+  beforeAll(async () => {
+    database = await postgresDatabase()
+    program = new Client({ connectionString: database.url })
+    await program.connect()
+    room = await openRoom(database)
+  })
+  afterAll(async () => {
+    room?.pendingRevocations.close()
+    await program?.end()
+    await database?.close()
+  })
+
+  const refresh = (token: string) => outcome(room.sessions.refresh(token))
+  async function newSession(name: string) {
+    const email = `${name}@example.com`
+    const id = await room.register(email)
+    return { id, token: (await room.accounts.login({ email, password })).refresh_token }
+  }
+
+  it('hold up no other user: neither a refresh nor another logout', async () => {
+    const [locked, other, third] = [
+      await newSession('locked'),
+      await newSession('other'),
+      await newSession('third'),
+    ]
+    await program.query('begin')
+    await program.query('select from users where id = $1 for update', [locked.id])
+    await room.sessions.logout(locked.token)
+    await vi.waitFor(() => expect(room.pendingRevocations.isHolding('another')).toBe(false), {
+      timeout: 4_000,
+    })
+    expect(await refresh(other.token)).toBe('ok')
+    expect(await refresh(locked.token)).toBe('service_unavailable')
+    // As one that failed while the store was away.
+    room.pendingRevocations.add(sha256Hex(third.token), true, 'of the third')
+    await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(1), { timeout: 4_000 })
+    expect(await refresh(third.token)).toBe('refresh_token_inactive')
+    await program.query('commit')
+    await vi.waitFor(() => expect(room.pendingRevocations.count).toBe(0), { timeout: 4_000 })
+    expect(await refresh(locked.token)).toBe('refresh_token_inactive')
+  })
+
+  it('hold up every refresh where one is of a session that its token does not tell', async () => {
+    const [locked, other] = [await newSession('untold'), await newSession('told')]
+    await program.query('begin')
+    await program.query('select from users where id = $1 for update', [locked.id])
+    await room.sessions.logout(locked.token)
+    await vi.waitFor(() => expect(room.pendingRevocations.isHolding('another')).toBe(false), {
+      timeout: 4_000,
+    })
+    room.pendingRevocations.add(sha256Hex(`${locked.token}x`), false)
+    expect(room.pendingRevocations.isHolding('another')).toBe(true)
+    await program.query('commit')
+    expect(await refresh(other.token)).toBe('ok')
   })
 })
 
