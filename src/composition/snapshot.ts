@@ -10,7 +10,11 @@ import type { Config } from '../config/schema/schema.ts'
 import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
-import { createRequireSignedIn, createSignedInEndpoint } from '../endpoints/signed-in.ts'
+import {
+  createRequireLiveSession,
+  createRequireSignedIn,
+  createSignedInEndpoint,
+} from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import { gateSteps } from '../gate/gate.ts'
@@ -105,7 +109,8 @@ async function build(
       }),
     eventsOf: (upstream, target) => logLookups(logger, { upstream, target }),
   })
-  const requireSignedIn = createRequireSignedIn({ sessions: services.sessionStore, clock })
+  const requireLiveSession = createRequireLiveSession({ sessions: services.sessionStore, clock })
+  const requireSignedIn = createRequireSignedIn(requireLiveSession)
   const signedIn = createSignedInEndpoint(requireSignedIn)
   const mailed = createMailedEndpoints(config, {
     services,
@@ -141,6 +146,7 @@ async function build(
         webhooks: openWebhooks(config.webhooks, services),
         randomBytes,
         clock,
+        requireLiveSession,
         changesVisible,
       }),
     ],

@@ -30,11 +30,24 @@ interface Dependencies {
   clock: Clock
 }
 
-export function createRequireSignedIn({ sessions, clock }: Dependencies): RequireSignedIn {
-  return async ({ credential, user, sessionId }) => {
-    if (credential === 'api_token') throw new Refusal('bearer_required')
+/**
+ * Lets a request through unless its access token is of a session that has ended, as such a token is until it expires.
+ * @throws Refusal `token_invalid`
+ * @throws StorageError
+ */
+export type RequireLiveSession = (request: AuthenticatedRequest) => Promise<void>
+
+export function createRequireLiveSession({ sessions, clock }: Dependencies): RequireLiveSession {
+  return async ({ user, sessionId }) => {
     if (sessionId === undefined || (await sessions.isLive(user.id, sessionId, new Date(clock.now())))) return
     throw new Refusal('token_invalid', { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
+  }
+}
+
+export function createRequireSignedIn(requireLiveSession: RequireLiveSession): RequireSignedIn {
+  return async request => {
+    if (request.credential === 'api_token') throw new Refusal('bearer_required')
+    await requireLiveSession(request)
   }
 }
 

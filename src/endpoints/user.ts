@@ -8,6 +8,7 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { GuardedEndpoint } from './endpoint.ts'
+import type { RequireLiveSession } from './signed-in.ts'
 import { userOperations } from './user.openapi.ts'
 
 interface Dependencies {
@@ -15,19 +16,23 @@ interface Dependencies {
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
+  /** Of a session that has ended no token makes what lasts: whoever ended it meant to be rid of its holder. */
+  requireLiveSession: RequireLiveSession
   /** Resolves when the change is visible in this process: the previous token is invalid once the response is sent. */
   changesVisible(): Promise<void>
 }
 
 /**
- * Each throws StorageError when the store fails. The POST endpoints throw Refusal `user_not_found` when the user was
- * deleted or deactivated after the guards ran, and the webhook's POST throws `webhook_url_invalid`.
+ * Each throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` for an access token of
+ * a session that has ended, and `user_not_found` when the user was deleted or deactivated after the guards ran; the
+ * webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,
   webhooks,
   randomBytes,
   clock,
+  requireLiveSession,
   changesVisible,
 }: Dependencies): GuardedEndpoint[] {
   return [
@@ -35,7 +40,9 @@ export function createUserEndpoints({
       kind: 'guarded',
       operation: userOperations.makeApiToken,
       plans,
-      async handle({ user }) {
+      async handle(request) {
+        await requireLiveSession(request)
+        const { user } = request
         const token = makeApiToken(randomBytes)
         const stored = await apiTokens.replace(user.id, hashApiToken(token), new Date(clock.now()))
         if (stored === 'user_gone') throw new Refusal('user_not_found')
@@ -60,7 +67,9 @@ export function createUserEndpoints({
       kind: 'guarded',
       operation: userOperations.registerWebhook,
       plans,
-      async handle({ user, body }) {
+      async handle(request) {
+        await requireLiveSession(request)
+        const { user, body } = request
         const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'))
         return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
       },

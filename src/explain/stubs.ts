@@ -163,6 +163,7 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
     webhooks: { register: unreachable, remove: unreachable },
     randomBytes: unreachable,
     clock: { now: unreachable },
+    requireLiveSession: unreachable,
     changesVisible: unreachable,
   })
   const upgrade = createUpgradeEndpoints('')

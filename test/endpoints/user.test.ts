@@ -62,7 +62,14 @@ function noting(): Webhooks & { calls: unknown[][] } {
 const changesVisible = async () => {}
 
 function endpoints(webhooks: Webhooks = noting()) {
-  return createUserEndpoints({ apiTokens, webhooks, randomBytes, clock: { now: () => at }, changesVisible })
+  return createUserEndpoints({
+    apiTokens,
+    webhooks,
+    randomBytes,
+    clock: { now: () => at },
+    requireLiveSession: async () => {},
+    changesVisible,
+  })
 }
 
 function ask(

@@ -144,6 +144,25 @@ describeOverSetups('a forgotten password', setup => {
       expect(row).toEqual({ verified: true, hooks: 0 })
     })
 
+    it('lets nobody who was signed in before make an API token or a webhook: they would outlast it', async () => {
+      const { user, code } = await forgetful('pro')
+      const asked = (method: string, path: string, access: string) => {
+        const body = { url: 'https://nobody.invalid/hook' }
+        return call(at.gateway.url, method, `/api/v1/user/${path}`, { token: access, body })
+      }
+      expectAnswer(await reset({ email: user.email, code }), 200, done)
+      for (const path of ['api-token', 'webhook']) {
+        const refused = await asked('POST', path, user.access)
+        expectRefusal(refused, 401, 'token_invalid', 'Token invalide ou expiré')
+        expect(refused.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+      }
+      // What it may until it expires: be let through, and take away.
+      expect((await call(at.gateway.url, 'GET', '/pro', { token: user.access })).status).toBe(200)
+      expect((await asked('DELETE', 'webhook', user.access)).status).toBe(200)
+      const { access } = await login(at.gateway.url, user.email, newPassword)
+      expect((await asked('POST', 'api-token', access)).status).toBe(201)
+    })
+
     it('leaves API token and webhook to a user whose email was verified', async () => {
       const { user, token } = await forgetful('pro')
       await at.gateway.sql('update users set email_verified_at = now() where id = $1', [user.id])
