@@ -7,6 +7,7 @@ import { createGate } from '../gate/gate.ts'
 import { createCounters, type GuardDecisions } from '../observability/metrics/counters.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
 import type { Refusal } from '../refusals/refusal.ts'
+import { weightsByUrl } from '../upstream/targets/load-balancer.ts'
 import type { Plan } from '../users/user.ts'
 import { dryRun } from './dry-run.ts'
 import {
@@ -82,9 +83,9 @@ export interface RefusedWith {
 
 export interface ForwardedTo {
   readonly name: string
-  /** At the first target. */
+  /** At the target with the most weight, the first of them. */
   readonly url: string
-  /** At every target. */
+  /** At every target that takes requests. */
   readonly urls: readonly string[]
 }
 
@@ -195,8 +196,9 @@ function refusedWith({ status, code, response }: Refusal): RefusedWith {
 
 function forwardedTo(config: Config, name: string, { origin, path }: Dispatched): ForwardedTo {
   const { targets = [], split_by } = config.upstreams[name] ?? {}
+  const inTurn = [...weightsByUrl({ targets })].filter(([, weight]) => weight > 0).map(([url]) => url)
   // A user's own target, or all that take turns.
-  const origins = split_by === 'user' ? [origin] : targets.map(({ url }) => url)
+  const origins = split_by === 'user' ? [origin] : inTurn
   return { name, url: origin + path, urls: origins.map(one => one + path) }
 }
 

@@ -87,6 +87,20 @@ describe('peage test', () => {
     })
   })
 
+  it('fails a case that expects a target of weight 0, which takes no request', async () => {
+    const file = write(
+      'weightless.yaml',
+      `upstreams: { a: { targets: ["http://a", { url: "http://off", weight: 0 }] } }
+routes: [{ path: /x, upstream: a, auth: none }]
+tests: [{ request: GET /x, expect: { upstream: "http://off/x" } }]
+`,
+    )
+    expect(await peage(['test', '-c', file])).toMatchObject({
+      exit: 1,
+      stdout: expect.stringContaining('expected upstream http://off/x, came http://a/x\n'),
+    })
+  })
+
   it('--json has every case with its place and what was missed', async () => {
     const file = write(
       'json.yaml',

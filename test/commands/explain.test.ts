@@ -194,6 +194,25 @@ describe('peage explain', () => {
   })
 
   it.each([
+    ['{ url: "http://a", weight: 0 }, "http://b"', 'http://b/x'],
+    ['"http://a", { url: "http://b", weight: 0 }', 'http://a/x'],
+    ['"http://a", "http://a/"', 'http://a/x'],
+    ['{ url: "http://a", weight: 10 }, "http://b"', 'http://b/x (or the same at its other target)'],
+    [
+      '{ url: "http://a", weight: 60 }, "http://b", { url: "http://a", weight: 60 }',
+      'http://a/x (or the same at its other target)',
+    ],
+    ['"http://a", "http://b", "http://c"', 'http://a/x (or the same at one of 2 others)'],
+  ])('names the targets that requests go to, the heaviest first: %s', async (targets, named) => {
+    const file = write(
+      'weights.yaml',
+      `upstreams: { a: { targets: [${targets}] } }\nroutes: [{ path: /x, upstream: a, auth: none }]\n`,
+    )
+    const { stdout } = await peage(['explain', '-c', file, 'GET', '/x'])
+    expect(stdout).toContain(`\nupstream  a  ${named}\n`)
+  })
+
+  it.each([
     [['GTE', '/x'], 'did you mean GET?'],
     [['CONNECT', '/x'], 'tunnels are not forwarded'],
     [['GET', 'x'], 'a path that begins with /'],
