@@ -7,7 +7,7 @@ import { createDigestPoll } from './file-digest.ts'
 import type { Listing } from './listing.ts'
 import type { LoadedConfig } from './load.ts'
 import { type FileSource, readAgain } from './reading/read-again.ts'
-import { createReadApart, type Reread } from './reading/read-apart.ts'
+import { createReadApart, type ReadApart, type Reread } from './reading/read-apart.ts'
 
 export interface ConfigFile {
   /** Reads the file and everything that it names, and blocks the process meanwhile. */
@@ -27,28 +27,32 @@ export interface ConfigFile {
 
 interface Options {
   /** Reads the file for a reload. */
-  readApart?: () => Promise<Reread>
+  readApart?: ReadApart
   pollIntervalMs?: number
 }
 
 export function createConfigFile(
   source: FileSource,
-  { readApart = createReadApart(source), pollIntervalMs = 200 }: Options = {},
+  { readApart = createReadApart(), pollIntervalMs = 200 }: Options = {},
 ): ConfigFile {
   const path = resolve(source.folder, source.file)
   let last: string | undefined
   let listing: Listing | undefined
+  let running = source
 
   return {
     load() {
       const { read, digest } = readAgain(source)
       last = digest
-      if ('listing' in read) listing = read.listing
+      if ('config' in read) {
+        listing = read.listing
+        running = { ...source, workers: read.config.server.workers }
+      }
       return read
     },
     listing: () => listing,
     async reload() {
-      const read = await readApart()
+      const read = await readApart(running)
       last = read.digest ?? last
       return read
     },

@@ -18,6 +18,8 @@ import { positionsOf } from './yaml/yaml-source.ts'
 interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`; also limits the default of `auth.hashing.concurrency`. */
   readonly cores?: number
+  /** Those that run already: until a restart the machine is shared among them, whatever the file says by now. */
+  readonly workers?: number
   /** Also checks the files that a gateway starts with; a command that only uses the stores need not read them. */
   readonly toServe?: boolean
 }
@@ -56,7 +58,7 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
     const listed = source.toServe ? { listed: maskProblems(located, yaml) } : {}
     return { ...located, warnings, ...listed }
   }
-  const config = applyComputedDefaults(decode(schema, yaml.value), cores)
+  const config = applyComputedDefaults(decode(schema, yaml.value), cores, source.workers)
   return {
     config,
     warnings,
@@ -94,15 +96,14 @@ const LIBUV_THREADS = 4
 function applyComputedDefaults(
   { server, auth, routes, mail, events, ...rest }: DecodedConfig,
   cores: number,
+  running: number | undefined,
 ): Config {
   const workers = server.workers === 'auto' ? cores : server.workers
+  const concurrency = auth.hashing.concurrency ?? hashConcurrency(cores / (running ?? workers))
   return {
     ...rest,
     server: { ...server, workers },
-    auth: {
-      ...auth,
-      hashing: { ...auth.hashing, concurrency: auth.hashing.concurrency ?? hashConcurrency(cores / workers) },
-    },
+    auth: { ...auth, hashing: { ...auth.hashing, concurrency } },
     routes: nameRoutes(routes),
     ...usableMail(mail),
     ...(events === undefined || events.url === '' ? {} : { events }),

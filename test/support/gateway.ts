@@ -79,8 +79,8 @@ ${yaml}`,
   const source = { file, folder, env: {} }
   // Without a thread, which would need the compiled program; the journeys of the program have it.
   const written = createConfigFile(source, {
-    async readApart() {
-      const { read, digest } = readAgain({ ...source, maxWaitMs: 1_000 })
+    async readApart(running) {
+      const { read, digest } = readAgain({ ...running, maxWaitMs: 1_000 })
       return { ...read, digest }
     },
     pollIntervalMs: 50,

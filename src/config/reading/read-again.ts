@@ -13,6 +13,8 @@ export interface FileSource {
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
+  /** Those that run already. */
+  readonly workers?: number
   /** How long a pipe may take to end; without it, as long as it needs. */
   readonly maxWaitMs?: number
 }
@@ -24,7 +26,8 @@ interface ReadAgain {
 }
 
 /** Never throws for the file's content. */
-export function readAgain({ file, folder, env, cores, maxWaitMs }: FileSource): ReadAgain {
+export function readAgain(source: FileSource): ReadAgain {
+  const { file, folder, maxWaitMs } = source
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {
     const whole = resolve(folder, path)
@@ -39,6 +42,6 @@ export function readAgain({ file, folder, env, cores, maxWaitMs }: FileSource): 
       throw error
     }
   }
-  const read = loadConfig({ file, env, readFile, toServe: true, ...(cores === undefined ? {} : { cores }) })
+  const read = loadConfig({ ...source, readFile, toServe: true })
   return { read, digest: digest ?? '' }
 }

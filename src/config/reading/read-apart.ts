@@ -18,7 +18,7 @@ export type Reread = { readonly digest: string | undefined } & (
 type Beside = Pick<LoadedConfig, 'lines' | 'warnings' | 'listing'>
 
 /** @throws Error if the process fails */
-type ReadApart = () => Promise<Reread>
+export type ReadApart = (source: FileSource) => Promise<Reread>
 
 /** Any number of batches of routes, then one of the others. */
 export type ReadAnswer = { readonly routes: Uint8Array } | LastAnswer
@@ -38,7 +38,7 @@ const maxWaitMs = 5_000
 /** V8's helper threads would compete with requests at full priority. */
 const nodeOptions = [`--max-old-space-size=${maxHeapMiB}`, '--single-threaded']
 
-export function createReadApart(source: FileSource): ReadApart {
+export function createReadApart(): ReadApart {
   let reader: ChildProcess | undefined
   let idle: NodeJS.Timeout | undefined
 
@@ -64,7 +64,7 @@ export function createReadApart(source: FileSource): ReadApart {
     reader = undefined
   }
 
-  return async () => {
+  return async source => {
     clearTimeout(idle)
     reader ??= start()
     try {

@@ -1,0 +1,46 @@
+// The configuration file of a gateway that runs: what a reload reads, beside what it cannot change.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { createConfigFile } from '../../src/config/config-file.ts'
+import { readAgain } from '../../src/config/reading/read-again.ts'
+import { keepImmutable } from '../../src/config/reload-plan.ts'
+import { emptyFolder } from '../commands/peage.ts'
+
+const folder = emptyFolder()
+
+it.each([
+  [1, 4, '', 2],
+  [4, 1, '', 1],
+  ['auto', 1, '', 1],
+  [1, 4, 'concurrency: 1', 1],
+])(
+  'workers of %s saved as %s leave the default number of hashes to those that run: %s',
+  async (before, after, hashing, hashes) => {
+    const save = (workers: number | string, written: string) =>
+      writeFileSync(
+        join(folder, 'gateway.yaml'),
+        `server: { workers: ${workers} }
+storage: { postgres: postgres://db/x, redis: redis://r }
+auth: { hashing: { ${written} } }
+`,
+      )
+    const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
+    const file = createConfigFile(source, {
+      // Without a process of its own, which would need the compiled program.
+      readApart: async running => {
+        const { read, digest } = readAgain(running)
+        return { ...read, digest }
+      },
+    })
+    save(before, '')
+    const started = file.load()
+    save(after, hashing)
+    const reread = await file.reload()
+    if (!('config' in started && 'config' in reread)) throw new Error('the file is refused')
+    const { config, restartRequired } = keepImmutable(started.config, reread.config)
+    expect(restartRequired).toEqual(['/server/workers'])
+    expect(config.server.workers).toBe(started.config.server.workers)
+    expect(config.auth.hashing.concurrency).toBe(hashes)
+  },
+)
