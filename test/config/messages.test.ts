@@ -27,10 +27,30 @@ describe('YAML that cannot be read', () => {
     ['auth:\n\tissuer: x\n', '2:1  (file)  is not valid YAML: tabs are not allowed as indentation'],
     ['auth: "x\nlimits: 1\n\n', '2:10  (file)  is not valid YAML: missing closing "quote'],
     ['auth: a: b\n', '1:7  (file)  is not valid YAML: nested mappings are not allowed in compact mappings'],
+    [
+      'server: { cors: { origins: ["https://a.com" "https://hunter2"] } }',
+      '1:45  (file)  is not valid YAML: missing , or : between flow sequence items',
+    ],
+    [
+      'a: { targets: [http://[::1]:9000] }',
+      '1:23  (file)  is not valid YAML: inside { } and [ ] put an IPv6 address in quotes',
+    ],
+    [
+      'a: { url: http://[::1]:9000, weight: 1 }',
+      '1:18  (file)  is not valid YAML: inside { } and [ ] put an IPv6 address in quotes',
+    ],
+    ['auth: &hunter2: 1', '1:15  (file)  is not valid YAML: anchor ending in : is ambiguous'],
+    ['auth: |hunter2\n  x', '1:8  (file)  is not valid YAML: block scalar header includes extra characters'],
     ['auth: "abc" hunter2\n', '1:13  (file)  is not valid YAML: unexpected scalar at node end'],
     ['- a\nb: hunter2\n', '2:1  (file)  is not valid YAML: unexpected scalar at node end'],
   ])('%j is one line, which quotes nothing from the file', (text, line) => {
     expect(linesOf(text)).toEqual([line])
+  })
+
+  it('for a key of over 1,024 characters is said in a whole sentence', () => {
+    expect(linesOf(`${'k'.repeat(1_025)}: 1`)).toEqual([
+      '1:1  (file)  is not valid YAML: the : indicator must be at most 1024 chars after the start of an implicit block mapping key',
+    ])
   })
 
   it('in one value is told beside what cannot be read after it', () => {

@@ -72,12 +72,16 @@ function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagno
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
 }
 
-/** Where the parser's messages begin to quote. Control characters are the file's: they would write lines of their own. */
-const quotation = /[:\p{Cc}]|(?<=^Unknown directive|^Unsupported YAML version) /u
+/**
+ * Where the parser's messages begin to quote: behind a word and a colon; one that stands alone is what they are about.
+ * Control characters are the file's: they would write lines of their own.
+ */
+const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
 
 /** The parser's message without what it quotes from the file, which may be a secret. */
 function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
   if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
+  if (text.slice(pos[0] - 3, pos[0] + 1) === '://[') return 'inside { } and [ ] put an IPv6 address in quotes'
   if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
   if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
   if (code === 'BAD_DQ_ESCAPE')
