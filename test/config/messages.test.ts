@@ -40,6 +40,8 @@ describe('YAML that cannot be read', () => {
       '1:18  (file)  is not valid YAML: inside { } and [ ] put an IPv6 address in quotes',
     ],
     ['auth: &hunter2: 1', '1:15  (file)  is not valid YAML: anchor ending in : is ambiguous'],
+    ['server: { cors: { origins: [*] } }', '1:29  (file)  is not valid YAML: put * in quotes: "*"'],
+    ['server:\n  cors:\n    origins:\n      - *\n', '4:9  (file)  is not valid YAML: put * in quotes: "*"'],
     ['auth: |hunter2\n  x', '1:8  (file)  is not valid YAML: block scalar header includes extra characters'],
     ['auth: "abc" hunter2\n', '1:13  (file)  is not valid YAML: unexpected scalar at node end'],
     ['- a\nb: hunter2\n', '2:1  (file)  is not valid YAML: unexpected scalar at node end'],

@@ -82,6 +82,7 @@ const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML versi
 function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
   if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
   if (text.slice(pos[0] - 3, pos[0] + 1) === '://[') return 'inside { } and [ ] put an IPv6 address in quotes'
+  if (code === 'BAD_ALIAS' && text[pos[0]] === '*') return 'put * in quotes: "*"'
   if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
   if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
   if (code === 'BAD_DQ_ESCAPE')
