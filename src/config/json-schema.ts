@@ -18,7 +18,8 @@ const PLACEHOLDER = '\\$\\{'
 function asWritten(part: Json): Json {
   if (Array.isArray(part)) return part.map(asWritten)
   if (typeof part !== 'object' || part === null) return part
-  const { title, description, default: byDefault, format, required, ...rest } = part
+  const { title, description, default: byDefault, format, required, ...given } = part
+  const rest = byDefault === '' ? orNull(given) : given
   const notes = Object.fromEntries(
     Object.entries({ title, description, default: byDefault }).filter(([, note]) => note !== undefined),
   ) as { [key: string]: Json }
@@ -35,6 +36,12 @@ function asWritten(part: Json): Json {
   )
   const needed = (required as string[] | undefined)?.filter(key => !hasDefault(rest.properties, key)) ?? []
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
+}
+
+/** A key may be left without a value where that is its default. */
+function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
+  if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
+  return { ...rest, type: [type as string, 'null'] }
 }
 
 /** The keys of `properties` are names, not keywords: one may be `default` or `title`. */

@@ -66,11 +66,15 @@ function markWithAncestors(pointers: Set<string>, pointer: string): void {
     pointers.add(pointerOrAncestor)
 }
 
-/** `${…}` may stand for a number or a boolean, and a section whose keys are all commented out is an empty one. */
+/**
+ * `${…}` may stand for a number or a boolean, a section whose keys are all commented out is an empty one, and a key
+ * that may be empty may be left without a value.
+ */
 function coerce(yaml: YamlSource, { keyword, schema, value, pointer }: ShapeError): boolean {
-  if (keyword !== 'type') return false
+  if (keyword !== 'type' && keyword !== 'anyOf') return false
   const { type, default: byDefault } = schema
-  if (value === null && typeof byDefault === 'object') return setAt(yaml, pointer, structuredClone(byDefault))
+  if (value === null && (typeof byDefault === 'object' || byDefault === ''))
+    return setAt(yaml, pointer, structuredClone(byDefault))
   if (typeof value !== 'string' || !yaml.interpolated.has(pointer)) return false
   if (type === 'integer' && /^[-+]?[0-9]+$/.test(value)) return setAt(yaml, pointer, Number(value))
   if (type === 'boolean' && /^(true|false)$/.test(value)) return setAt(yaml, pointer, value === 'true')

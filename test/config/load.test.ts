@@ -61,6 +61,16 @@ describe('defaults', () => {
     expect(configOf('server:\n  # listen: x\nauth:\n  hashing:\nupstreams:\nroutes:\n')).toEqual(DEFAULTS)
   })
 
+  it('hold for a key without a value that may be empty', () => {
+    expect(
+      configOf(
+        'storage:\n  postgres:\n  postgres_listen:\n  redis:\nauth:\n  key_secret:\n  key_secret_old:\nsubscription:\n  upgrade_url:\n',
+      ),
+    ).toEqual(DEFAULTS)
+    expect(configOf('admin:\n  token:\n').admin).toEqual(configOf('admin: {}').admin)
+    expect(configOf('mail:\n  smtp:\n  from:\nevents:\n  url:\n  secret:\n')).toEqual(DEFAULTS)
+  })
+
   it('of one load do not leak into the next', () => {
     const first = configOf('routes: []')
     first.server.trusted_proxies.push('10.0.0.1')

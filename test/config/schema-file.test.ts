@@ -26,7 +26,20 @@ describe('gateway.schema.json', () => {
     ).toBe(true)
   })
 
+  it('takes a key without a value where check does', () => {
+    expect(
+      validate({
+        storage: { postgres: null, redis: null },
+        auth: { key_secret: null, key_secret_old: null },
+        subscription: { upgrade_url: null },
+        admin: { token: null },
+      }),
+    ).toBe(true)
+  })
+
   it.each([
+    { storage: { data_dir: null } },
+    { admin: null },
     { servr: {} },
     { storage: { pool: 'x' } },
     { auth: { access_token_ttl: 'x' } },
