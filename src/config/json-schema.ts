@@ -19,7 +19,7 @@ function asWritten(part: Json): Json {
   if (Array.isArray(part)) return part.map(asWritten)
   if (typeof part !== 'object' || part === null) return part
   const { title, description, default: byDefault, format, required, ...given } = part
-  const rest = byDefault === '' ? orNull(given) : given
+  const rest = byDefault === '' || typeof byDefault === 'object' ? orNull(given) : given
   const notes = Object.fromEntries(
     Object.entries({ title, description, default: byDefault }).filter(([, note]) => note !== undefined),
   ) as { [key: string]: Json }
@@ -38,7 +38,7 @@ function asWritten(part: Json): Json {
   return { ...notes, ...inner, ...(needed.length > 0 ? { required: needed } : {}) }
 }
 
-/** A key may be left without a value where that is its default. */
+/** A key may be left without a value where its default is an empty one, a list or a mapping. */
 function orNull({ type, anyOf, ...rest }: { [key: string]: Json }): { [key: string]: Json } {
   if (Array.isArray(anyOf)) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return { ...rest, type: [type as string, 'null'] }

@@ -26,6 +26,12 @@ describe('gateway.schema.json', () => {
     ).toBe(true)
   })
 
+  it('takes sections and lists without a value, as check does', () => {
+    const text = `server:\n  log:\nlimits:\nroutes:\nauth:\n  keys:\nupstreams:\n  a: { targets: [http://a], resolve: }\n`
+    expect(configOf(text).upstreams.a?.resolve).toEqual({ every: 10_000, most: 32, family: 'auto' })
+    expect(validate(parse(text))).toBe(true)
+  })
+
   it('takes a key without a value where check does', () => {
     expect(
       validate({
