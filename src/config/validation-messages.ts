@@ -2,7 +2,7 @@
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
 import { type FormatName, formatError } from './formats/formats.ts'
-import type { ShapeError } from './schema/shape.ts'
+import { checkShape, type ShapeError } from './schema/shape.ts'
 import type { Schema } from './schema/type.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
@@ -45,7 +45,8 @@ export function toDiagnostic(yaml: YamlSource, error: ShapeError, pointer: strin
   return { offset: location.value, path: location.path, message: sentence(error) }
 }
 
-function sentence({ keyword, schema, value }: ShapeError): string {
+function sentence(error: ShapeError): string {
+  const { keyword, schema, value } = error
   if (keyword === 'format') return formatError(schema.format as FormatName, String(value)) ?? ''
   if (keyword === 'minimum') return `must be at least ${schema.minimum}`
   if (keyword === 'maximum') return `must be at most ${schema.maximum}`
@@ -53,9 +54,16 @@ function sentence({ keyword, schema, value }: ShapeError): string {
     const allowed = (schema.enum ?? []).map(String)
     return `must be ${list(allowed)}${typeof value === 'string' ? didYouMean(value, allowed) : ''}`
   }
-  const bare = typeof value === 'number' || typeof value === 'boolean'
-  const quotes = bare && keyword === 'type' && schema.type === 'string' && schema.format === undefined
-  return `must be ${nounOf(schema)}${quotes ? ', in quotes' : ''}`
+  const asText = schemaOfText(error)
+  return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
+}
+
+/** What takes a number, or `true`, as the text that it is written as: a token may be all digits. */
+function schemaOfText({ schema, value }: ShapeError): Schema | undefined {
+  if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
+  return [schema, ...(schema.anyOf ?? [])].find(
+    one => one.type === 'string' && checkShape(one, String(value)).length === 0,
+  )
 }
 
 function unknownKey(error: ShapeError): string {

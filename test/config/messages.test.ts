@@ -157,6 +157,24 @@ describe('values', () => {
     ],
     ['subscription: { url: "" }', '1:17  subscription.url  unknown key; known here: upgrade_url'],
     ['auth: { issuer: 7 }', '1:17  auth.issuer  must be a name, in quotes'],
+    [
+      'admin: { token: 1234567890123456 }',
+      '1:17  admin.token  must be a token of at least 16 characters, in quotes',
+    ],
+    [
+      'admin: { tokens: { ops: 1234567890123456 } }',
+      '1:25  admin.tokens.ops  must be a token of at least 16 characters, in quotes',
+    ],
+    [
+      'auth: { key_secret: 1234567890123456 }',
+      '1:21  auth.key_secret  must be a secret of at least 16 characters, or empty for none, in quotes',
+    ],
+    ['admin: { token: 1234 }', '1:17  admin.token  must be a token of at least 16 characters'],
+    ['admin: { tokens: { ops: 1234 } }', '1:25  admin.tokens.ops  must be a token, or { token, may }'],
+    [
+      'server: { workers: true }',
+      '1:20  server.workers  must be a number of processes, or auto for one per core',
+    ],
     ['auth: { issuer: "" }', '1:17  auth.issuer  must be a name'],
     [
       'auth: { refresh_reuse: revoke-all }',
