@@ -203,6 +203,13 @@ routes:
   ])
 })
 
+it.each(['0', '0s', '"0"', '0d'])('%s is no limit of a connection’s age and of a session', none => {
+  const { auth, upstreams } = configOf(
+    `auth: { session_max: ${none} }\nupstreams: { a: { targets: ["http://a"], connection_age: ${none} } }`,
+  )
+  expect([auth.session_max, upstreams.a?.connection_age]).toEqual([0, 0])
+})
+
 it.each([
   ['', ''],
   ['redis://r', 'redis://r'],

@@ -45,8 +45,8 @@ export const formats = {
   },
   lifetime: { noun: 'a duration such as 15m or 30d', pattern: '^[0-9]+(ms|s|m|h|d)$', parse: parseLifetime },
   session_max: {
-    noun: 'a duration such as 12h or 90d, or 0s for no limit',
-    pattern: '^[0-9]+(ms|s|m|h|d)$',
+    noun: 'a duration such as 12h or 90d, or 0 for no limit',
+    pattern: '^(0|[0-9]+(ms|s|m|h|d))$',
     parse: parseSessionMax,
   },
   percent: { noun: 'a percentage such as 50%', pattern: '^[0-9]+%$', parse: parsePercent },

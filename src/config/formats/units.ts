@@ -37,14 +37,17 @@ export function parseLookUpInterval(text: string): number {
   return interval
 }
 
+/** No limit, with or without a unit. */
+const NONE = /^0(ms|s|m|h|d)?$/
+
 /** As `parseDuration`; 0 is no limit. */
-export function parseAge(text: string | 0): number {
-  return text === 0 || text === '0' ? 0 : parseDuration(text)
+export function parseAge(text: string): number {
+  return NONE.test(text) ? 0 : parseDuration(text)
 }
 
-/** As `parseLifetime`; `0s` is no limit. */
+/** As `parseLifetime`; 0 is no limit. */
 export function parseSessionMax(text: string): number {
-  return /^0(ms|s|m|h|d)$/.test(text) ? 0 : parseLifetime(text)
+  return NONE.test(text) ? 0 : parseLifetime(text)
 }
 
 /** How long a token or a log entry lives: 1 s to 10 years → milliseconds. JWTs count in whole seconds. */

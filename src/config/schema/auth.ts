@@ -1,6 +1,6 @@
 // The `auth` section: tokens, keys, hashing, and the limits of the account endpoints (spec §8, CONTRACT §3).
 
-import { formatted, rate, section } from './builders.ts'
+import { formatted, formattedOrZero, rate, section } from './builders.ts'
 import { Type } from './type.ts'
 
 const hashing = section(
@@ -64,9 +64,9 @@ export const auth = section(
       description: 'How long a refresh token lives.',
       default: '30d',
     }),
-    session_max: formatted('session_max', {
+    session_max: formattedOrZero('session_max', {
       description:
-        'How long after its login a session may go on, its tokens too. 0s: as long as its tokens are exchanged.',
+        'How long after its login a session may go on, its tokens too. 0: as long as its tokens are exchanged.',
       default: '0s',
     }),
     logout_ends_access: Type.Boolean({

@@ -1,6 +1,5 @@
 // Builders for the sections of the schema.
 import { type FormatName, formats } from '../formats/formats.ts'
-import { parseRate } from '../formats/units.ts'
 import { type Keywords, type Properties, type Schema, Type } from './type.ts'
 
 /** A mapping with these keys and no others. */
@@ -25,16 +24,23 @@ export function formatted<Name extends FormatName>(
   )
 }
 
-/** A rate with or without quotes: YAML parses a bare `0` as a number. */
-export function rate(description: string, byDefault?: string) {
+/** Text in one format, or 0 with or without quotes: YAML parses a bare `0` as a number. */
+export function formattedOrZero<Name extends FormatName>(
+  format: Name,
+  options: Keywords,
+): Schema<string | 0, DecodedFormat<Name>> {
+  const { noun, parse } = formats[format]
   return Type.Decode(
-    Type.Union([Type.Literal(0), Type.String({ format: 'rate' })], {
-      title: formats.rate.noun,
-      description,
-      ...(byDefault === undefined ? {} : { default: byDefault }),
-    }),
-    parseRate,
+    Type.Union([Type.Literal(0), Type.String({ format })], { title: noun, ...options }),
+    parse as (text: string) => DecodedFormat<Name>,
   )
+}
+
+export function rate(description: string, byDefault?: string) {
+  return formattedOrZero('rate', {
+    description,
+    ...(byDefault === undefined ? {} : { default: byDefault }),
+  })
 }
 
 /** Names of upstreams, routes and operators: they appear in logs, metrics and header values. */

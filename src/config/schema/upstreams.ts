@@ -1,7 +1,5 @@
 // The `upstreams` section: the services that requests are forwarded to.
-import { formats } from '../formats/formats.ts'
-import { parseAge } from '../formats/units.ts'
-import { formatted, NAME_PATTERN, section } from './builders.ts'
+import { formatted, formattedOrZero, NAME_PATTERN, section } from './builders.ts'
 import { Type } from './type.ts'
 
 const timeouts = section(
@@ -138,16 +136,6 @@ const resolve = Type.Convert(
     given === false ? (false as const) : { every: 10_000, most: 32, family: 'auto' as const, ...given },
 )
 
-const connectionAge = Type.Decode(
-  Type.Union([Type.Literal(0), Type.String({ format: 'age' })], {
-    title: formats.age.noun,
-    description:
-      'A kept connection takes no new request after this, so that load follows addresses; what is on it goes on. 0: no limit.',
-    default: '5m',
-  }),
-  parseAge,
-)
-
 export const upstream = section(
   {
     targets: Type.Array(target, {
@@ -157,7 +145,11 @@ export const upstream = section(
       minItems: 1,
     }),
     resolve,
-    connection_age: connectionAge,
+    connection_age: formattedOrZero('age', {
+      description:
+        'A kept connection takes no new request after this, so that load follows addresses; what is on it goes on. 0: no limit.',
+      default: '5m',
+    }),
     split_by: Type.Enum(['request', 'user'], {
       description:
         'What goes to one target: each request for itself, or all requests of a user, as long as target, address and weights stay.',
