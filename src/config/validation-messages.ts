@@ -95,6 +95,7 @@ function didYouMean(text: string, known: readonly string[]): string {
 /** Completes "must be …" and "is required: …". */
 function nounOf(schema: Schema | undefined): string {
   if (schema?.title !== undefined) return schema.title
+  if (schema?.enum !== undefined) return list(schema.enum.map(String))
   const nouns: Record<string, string> = {
     object: 'a mapping of keys',
     array: 'a list',

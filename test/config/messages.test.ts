@@ -210,6 +210,10 @@ describe('values', () => {
     ],
     ['server: { log: { requests: 1 } }', '1:28  server.log.requests  must be true or false'],
     ['storage: { redis: {} }', '1:12  storage.redis.cluster  is required: a list of at least one node'],
+    [
+      'tests: [{ request: GET /, as: {}, expect: { status: 200 } }]',
+      '1:27  tests[0].as.plan  is required: free, premium or pro',
+    ],
     ['storage: { redis: { sentinels: [a:1] } }', '1:12  storage.redis.name  is required: a name'],
     [
       'storage: { redis: { clusters: [a:1] } }',

@@ -48,7 +48,10 @@ describe('tokens of operators', () => {
       `{ tokens: { a: { token: ${one}, may: write } } }`,
       'admin.tokens.a.may  must be all, support, read or billing',
     ],
-    [`{ tokens: { a: { token: ${one} } } }`, 'admin.tokens.a.may  is required: text'],
+    [
+      `{ tokens: { a: { token: ${one} } } }`,
+      'admin.tokens.a.may  is required: all, support, read or billing',
+    ],
     [`{ tokens: { a: { token: short, may: read } } }`, 'admin.tokens.a.token  is shorter than 16'],
     ['{ allow_from: [] }', 'admin.allow_from  must be a list of addresses and networks, at least one'],
     ['{ allow_from: [10.0.0.0/33] }', 'admin.allow_from[0]  must have a prefix length of 0 to 32'],
