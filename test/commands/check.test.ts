@@ -36,7 +36,7 @@ describe('peage check', () => {
     expect(stdout.split('\n')).toEqual([
       'faults.yaml:2:11  server.listen  needs HOST, which is not set in the environment; set it or write ${HOST:-default}',
       'faults.yaml:3:3  server.lisen  unknown key; did you mean listen?',
-      'faults.yaml:4:24  server.timeouts.headers  must be a duration such as 250ms, 30s, 15m or 30d',
+      'faults.yaml:4:24  server.timeouts.headers  must be a duration such as 250ms, 30s, 15m or 2h',
       'faults.yaml:7:3  limits.free_daily  is set twice in the same mapping; keep one',
       'faults.yaml:10:15  upstreams.courses.targets[0]  must not have a path; strip_prefix or rewrite on the route changes paths',
       'faults.yaml:13:15  routes[0].upstream  names no declared upstream; did you mean courses?',

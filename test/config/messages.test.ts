@@ -146,6 +146,20 @@ describe('values', () => {
     ['auth: { remember: { tokens: 0 } }', '1:29  auth.remember.tokens  must be at least 1'],
     ['webhooks: { timeout: 30d }', '1:22  webhooks.timeout  must be at most 24d'],
     ['webhooks: { retention: 0d }', '1:24  webhooks.retention  must be more than 0'],
+    ['webhooks: { retention: 30 d }', '1:24  webhooks.retention  must be a duration such as 15m or 30d'],
+    [
+      'webhooks: { timeout: 10 s }',
+      '1:22  webhooks.timeout  must be a duration such as 250ms, 30s, 15m or 2h',
+    ],
+    [
+      'upstreams: { a: { targets: ["http://a"], resolve: { every: 10 s } } }',
+      '1:60  upstreams.a.resolve.every  must be a duration of 1s to 1h',
+    ],
+    [
+      'upstreams: { a: { targets: ["http://a"], connection_age: 5 m } }',
+      '1:58  upstreams.a.connection_age  must be a duration such as 5m, or 0 for no limit',
+    ],
+    ['mail: { code_ttl: { reset: 30 m } }', '1:28  mail.code_ttl.reset  must be a duration of 1s to 30d'],
     ['webhooks: { retention: 30 }', '1:24  webhooks.retention  must be a duration such as 15m or 30d'],
     [
       'webhooks: { allow_private_networks: "yes" }',

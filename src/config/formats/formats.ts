@@ -148,7 +148,7 @@ export function formatError(format: FormatName, text: string): string | undefine
     formats[format].parse(text)
     return undefined
   } catch (error) {
-    if (error instanceof FormatError) return error.message
+    if (error instanceof FormatError) return error.message || `must be ${formats[format].noun}`
     throw error
   }
 }

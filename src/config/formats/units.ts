@@ -1,6 +1,9 @@
 // Quantities as operators write them: durations, sizes, rates (CONTRACT §2).
 
-/** A value that cannot be used; the message says what would be right and never repeats the value. */
+/**
+ * A value that cannot be used; the message says what would be right and never repeats the value. Without one it is the
+ * noun of the format: several formats are durations, each with limits of its own.
+ */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
 }
@@ -88,7 +91,7 @@ export function parseRate(text: string | 0): Rate | null {
 
 function readDurationMs(text: string): number {
   const [, digits, unit = ''] = DURATION.exec(text) ?? []
-  if (digits === undefined) throw new FormatError('must be a duration such as 250ms, 30s, 15m or 30d')
+  if (digits === undefined) throw new FormatError()
   return checkPositive(Number(digits) * (DURATION_UNITS[unit] ?? Number.NaN))
 }
 
