@@ -249,6 +249,7 @@ describe('values', () => {
       'upstreams: { a: { targets: ["http://a/v2"] } }',
       '1:29  upstreams.a.targets[0]  must not have a path; strip_prefix or rewrite on the route changes paths',
     ],
+    ['upstreams: { a: { targets: ["http://a:00"] } }', '1:29  upstreams.a.targets[0]  must not have port 0'],
   ])('%j', (text, line) => expect(linesOf(text)).toEqual([line]))
 
   it.each([

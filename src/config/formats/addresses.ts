@@ -56,7 +56,9 @@ export function parseTarget(text: string): string {
   if (rest !== '' && rest !== '/') {
     throw new FormatError('must not have a path; strip_prefix or rewrite on the route changes paths')
   }
-  return new URL(text).origin
+  const { port, origin } = new URL(text)
+  if (port === '0') throw new FormatError('must not have port 0')
+  return origin
 }
 
 /** Whether a target's host is a name that stands for other machines: `localhost` is this one. */

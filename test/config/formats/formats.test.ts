@@ -167,6 +167,7 @@ table(
     'http:// a',
     'http://',
     'http://a:99999',
+    'http://a:0',
     'http://a/x',
     'http://a//',
     'http://a?x',
