@@ -23,6 +23,7 @@ import { checkKeySecrets } from './key-rules.ts'
 import { checkPathBypasses } from './path-bypass.ts'
 import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
+import { checkStorage } from './storage-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */
@@ -46,6 +47,7 @@ export function checkRules(yaml: YamlSource, validation: Validation): Diagnostic
     ...checkCors(yaml, validation),
     ...checkTlsIsUsed(yaml, validation),
     ...checkWorkers(yaml, validation),
+    ...checkStorage(yaml, validation),
     ...checkOperators(yaml, validation),
     ...checkKeySecrets(yaml, validation),
     ...checkEvents(yaml, validation),
