@@ -1,7 +1,8 @@
 // docs/configuration.md against the schema: every key, with its default, and none that there is not.
 import { describe, expect, it } from 'vitest'
 import { jsonSchema } from '../../src/config/json-schema.ts'
-import { codeRows, plain } from './read-tables.ts'
+import { load } from '../config/reading.ts'
+import { codeRows, plain, rowsUnder } from './read-tables.ts'
 
 interface Part {
   properties?: Record<string, Part>
@@ -39,6 +40,27 @@ describe('docs/configuration.md', () => {
     const keys = keysOf(jsonSchema() as Part, '')
     expect(keys.length).toBeGreaterThan(40)
     expect(written.map(([key, byDefault]) => [plain(key), plain(byDefault)]).sort()).toEqual(keys.sort())
+  })
+
+  it('has every warning, as check prints it', () => {
+    const file = (smtp: string) => `
+admin: { tokens: { cli: a-token-of-some-length } }
+mail: { smtp: "${smtp}", from: a@example.com }
+upstreams:
+  twice: { targets: ["http://a", "http://a"] }
+  off: { targets: [{ url: "http://10.0.0.1", weight: 0 }], resolve: { every: 1s } }
+  spare: { targets: ["http://b"] }
+routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }]
+`
+    const said = ['log', 'smtp://mail.example.com?tls=off'].flatMap(smtp => {
+      const { warnings } = load(file(smtp))
+      return (warnings?.problems ?? []).map(({ message }) => message)
+    })
+    expect(
+      rowsUnder('### Warnings', 'configuration.md')
+        .map(([warning]) => plain(warning))
+        .sort(),
+    ).toEqual([...new Set(said)].sort())
   })
 
   it('says what each key means', () => {
