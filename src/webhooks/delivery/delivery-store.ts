@@ -36,7 +36,8 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
    * Makes a delivery that waits or has failed due now, for the webhook that its user has now; a failed one gets this
    * one attempt. Changes nothing while an attempt is under way: that one is it.
    * @param inTransaction stored with the change, where the outcome is `due`
-   * @returns `over` if it was delivered or dropped, or the user has no webhook any more
+   * @returns `over` if it was delivered or dropped, or the user is no longer pro, no longer active, or without a
+   * webhook: the lease would drop it
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Newest first. */
@@ -96,9 +97,9 @@ export function createDeliveryStore(database: Database): DeliveryStore {
 const retrySql = `
   with found as (
     select d.id, d.user_id, d.status, w.receiver,
-           d.status in ('delivered', 'dropped') or w.user_id is null as is_over,
+           d.status in ('delivered', 'dropped') or w.user_id is null or u.plan <> 'pro' or u.is_active = 0 as is_over,
            d.status = 'pending' and d.due_at = d.leased_until and d.due_at > $2::timestamptz as is_under_way
-      from webhook_deliveries d left join webhooks w on w.user_id = d.user_id
+      from webhook_deliveries d left join users u on u.id = d.user_id left join webhooks w on w.user_id = u.id
      where d.id = $1
        for update of d
   ), retried as (

@@ -109,6 +109,20 @@ describeOverDatabases('a delivery that is to be tried now', open => {
       await stored.webhooks.remove(user, new Date(time))
       await isOver()
     })
+
+    it.each(["plan = 'free'", 'is_active = 0'])(
+      'where it had failed or waits and its user is %s: it can be tried once they receive again',
+      async change => {
+        await end({ retryAt: new Date(start + 3_600_000) })
+        await database.query(`update users set ${change}`)
+        await isOver()
+        await database.query("update webhook_deliveries set status = 'failed', finished_at = due_at")
+        await isOver()
+        await database.query("update users set plan = 'pro', is_active = 1")
+        expect(await retry()).toBe('due')
+        expect(await lease()).toMatchObject([{ attempts: 2, is_last: true }])
+      },
+    )
   })
 
   it('is unknown where there is none', async () => {
