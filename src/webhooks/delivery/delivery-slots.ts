@@ -4,7 +4,8 @@ export type SlotClass = 'normal' | 'slow'
 
 interface Slot {
   /**
-   * The receiver has not responded for a while: moves the delivery to the slow class, if that has room.
+   * The receiver has not responded for a while: moves the delivery to the slow class, also past its limit. How far is
+   * bounded all the same: the normal slots let through no more than their number in that while, and attempts time out.
    * @returns whether other deliveries may be waiting for the slot it leaves
    */
   moveToSlow(): boolean
@@ -17,7 +18,7 @@ interface Slot {
 
 interface DeliverySlots {
   readonly perReceiver: number
-  /** How many more deliveries the class admits. */
+  /** How many more deliveries the class admits; below 0 where more were moved to it. */
   freeSlots(slotClass: SlotClass): number
   /** Occupies a slot. */
   acquire(receiver: string, slotClass: SlotClass): Slot
@@ -29,6 +30,7 @@ interface DeliverySlots {
 
 export interface SlotLimits {
   normal: number
+  /** Of leases for receivers known to be slow. */
   slow: number
   perReceiver: number
 }
@@ -58,7 +60,7 @@ export function createDeliverySlots(limits: SlotLimits): DeliverySlots {
       return {
         moveToSlow() {
           remember(receiver)
-          if (slotClass === 'slow' || used.slow >= limits.slow) return false
+          if (slotClass === 'slow') return false
           const wasFull = used.normal >= limits.normal
           used.normal -= 1
           used.slow += 1

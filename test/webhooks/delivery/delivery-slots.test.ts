@@ -37,11 +37,11 @@ describe('lanes', () => {
     expect(some.slowReceivers()).toEqual(['a'])
   })
 
-  it('leave it where it is when the slow lane is full, and know its receiver all the same', () => {
+  it('move it also when the slow lane is full: it holds up nobody else’s, and the lane admits none until it has room', () => {
     const some = lanes()
     const places = ['a', 'b', 'c'].map(receiver => some.acquire(receiver, 'normal'))
     for (const place of places) place.moveToSlow()
-    expect([some.freeSlots('normal'), some.freeSlots('slow')]).toEqual([2, 0])
+    expect([some.freeSlots('normal'), some.freeSlots('slow')]).toEqual([3, -1])
     expect(some.slowReceivers()).toEqual(['a', 'b', 'c'])
     for (const place of places) place.release(true)
     expect([some.freeSlots('normal'), some.freeSlots('slow')]).toEqual([3, 2])
