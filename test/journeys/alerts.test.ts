@@ -72,9 +72,13 @@ describeOverSetups('the admin listener', setup => {
     })
 
     it.each([null, 0, '', 'text', [1, 'é', null], { deep: { __proto__: 1 } }, undefined])(
-      'whose data is %j',
+      'whose data is %j, sent as it is',
       async data => {
         expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
+        const [row] = await at.gateway.sql<{ body: string }>(
+          `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
+        )
+        expect(JSON.parse(row?.body ?? '').data).toEqual(data === undefined ? {} : data)
       },
     )
   })

@@ -54,7 +54,7 @@ export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
     async handle({ body, audited }) {
       const type = readType(body.string('type'))
       const userId = readUserId(body.value('user_id'))
-      const data = body.value('data') ?? {}
+      const data = body.value('data')
       // The audit omits the alert's data, which is private to the service and its users.
       const queued = await alerts.emit({ type, data, userId }, audited({ userId, changes: { type } }))
       if (queued === 'user_unknown') throw new Refusal('user_not_found', { status: 404 })

@@ -7,7 +7,7 @@ import type { AlertStore } from './alert-store.ts'
 
 interface NewAlert {
   type: string
-  /** Any JSON value. */
+  /** Any JSON value, `null` too; undefined is sent as `{}`. */
   data: unknown
   /** Undefined: every active pro user. */
   userId: number | undefined
@@ -32,7 +32,7 @@ interface Dependencies {
 
 export function createAlerts({ store, clock, newId, onQueued }: Dependencies): Alerts {
   return {
-    async emit({ type, data, userId }, inTransaction) {
+    async emit({ type, data = {}, userId }, inTransaction) {
       const now = new Date(clock.now())
       const body = serialize({ type, timestamp: now.toISOString(), data })
       const queued = await store.queue({ id: newId(), type, body }, userId, now, inTransaction)
