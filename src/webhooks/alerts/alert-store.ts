@@ -37,16 +37,15 @@ export function createAlertStore(database: Database): AlertStore {
     queue: ({ id, type, body }, userId, now, inTransaction) =>
       database.transaction(
         async tx => {
-          const [row] = await tx.query<{ deliveries: number; is_known: boolean }>(queueSql, [
-            id,
-            type,
-            body,
-            userId ?? null,
-            now,
-          ])
-          if (!row?.is_known) return 'user_unknown'
+          // Locked first: a deletion that comes meanwhile waits, and then finds the delivery that goes with the user.
+          const isKnown =
+            userId === undefined ||
+            (await tx.query('select from users where id = $1 for key share', [userId])).length > 0
+          if (!isKnown) return 'user_unknown'
+          const values = [id, type, body, userId ?? null, now]
+          const [row] = await tx.query<{ deliveries: number }>(queueSql, values)
           await inTransaction?.(tx)
-          return row.deliveries
+          return row?.deliveries ?? 0
         },
         { timeoutMs: statementTimeoutMs },
       ),
@@ -83,5 +82,4 @@ const queueSql = `
     insert into alerts (id, type, body, created_at)
     select $1::uuid, $2, $3, $5::timestamptz where exists (select from receiving)
   )
-  select (select count(*) from queued) as deliveries,
-         $4::bigint is null or exists (select from users where id = $4) as is_known`
+  select count(*) as deliveries from queued`

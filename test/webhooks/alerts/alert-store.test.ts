@@ -1,0 +1,57 @@
+// An alert to one user goes with that user, also where both come at once (CONTRACT §12).
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+import { type Stored, storedIn } from '../delivery/stored.ts'
+
+describeWithPostgres('an alert to a user who is deleted meanwhile', () => {
+  const now = new Date('2026-02-03T04:05:06.789Z')
+  const alert = { id: '11111111-2222-4333-8444-555555555555', type: 'test', body: '{}' }
+  let database: Awaited<ReturnType<typeof postgresDatabase>>
+  let stored: Stored
+  let user: number
+  beforeAll(async () => {
+    database = await postgresDatabase()
+    stored = storedIn(database, () => now.getTime())
+  })
+  beforeEach(async () => {
+    await stored.empty()
+    user = await stored.receiving('https://one.test/')
+  })
+  afterAll(() => database.close())
+
+  const remaining = () =>
+    database.query('select id::text from alerts union all select id::text from webhook_deliveries')
+
+  /** Resolves when a statement of this database waits for a lock. */
+  async function waitingForLock(): Promise<void> {
+    for (;;) {
+      const rows = await database.query(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      if (rows.length === 1) return
+    }
+  }
+
+  it('is gone with them, where it came first', async () => {
+    let deletion: Promise<unknown> | undefined
+    const queued = await stored.alerts.queue(alert, user, now, async () => {
+      deletion = database.query('delete from users where id = $1', [user])
+      await Promise.race([deletion, waitingForLock()])
+    })
+    await deletion
+    expect(queued).toBe(1)
+    expect(await remaining()).toEqual([])
+  })
+
+  it('is to nobody, where the deletion came first', async () => {
+    let queued: Promise<number | 'user_unknown'> | undefined
+    await database.transaction(async tx => {
+      await tx.query('delete from users where id = $1', [user])
+      queued = stored.alerts.queue(alert, user, now)
+      await Promise.race([queued, waitingForLock()])
+    })
+    expect(await queued).toBe('user_unknown')
+    expect(await remaining()).toEqual([])
+  })
+})
