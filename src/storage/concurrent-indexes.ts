@@ -53,9 +53,10 @@ export async function buildIndexesConcurrently(
 
 /** A build that failed leaves an index that is not valid. */
 async function isBuilt(client: IndexClient, name: string): Promise<boolean> {
+  // Found by the search_path, as the table is that it was built on.
   const { rows } = await client.query(
     'select from pg_index where indexrelid = to_regclass($1) and indisvalid',
-    [`public.${name}`],
+    [name],
   )
   return rows.length > 0
 }

@@ -96,7 +96,10 @@ async function applyNext(client: MigrationClient, dir: string): Promise<Attempt 
     },
   }
   try {
-    if (await isUpToDate(remembering, dir)) return { name: undefined, warnings }
+    const { schema, names } = await readApplied(remembering)
+    if (isUpToDate(names, dir)) return { name: undefined, warnings }
+    // A role may have one of its own, which would end the wait for another replica's migrations.
+    await remembering.query('set statement_timeout = 0')
     // Loaded on demand: it takes a tenth of a start.
     const { runner } = await import('node-pg-migrate')
     const [applied] = await runner({
@@ -106,6 +109,9 @@ async function applyNext(client: MigrationClient, dir: string): Promise<Attempt 
       direction: 'up',
       count: 1,
       migrationsTable: 'peage_migrations',
+      migrationsSchema: schema,
+      // It goes by the time in the session's zone, which may have changed since the file before: `isUpToDate` has looked.
+      checkOrder: false,
       advisoryLockMode: 'wait',
       singleTransaction: true,
       logger: { info: () => {}, warn: note, error: note },
@@ -118,15 +124,39 @@ async function applyNext(client: MigrationClient, dir: string): Promise<Attempt 
   }
 }
 
+interface Applied {
+  /** Of the list; where it will be made, if there is none yet. */
+  readonly schema: string
+  /** In the order in which they were applied. */
+  readonly names: readonly string[]
+}
+
 /**
- * Whether the files are the first of those applied, in their order: then the runner would find nothing to do. A
- * migration that another replica has not committed yet is not seen; the runner then waits for it.
+ * The list is found by the search_path, as the tables are. Older releases kept it in `public`, wherever the tables
+ * were: there it stays. A migration that another replica has not committed yet is not seen; the runner waits for it.
  */
-async function isUpToDate(client: MigrationClient, dir: string): Promise<boolean> {
-  const { rows: tables } = await client.query(
-    "select from pg_tables where schemaname = 'public' and tablename = 'peage_migrations'",
-  )
-  if (tables.length === 0) return false
-  const { rows } = await client.query('select name from public.peage_migrations order by run_on, id')
-  return migrationFiles(dir).every(({ name }, i) => (rows[i] as { name: string } | undefined)?.name === name)
+async function readApplied(client: MigrationClient): Promise<Applied> {
+  const [found] = (await client.query(findListSql)).rows as { schema: string | null; list: string | null }[]
+  if (!found?.schema) throw new Error('no schema of the search_path is there')
+  if (found.list === null) return { schema: found.schema, names: [] }
+  const { rows } = await client.query(`select name from ${found.list} order by id`)
+  return { schema: found.schema, names: (rows as { name: string }[]).map(({ name }) => name) }
+}
+
+const findListSql = `
+  select coalesce(n.nspname, current_schema()) as schema, found.list::text
+    from (select coalesce(
+           to_regclass('peage_migrations'),
+           case when to_regclass('signing_keys') is not null then to_regclass('public.peage_migrations') end
+         ) as list) found
+         left join pg_class c on c.oid = found.list left join pg_namespace n on n.oid = c.relnamespace`
+
+/** Whether nothing is left to apply. @throws an error for operators where files were applied in another order */
+function isUpToDate(applied: readonly string[], dir: string): boolean {
+  const files = migrationFiles(dir).map(({ name }) => name)
+  for (const [i, name] of applied.slice(0, files.length).entries()) {
+    if (name !== files[i])
+      throw new Error(`migration ${files[i]} is not applied, and precedes ${name}, which is`)
+  }
+  return applied.length >= files.length
 }

@@ -52,6 +52,11 @@ describeWithPostgres('migrations (Postgres)', () => {
     return database
   }
 
+  /** For the connections that are opened from now on. */
+  async function setForAll(client: Client, setting: string): Promise<void> {
+    await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${setting}`)
+  }
+
   it('succeeds for each of 8 replicas that start at once on an empty database; each file is applied by one', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => replica().migrate()))
     expect(applied.flat().sort()).toEqual(files.toSorted())
@@ -63,6 +68,7 @@ describeWithPostgres('migrations (Postgres)', () => {
   it('waits for another one that migrates, for longer than a statement may take', async () => {
     const other = new Client({ connectionString: url })
     await other.connect()
+    await setForAll(other, 'statement_timeout = 500')
     await other.query(`select pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`)
     const migrating = replica().migrate()
     expect(await Promise.race([migrating, sleep(1_300, 'waiting')])).toBe('waiting')
@@ -79,10 +85,50 @@ describeWithPostgres('migrations (Postgres)', () => {
     await other.end()
   })
 
-  it('leaves it to the runner to refuse files that were applied in another order', async () => {
+  it('refuses files that were applied in another order', async () => {
     await replica().migrate()
     await replica().query("update peage_migrations set name = '0_other' where name = '2_webhooks'")
-    await expect(replica().migrate()).rejects.toThrow('preceding already run migration')
+    await expect(replica().migrate()).rejects.toThrow(
+      'migration 2_webhooks is not applied, and precedes 0_other, which is',
+    )
+  })
+
+  it('keeps to the order in which files were applied, whatever the zones of the sessions that noted when', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
+    for (const name of ['1_a', '2_b']) await writeFile(join(dir, `${name}.sql`), '-- Up Migration\nselect 1;')
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    await client.query("set timezone = 'Asia/Tokyo'")
+    expect(await runMigrations(client, undefined, dir)).toEqual(['1_a', '2_b'])
+    await writeFile(join(dir, '3_c.sql'), '-- Up Migration\nselect 1;')
+    await writeFile(join(dir, '4_d.sql'), '-- Up Migration\nselect 1;')
+    await client.query("set timezone = 'America/Lima'")
+    expect(await runMigrations(client, undefined, dir)).toEqual(['3_c', '4_d'])
+    expect(await runMigrations(client, undefined, dir)).toEqual([])
+    await client.end()
+    await rm(dir, { recursive: true })
+  })
+
+  it('goes by the search_path: tables, indexes and the list of files are in its first schema', async () => {
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    await client.query('create schema "Péage"')
+    await setForAll(client, 'search_path = "Péage"')
+    expect(await replica().migrate()).toEqual(files)
+    const schemas =
+      "select distinct schemaname from pg_tables where tablename in ('users', 'peage_migrations')"
+    expect((await client.query(schemas)).rows).toEqual([{ schemaname: 'Péage' }])
+    const index = `select to_regclass('"Péage".users_by_email_bytes')::oid as oid`
+    const built = (await client.query(index)).rows
+    expect(await replica().migrate()).toEqual([])
+    expect((await client.query(index)).rows).toEqual(built)
+
+    // As releases before this one had it.
+    await client.query('alter table "Péage".peage_migrations set schema public')
+    expect(await replica().migrate()).toEqual([])
+    await client.query('drop schema "Péage" cascade')
+    await expect(replica().migrate()).rejects.toThrow('no schema of the search_path is there')
+    await client.end()
   })
 
   it('applies nothing of a file that fails, and keeps the files before it', async () => {
