@@ -43,6 +43,15 @@ const advices: readonly { when: RegExp; advice: (file: string) => string }[] = [
       `give the user of storage.postgres in ${file} the database, or the rights to create in it`,
   },
   {
+    when: /^default_transaction_isolation is/,
+    advice: file =>
+      `alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in ${file}`,
+  },
+  {
+    when: /^DateStyle is/,
+    advice: file => `alter role … set DateStyle = 'ISO', for the user of storage.postgres in ${file}`,
+  },
+  {
     when: /ENOTFOUND|EAI_AGAIN/,
     advice: file => `check the host in storage.postgres in ${file}, and the name service of this machine`,
   },

@@ -87,6 +87,21 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       reason: 'permission denied for schema public \\(42501\\)',
       advice: 'give the user of storage.postgres in gateway.yaml the database, or the rights to create in it',
     },
+    {
+      is: 'stricter with transactions than statements expect',
+      user: 'postgres',
+      at: () => `${here()}/postgres?options=-c%20default_transaction_isolation%3Dserializable`,
+      reason: 'default_transaction_isolation is serializable, not read committed',
+      advice:
+        "alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in gateway.yaml",
+    },
+    {
+      is: 'to write dates as the driver does not read them',
+      user: 'postgres',
+      at: () => `${here()}/postgres?options=-c%20DateStyle%3DSQL`,
+      reason: 'DateStyle is SQL, MDY, not ISO',
+      advice: "alter role … set DateStyle = 'ISO', for the user of storage.postgres in gateway.yaml",
+    },
   ]
 
   it.each(cases)(

@@ -136,6 +136,7 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
     })
     client.on('error', () => {})
     await client.connect()
+    await refuseSettings(client)
     const applied = await runMigrations(client, log)
     await buildIndexesConcurrently(client, log)
     return applied
@@ -144,6 +145,17 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
   } finally {
     await client?.end().catch(() => {})
   }
+}
+
+/** What statements and the driver rely on, and the server, the database or the role may have otherwise. */
+async function refuseSettings(client: Client): Promise<void> {
+  const { rows } = await client.query<{ name: string; value: string; needed: string }>(
+    `select name, current_setting(name) as value, needed
+       from (values ('default_transaction_isolation', 'read committed'), ('DateStyle', 'ISO')) as s (name, needed)
+      where not starts_with(current_setting(name), needed)`,
+  )
+  for (const { name, value, needed } of rows)
+    throw new StorageError(`database: ${name} is ${value}, not ${needed}`, undefined, undefined)
 }
 
 const { INT8, DATE } = types.builtins
