@@ -5,9 +5,13 @@ interface IndexClient {
   query(sql: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
-/** Operators search users by the beginning of an email, in the order of its bytes (CONTRACT §13). */
 const indexes: Readonly<Record<string, string>> = {
+  // Operators search users by the beginning of an email, in the order of its bytes (CONTRACT §13).
   users_by_email_bytes: 'users (email collate "C")',
+  // And list what did not arrive, which is rare: without these the whole log is read for it.
+  webhook_deliveries_failed: "webhook_deliveries (id) where status = 'failed'",
+  webhook_deliveries_dropped: "webhook_deliveries (id) where status = 'dropped'",
+  mails_failed: "mails (id) where status = 'failed'",
 }
 
 /** Builds those that are missing, where no other process writes. */

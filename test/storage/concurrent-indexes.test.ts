@@ -1,0 +1,39 @@
+// What operators list that is rare in a long log is read by an index (CONTRACT §13).
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createMailStore } from '../../src/mail/mail-store.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+
+describeOverDatabases('of a long log', open => {
+  let database: Database
+  /** Answers each statement with the plan for it. */
+  let planning: Database
+  beforeAll(async () => {
+    database = await open()
+    planning = { ...database, query: (sql, values) => database.query(`explain ${sql}`, values) }
+    const statuses = "case n when 1 then 'failed' when 2 then 'dropped' else 'delivered' end"
+    await database.query(
+      `insert into webhook_deliveries (alert_id, user_id, receiver, status, due_at, created_at)
+       select gen_random_uuid(), n, 'one.test:443', ${statuses}, now(), now() from generate_series(1, 10000) n`,
+    )
+    await database.query(
+      `insert into mails (user_id, kind, address, status, due_at, expires_at, created_at)
+       select n, 'reset', 'a@b', case n when 1 then 'failed' else 'sent' end, now(), now(), now()
+         from generate_series(1, 10000) n`,
+    )
+    await database.query('analyze webhook_deliveries')
+    await database.query('analyze mails')
+  })
+  afterAll(() => database.close())
+
+  it.each(['failed', 'dropped'] as const)('the deliveries that are %s are read by an index', async status => {
+    const plan = await createDeliveryStore(planning).list({ status, limit: 101 })
+    expect(JSON.stringify(plan)).toContain(`webhook_deliveries_${status}`)
+  })
+
+  it('the mails that failed are read by an index', async () => {
+    const plan = await createMailStore(planning).list({ status: 'failed', limit: 101 })
+    expect(JSON.stringify(plan)).toContain('mails_failed')
+  })
+})
