@@ -131,6 +131,35 @@ describeWithPostgres('migrations (Postgres)', () => {
     await client.end()
   })
 
+  it('leaves triggers that work for a program with another search_path', async () => {
+    await replica().migrate()
+    const program = new Client({ connectionString: url })
+    await program.connect()
+    await program.query('create schema billing; set search_path = billing')
+    const naming = `select proname from pg_proc
+      where pronamespace = 'public'::regnamespace and prosrc ~* '\\m(from|into|update) ' and proconfig is null`
+    expect((await program.query(naming)).rows).toEqual([])
+
+    await program.query(
+      `insert into public.users (email, password_hash) values ('ada@example.com', 'x');
+       insert into public.account_codes (id, user_id, purpose, email, session_epoch, created_at, expires_at)
+         select gen_random_uuid(), id, 'reset', email, 0, now(), now() from public.users;
+       insert into public.alerts (id, type, body, created_at) values (gen_random_uuid(), 'x', '{}', now());
+       insert into public.webhook_deliveries (alert_id, user_id, receiver, is_to_one, due_at, created_at)
+         select a.id, u.id, 'one.test:443', true, now(), now() from public.alerts a, public.users u;
+       insert into public.mails (user_id, kind, address, due_at, expires_at, created_at)
+         select id, 'account_deleted', email, now(), now(), now() from public.users`,
+    )
+    await program.query("update public.users set email = 'lovelace@example.com'")
+    expect((await program.query('select from public.account_codes')).rows).toEqual([])
+    await program.query('delete from public.users')
+    const left = `select 'alert' as what from public.alerts union all select 'mail' from public.mails`
+    expect((await program.query(left)).rows).toEqual([{ what: 'mail' }])
+    await program.query("update public.mails set status = 'sent'")
+    expect((await program.query(left)).rows).toEqual([])
+    await program.end()
+  })
+
   it('applies nothing of a file that fails, and keeps the files before it', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'peage-test-migrations-'))
     await writeFile(join(dir, '1_good.sql'), '-- Up Migration\ncreate table good (id int);')
