@@ -12,7 +12,10 @@ export interface ActiveApiToken {
 
 export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
-  /** Records the time of a use, unless a later one is recorded. */
+  /**
+   * Records the time of a use, unless a later one is recorded. One by more than a minute was recorded under a clock that
+   * was ahead, and does not count.
+   */
   recordUse(apiTokenId: number, usedAt: Date): Promise<void>
   /**
    * Stores a user's new API token and revokes the previous one, in one transaction. Of concurrent calls all succeed,
@@ -41,8 +44,9 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
 
     async recordUse(apiTokenId, usedAt) {
       await database.query(
-        `update api_tokens set last_used_at = $2
-          where id = $1 and (last_used_at is null or last_used_at < $2)`,
+        `update api_tokens set last_used_at = $2::timestamptz
+          where id = $1
+            and (last_used_at is null or last_used_at < $2 or last_used_at > $2 + interval '1 minute')`,
         [apiTokenId, usedAt],
       )
     },

@@ -120,5 +120,9 @@ describeOverDatabases('the records of keys', open => {
     expect(await lastUsed()).toEqual(later)
     await store.recordUse(keyId, earlier)
     expect(await lastUsed()).toEqual(later)
+    // But for what a clock noted that was ahead, and has been set back.
+    await store.recordUse(keyId, new Date('2026-01-02T05:04:05.678Z'))
+    await store.recordUse(keyId, earlier)
+    expect(await lastUsed()).toEqual(earlier)
   })
 })
