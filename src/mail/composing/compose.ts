@@ -40,7 +40,7 @@ export function compose(
   }
   const ownText = () => (isNotice ? noticeText(values) : codeText(kind, values))
   return {
-    subject: template.subject ?? subjects[kind],
+    subject: template.subject === undefined ? subjects[kind] : fill(template.subject, values),
     text: template.text === undefined ? ownText() : fill(template.text, values),
     ...(template.html === undefined ? {} : { html: fill(template.html, values, escapeHtml) }),
   }

@@ -87,7 +87,7 @@ describe('a template', () => {
 
   it('may have a subject in its first line, and HTML, in which values are escaped', () => {
     const own = templates({
-      'notice.txt': 'Subject: Chez nous\r\n\r\n{notice}',
+      'notice.txt': 'Subject: Chez nous, {email}\r\n\r\n{notice}',
       'notice.html': '<p title="{email}">{notice}</p>',
       'email.html': '<a href="{link}">{code}</a>',
     })
@@ -96,7 +96,7 @@ describe('a template', () => {
       settings({ templates: own, language: 'en' }),
     )
     expect(notice).toEqual({
-      subject: 'Chez nous',
+      subject: `Chez nous, "<&'>"@example.com`,
       text: 'The password of your account has just been changed.',
       html: '<p title="&quot;&lt;&amp;&#39;&gt;&quot;@example.com">The password of your account has just been changed.</p>',
     })
