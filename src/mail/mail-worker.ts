@@ -100,6 +100,8 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     if (code === 'void' || mail.expires_at.getTime() <= now) {
       return { responseStatus: null, error: 'expired, or its code is void', result: 'failed' }
     }
+    // It may have come while the code was read, and is not told again.
+    if (stopping.aborted) return 'unsent'
     const { from, sender } = settings
     const outgoing = {
       ...compose({ kind: mail.kind, address: mail.address, ...(code && { code }) }, settings),

@@ -1,9 +1,10 @@
 // Mails from a real store to a real SMTP server: sent once, tried again on schedule, given up, taken up after a crash.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { parseSmtp } from '../../src/config/formats/mail.ts'
 import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
 import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
-import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
+import { type AccountCode, type CodeStore, createCodeStore } from '../../src/mail/codes/code-store.ts'
 import { noTemplates } from '../../src/mail/composing/templates.ts'
 import { createMailQueue, type NewMail } from '../../src/mail/mail-queue.ts'
 import { createMailStore } from '../../src/mail/mail-store.ts'
@@ -59,13 +60,17 @@ describeOverDatabases('sending mails', open => {
   const notice = (address = 'ada@example.com') => add({ kind: 'password_changed', userId, address })
   const rows = () => database.query<Row>('select * from mails order by id')
 
-  function worker(port: number, mails = createMailStore(database)): OutboxWorker {
+  function worker(
+    port: number,
+    mails = createMailStore(database),
+    codes: Pick<CodeStore, 'findLive'> = createCodeStore(database),
+  ): OutboxWorker {
     const smtp = parseSmtp(`smtp://127.0.0.1:${port}`)
     if (smtp === undefined || smtp === 'log') throw new Error('no server')
     const sender = createSmtpSender(smtp, 20_000)
     const started = startMailWorker({
       mails,
-      codes: createCodeStore(database),
+      codes,
       derivation: createCodeDerivation(createCodeKeys(database, undefined)),
       sendSettings: () => ({
         from: { name: '', address: 'no-reply@example.com' },
@@ -252,6 +257,25 @@ describeOverDatabases('sending mails', open => {
     await started.stop(0)
     expect((await rows())[0]).toMatchObject({ status: 'pending', attempts: 0, error: null })
     expect((await rows())[0]?.due_at.getTime()).toBe(time)
+  })
+
+  it('is not begun where the stop comes while its code is read', async () => {
+    const { port } = await server()
+    await code()
+    const codes = createCodeStore(database)
+    const stopped: Promise<void>[] = []
+    const started: OutboxWorker = worker(port, createMailStore(database), {
+      async findLive(...args) {
+        stopped.push(started.stop(0))
+        await sleep(20)
+        return codes.findLive(...args)
+      },
+    })
+    started.wake()
+    await vi.waitFor(() => expect(stopped).toHaveLength(1))
+    await stopped[0]
+    expect((await rows())[0]).toMatchObject({ status: 'pending', attempts: 0, error: null })
+    expect(counts).toEqual([])
   })
 
   it('of a user who is deleted goes too, but for notices that are not sent yet, which go when they are', async () => {
