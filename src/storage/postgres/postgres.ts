@@ -34,6 +34,8 @@ export interface PostgresDatabase extends Database {
 
 /** For a pool slot or a new connection. With the statement after it, storage down takes under 2 s (CONTRACT §4). */
 const CONNECT_TIMEOUT_MS = 500
+/** The server gives up first, where it can: its error tells that it is up, and what it waited for. */
+const SERVER_LEAD_MS = 100
 /** For the first statement of a new connection, which comes between the two. */
 const VERIFY_TIMEOUT_MS = 300
 /** Requests within a minute of a start, or of the previous burst, find the connections open. */
@@ -52,7 +54,7 @@ export function openPostgres({ url, maxConnections, onError }: PostgresOptions):
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     query_timeout: STATEMENT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS - SERVER_LEAD_MS,
     types: typeParsers,
     verify: refuseStandby,
   })
