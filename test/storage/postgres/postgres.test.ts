@@ -113,7 +113,7 @@ describeWithPostgres('a Postgres connection', () => {
 
   it('does not wait for a free connection for longer than half a second', async () => {
     const database = open(url, 1)
-    const holding = database.transaction(tx => tx.query('select pg_sleep(0.9)'))
+    const holding = database.transaction(tx => tx.query('select pg_sleep(0.8)'))
     const waits = await Promise.all([1, 2, 3].map(() => failure(database.query('select 1'))))
     for (const { after } of waits) expect(after).toBeLessThan(1_000)
     await holding
