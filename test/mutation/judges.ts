@@ -10,7 +10,16 @@ const further: Readonly<Record<string, readonly string[]>> = {
   gate: ['commands/explain.test.ts', 'journeys/guards.test.ts', 'journeys/cors.test.ts'],
   usage: ['contracts/daily-counter.test.ts'],
   identity: ['identity/**/*.test.ts', 'composition/resources.test.ts'],
-  accounts: ['accounts/*.test.ts', 'contracts/code-changes.test.ts'],
+  accounts: [
+    'accounts/*.test.ts',
+    'contracts/code-changes.test.ts',
+    'journeys/email.test.ts',
+    'journeys/mailed-codes.test.ts',
+    'journeys/own-account.test.ts',
+    'journeys/password-change.test.ts',
+    'journeys/password-reset.test.ts',
+    'journeys/sessions.test.ts',
+  ],
 }
 
 /** @param reach `own`: the room's tests that are fast; `further`: those named here as well */
