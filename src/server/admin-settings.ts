@@ -1,4 +1,5 @@
 // What the admin listener reads of the active configuration.
+import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
 import { isConsoleBuilt } from '../admin/console/assets.ts'
 import { createBrowserView, type SeenByBrowser } from '../admin/console/browser-view.ts'
@@ -14,6 +15,8 @@ export interface AdminSettings {
   upstreamNames: string[]
   /** Undefined where no mails can be sent. */
   resetTtlMs: number | undefined
+  /** Bounded by `auth.hashing` for itself: operators need not wait behind logins. */
+  hashPassword: Passwords['hash']
   warnings: string[]
 }
 
@@ -28,6 +31,7 @@ export function adminSettingsOf(config: Config): AdminSettings {
     routes: config.routes,
     upstreamNames: Object.keys(config.upstreams),
     resetTtlMs: config.mail?.code_ttl.reset,
+    hashPassword: createPasswords(config.auth.hashing).hash,
     warnings: warningsOf(config),
   }
 }

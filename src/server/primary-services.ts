@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCodeRequestStore } from '../accounts/code-request-store.ts'
-import { createPasswords } from '../accounts/password.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import type { ExplainDependencies } from '../admin/api/explain-request.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
@@ -172,7 +171,7 @@ async function startAdminListener(
     sessions,
     apiTokens: createApiTokenStore(storage.database),
     webhooks: createWebhookStore(storage.database),
-    hashPassword: createPasswords(config.auth.hashing).hash,
+    hashPassword: password => current().hashPassword(password),
     alerts,
     deliveries,
     mails,

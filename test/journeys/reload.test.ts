@@ -380,6 +380,21 @@ describe('a change of', () => {
     expect(((await list(another)).body.routes as { name: string }[])[0]?.name).toBe('open')
   })
 
+  it('how many passwords are hashed at once is that of the admin listener too', async () => {
+    gateway = await startGateway(routing(), undefined, { auth: ', hashing: { concurrency: 1, queue: 0 }' })
+    let created = 0
+    const create = async () => {
+      created += 1
+      const body = { email: `made${created}@example.com`, password: 'un mot de passe' }
+      return (await call(gateway.admin, 'POST', '/admin/v1/users', { token: gateway.adminToken, body }))
+        .status
+    }
+    const statuses = async () => new Set(await Promise.all(Array.from({ length: 12 }, create)))
+    expect(await statuses()).toEqual(new Set([201, 503]))
+    await change(['queue: 0', 'queue: 12'])
+    expect(await statuses()).toEqual(new Set([201]))
+  })
+
   it('the log is followed: its level, and whether requests stand in it', async () => {
     const lines = () => logged('"msg":"request"').length
     await statusOf('/public/1')
