@@ -18,12 +18,18 @@ export function createDrain(app: FastifyInstance): Drain {
   const server = app.server as Server
   // Node does not count a connection without a request as idle, and would wait for it until the time is up.
   const unusedSockets = new Set<Socket>()
-  const trackUnused = (socket: Socket) => {
+  const sockets = new Set<Socket>()
+  const track = (socket: Socket) => {
     unusedSockets.add(socket)
-    socket.once('close', () => unusedSockets.delete(socket))
+    sockets.add(socket)
+    socket.once('close', () => {
+      unusedSockets.delete(socket)
+      sockets.delete(socket)
+    })
   }
+  spareUnsent(server, sockets)
   const handshaking = new Map<string, Socket>()
-  if (schemeOf(app) === 'http') server.on('connection', trackUnused)
+  if (schemeOf(app) === 'http') server.on('connection', track)
   else {
     // A TLS connection is two sockets, one around the other; the outer one is emitted only after the handshake.
     server.on('connection', (inner: Socket) => {
@@ -33,7 +39,7 @@ export function createDrain(app: FastifyInstance): Drain {
     })
     server.on('secureConnection', (outer: Socket) => {
       handshaking.delete(peerOf(outer))
-      trackUnused(outer)
+      track(outer)
     })
   }
   server.on('request', request => unusedSockets.delete(request.socket))
@@ -86,6 +92,21 @@ export function createDrain(app: FastifyInstance): Drain {
         clearTimeout(cut)
       }
     },
+  }
+}
+
+/**
+ * Node takes a connection for idle once its response has been ended, and drops what a slow reader has not taken of it:
+ * here, in its own `close` and in Fastify's.
+ */
+function spareUnsent(server: Server, sockets: ReadonlySet<Socket>): void {
+  const closeIdleConnections = server.closeIdleConnections.bind(server)
+  server.closeIdleConnections = () => {
+    const unsent = [...sockets].filter(socket => socket.writableLength > 0)
+    // Own properties, in the place of the prototype's method while Node goes through its list.
+    for (const socket of unsent) socket.destroy = () => socket
+    closeIdleConnections()
+    for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
   }
 }
 

@@ -1,6 +1,7 @@
 // Draining a listener: who is heard out, who is sent away, and when it is over, for any crowd of connections.
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import fc from 'fast-check'
 import fastify from 'fastify'
@@ -15,6 +16,8 @@ import { handshake } from '../support/web-sockets.ts'
 const seed = 20_261_122
 const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 const wholeBody = 'first and last'
+/** More than the kernel takes for a client that reads nothing. */
+const large = Buffer.alloc(16 * 1024 * 1024, 'x')
 
 async function listen(tls: { cert: string; key: string } | undefined) {
   /** Requests that wait for their answers, by path. */
@@ -29,6 +32,7 @@ async function listen(tls: { cert: string; key: string } | undefined) {
           const socket = detachSocket(response)
           socket.on('end', () => socket.end()).resume()
         } else if (path === '/quick') response.end('quick')
+        else if (path === '/large') response.end(large)
         else {
           if (path.startsWith('/begun')) {
             response.writeHead(200, { 'content-length': wholeBody.length }).write(wholeBody.slice(0, 5))
@@ -109,6 +113,21 @@ describe.each([
   ['HTTP', undefined],
   ['TLS', first],
 ])('a drain over %s', (_, tls) => {
+  it('keeps an answer that was ended and is not sent yet, for a client that reads slowly', async () => {
+    const { drain, url } = await listen(tls)
+    const connection = new RawConnection(url)
+    connection.write(requestBytes('GET', '/large'))
+    await once(connection.socket, 'data')
+    connection.socket.pause()
+    const over = drain.run(20_000)
+    await sleep(300)
+    connection.socket.resume()
+    const answer = await connection.answer('GET', 10_000)
+    expect([answer?.complete, answer?.body.length]).toEqual([true, large.length])
+    await over
+    connection.close()
+  })
+
   it('sends away soon whom nobody waits for, hears out the others in any order, and is over with the last', async () => {
     await fc.assert(
       fc.asyncProperty(crowd, fc.infiniteStream(fc.nat()), async (crowd, order) => {
