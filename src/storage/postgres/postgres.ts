@@ -37,14 +37,14 @@ const CONNECT_TIMEOUT_MS = 500
 /** The server gives up first, where it can: its error tells that it is up, and what it waited for. */
 const SERVER_LEAD_MS = 100
 /** For the first statement of a new connection, which comes between the two. */
-const VERIFY_TIMEOUT_MS = 300
+const VERIFY_TIMEOUT_MS = 400
 /** Requests within a minute of a start, or of the previous burst, find the connections open. */
 const IDLE_TIMEOUT_MS = 60_000
 const STANDBY = 'database: the server is a standby, which takes no writes'
 /** SQLSTATE in_failed_sql_transaction. */
 const FAILED_TRANSACTION = '25P02'
 
-/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.8 s a statement. */
+/** Creates the pool; connects on first use. Every failure is a StorageError, within 1.9 s a statement. */
 export function openPostgres({ url, maxConnections, onError }: PostgresOptions): PostgresDatabase {
   const pool = new Pool({
     connectionString: url,
