@@ -62,7 +62,7 @@ export const server = section(
       default: [],
     }),
     drain_timeout: formatted('duration', {
-      description: 'For requests in flight to be answered after SIGTERM.',
+      description: 'For the whole stop after SIGTERM; requests in flight get four fifths of it.',
       default: '10s',
     }),
     timeouts,

@@ -159,7 +159,7 @@ export const upstream = section(
     timeouts,
     retries: Type.Integer({
       description:
-        'How often a request of an idempotent method is sent again where no byte of an answer came, to another target where there is one.',
+        'How often a request is sent again: of any method where the connection could not be opened and there is another address, of an idempotent one where it broke before a byte of an answer. To another target where there is one.',
       minimum: 0,
       maximum: 10,
       default: 1,
