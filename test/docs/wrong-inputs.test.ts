@@ -89,6 +89,11 @@ describe('the table of wrong inputs', () => {
     'a token that was logged out': async () => refreshing(await spent('logout')),
     'the token of a user who is inactive': isAuth =>
       isAuth ? refreshing(inactive.refresh) : { lines: bearer(inactive.access) },
+    'the token of a session that has ended': async () => {
+      const { access, refresh } = await login(gateway.url, pro.email, pro.password)
+      await call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: refresh } })
+      return { lines: bearer(access) }
+    },
     'a URL of 2,049 characters': () => ({
       body: JSON.stringify({ url: `https://example.com/${'x'.repeat(2_029)}` }),
     }),
