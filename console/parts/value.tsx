@@ -1,13 +1,13 @@
 // Values from outside, as text: isolated from the text around them, with characters that would not be seen written out.
 
-/** Control characters, and those that turn the direction of text or have no width. */
-const unseen = /[\p{Cc}\p{Bidi_Control}\u200b-\u200d\u2028\u2029\ufeff]/gu
+/** Control characters, those that turn the direction of text, and those that are drawn as nothing. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 export function visible(text: string): string {
-  return text.replace(
-    unseen,
-    character => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  )
+  return text.replace(unseen, character => {
+    const hex = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')
+    return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex}`
+  })
 }
 
 /** Breaks, where it has to, behind a slash rather than in a word. */

@@ -14,6 +14,7 @@ describeWithChromium('the page of the console', chromium => {
   let gateway: TestGateway
   let upstream: Upstream
   const hostile = '<img src=x onerror=alert(1)>'
+  const unseen = '\u202e\u2066\u00ad\u2060\u3164\u115f\u{e0041}'
   const pages = ['overview', 'routes', 'users', 'users/1', 'deliveries', 'audit', 'configuration']
 
   beforeAll(async () => {
@@ -35,7 +36,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await gateway.sql(
       `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id)
        values (now(), $1, 'PATCH', $1, null, $2, 200, $1)`,
-      [`${hostile}\u202e\u2066`, JSON.stringify({ x: `${hostile}\u202e` })],
+      [`${hostile}${unseen}`, JSON.stringify({ x: `${hostile}\u202e` })],
     )
     browser = await startBrowser(chromium)
   })
@@ -103,7 +104,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   it('puts in as text what came from outside, and writes out what would not be seen', async () => {
     const { page, complaints } = await signIn()
     await page.goto(`${gateway.admin}/console#audit`)
-    await page.getByText(`${hostile}\\u202e\\u2066`).first().waitFor()
+    await page.getByText(`${hostile}\\u202e\\u2066\\u00ad\\u2060\\u3164\\u115f\\u{e0041}`).first().waitFor()
     expect(await page.locator('main img').count()).toBe(0)
     expect(complaints).toEqual([])
   })

@@ -78,6 +78,6 @@ function usageOf({ daily_usage, last_usage_date }: User): string {
 
 /** Users choose their emails: invisible or bidirectional characters must not rewrite an operator's screen. */
 function escapeInvisible(email: string): string {
-  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
   return email.replace(hidden, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
