@@ -61,6 +61,8 @@ export interface SessionStore {
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
   /** The active ones, oldest login first. */
   list(userId: number, now: Date): Promise<Session[]>
+  /** Of the active sessions the `limit` with the newest login, newest first. */
+  listNewest(userId: number, now: Date, limit: number): Promise<Session[]>
   /** Of the active sessions the `limit` that were used last, newest use first: anybody may sign in a thousand times. */
   listRecent(userId: number, now: Date, limit: number): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
@@ -149,6 +151,7 @@ export function createSessionStore(database: Database): SessionStore {
       }),
 
     list: (userId, now) => listSessions(database, userId, now),
+    listNewest: (userId, now, limit) => listSessions(database, userId, now, { newest: 'login', limit }),
     listRecent: (userId, now, limit) => listSessions(database, userId, now, { newest: 'use', limit }),
     async prune(now, limit) {
       const rows = await database.query(

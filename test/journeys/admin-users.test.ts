@@ -143,6 +143,22 @@ describeOverSetups('operators', setup => {
     expect(used.status).toBe(401)
   })
 
+  it('see of a user the 100 newest sessions, newest first, and of the list of them all', async () => {
+    const { id } = await create()
+    await at.gateway.sql(
+      `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, session_created_at)
+       select $1::bigint, 'many ' || n, now() + interval '99 years', gen_random_uuid(),
+              timestamptz '2026-01-01' + n * interval '1 minute'
+         from generate_series(1, 120) n`,
+      [id],
+    )
+    const idsOf = async (path: string) =>
+      ((await ask('GET', path)).body.sessions as { id: string }[]).map(session => session.id)
+    const all = await idsOf(`/users/${id}/sessions`)
+    expect(all).toHaveLength(120)
+    expect(await idsOf(`/users/${id}`)).toEqual(all.toReversed().slice(0, 100))
+  })
+
   it('find users by a prefix, an id, a plan, page by page; a cursor is of its own query', async () => {
     const { id } = await create({ email: 'zoe.1@example.com' })
     for (const n of [2, 3, 4]) await create({ email: `zoe.${n}@example.com`, plan: 'pro' })

@@ -42,7 +42,7 @@ export interface AdminDependencies
   /** The status of every target, from whichever processes serve requests. */
   targetStatuses(): Promise<readonly TargetStatus[]>
   users: UserAccessDependencies['users'] & UserAdministrationDependencies['users']
-  sessions: UserAccessDependencies['sessions']
+  sessions: UserAccessDependencies['sessions'] & UserAdministrationDependencies['sessions']
   userDirectory: UserDirectory
   alerts: Alerts
   deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>

@@ -20,13 +20,16 @@ import { userOperations } from './users.openapi.ts'
 export interface UserAdministrationDependencies {
   users: Pick<UserStore, 'create' | 'update' | 'delete' | 'resetUsage' | 'setPassword'>
   userDetails: UserDetailsStore
-  sessions: Pick<SessionStore, 'list'>
+  sessions: Pick<SessionStore, 'listNewest'>
   /** The PHC string of a password. @throws Refusal `service_unavailable` while too many are hashed */
   hashPassword(password: string): Promise<string>
   clock: Clock
   /** Resolves when the change is visible in this process. */
   changesVisible(): Promise<void>
 }
+
+/** Tens of thousands of sessions would make megabytes of one user; `…/sessions` has them all. */
+const maxSessions = 100
 
 /** No hash of any password: nobody can sign in by it. */
 const noPassword = '!'
@@ -68,7 +71,7 @@ export function createUserAdministration({
         return {
           ...user,
           subscription,
-          sessions: await sessions.list(id, new Date(clock.now())),
+          sessions: await sessions.listNewest(id, new Date(clock.now()), maxSessions),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }
