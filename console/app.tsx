@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { can } from './api/abilities.ts'
 import { ApiError, call } from './api/client.ts'
-import { forget, keep, readKept } from './api/kept.ts'
+import { forget, keep, onForgottenElsewhere, readKept } from './api/kept.ts'
 import type { Role, Session } from './api/types.ts'
 import { type Key, useSpeech } from './language/language.tsx'
 import { AuditPage } from './pages/audit.tsx'
@@ -48,15 +48,20 @@ export function App() {
   const { t } = useSpeech()
   const [session, setSession] = useState<Session | 'unknown' | 'none'>('unknown')
   const [isOver, setOver] = useState(false)
+  const [hasStayed, setStayed] = useState(false)
+  const leave = () =>
+    setSession(before => {
+      if (typeof before === 'object') setOver(true)
+      return 'none'
+    })
   const refresh = () =>
     call<Session>('GET', sessionPath).then(setSession, (error: unknown) => {
       // The gateway may be starting again: only an answer says that there is no session.
       const isAnswer = error instanceof ApiError && error.status !== 0
-      if (isAnswer) forget(signedIn)
-      setSession(before => {
-        if (isAnswer && typeof before === 'object') setOver(true)
-        return isAnswer || before === 'unknown' ? 'none' : before
-      })
+      if (isAnswer) {
+        forget(signedIn)
+        leave()
+      } else setSession(before => (before === 'unknown' ? 'none' : before))
     })
   useEffect(() => {
     if (readKept(signedIn) === undefined) setSession('none')
@@ -64,7 +69,11 @@ export function App() {
     const timer = setInterval(() => {
       if (!document.hidden && readKept(signedIn) !== undefined) void refresh()
     }, 30_000)
-    return () => clearInterval(timer)
+    const stopListening = onForgottenElsewhere(signedIn, leave)
+    return () => {
+      clearInterval(timer)
+      stopListening()
+    }
   }, [])
   if (session === 'unknown')
     return (
@@ -76,19 +85,34 @@ export function App() {
     const onSignedIn = () => {
       keep(signedIn, 'yes')
       setOver(false)
+      setStayed(false)
       void refresh()
     }
     return <SignIn isOver={isOver} onSignedIn={onSignedIn} />
   }
-  const leave = () => {
+  const signOut = async () => {
+    setStayed(false)
+    try {
+      await call('DELETE', sessionPath)
+    } catch {
+      // The cookie may be good as before: nobody should go away from a page that only looks left.
+      setStayed(true)
+      return
+    }
     forget(signedIn)
     setSession('none')
   }
-  const signOut = () => call('DELETE', sessionPath).then(leave, leave)
-  return <Frame session={session} onSignOut={() => void signOut()} />
+  return <Frame session={session} hasStayed={hasStayed} onSignOut={() => void signOut()} />
 }
 
-function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) {
+interface FrameProps {
+  readonly session: Session
+  /** A sign-out failed. */
+  readonly hasStayed: boolean
+  onSignOut(): void
+}
+
+function Frame({ session, hasStayed, onSignOut }: FrameProps) {
   const { t } = useSpeech()
   const [id = '', rest = ''] = useHash().split('/')
   const seen = pages.filter(page => page.isFor(session.may))
@@ -135,6 +159,11 @@ function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) 
         </div>
       </header>
       <main ref={main} id="content" tabIndex={-1}>
+        {hasStayed && (
+          <p class="notice bad" role="alert">
+            {t('signOutFailed')}
+          </p>
+        )}
         {page?.show(session.may, rest)}
       </main>
     </>

@@ -19,6 +19,18 @@ export function keep(name: string, value: string): void {
   }
 }
 
+/** Calls `listener` when another tab has forgotten it, and forgets it here too. @returns a function that ends it */
+export function onForgottenElsewhere(name: string, listener: () => void): () => void {
+  const listen = ({ key, newValue }: StorageEvent) => {
+    // Without a key, all was cleared.
+    if (key !== null && (key !== name || newValue !== null)) return
+    untilLeft.delete(name)
+    listener()
+  }
+  addEventListener('storage', listen)
+  return () => removeEventListener('storage', listen)
+}
+
 export function forget(name: string): void {
   untilLeft.delete(name)
   try {

@@ -13,6 +13,7 @@ export const english = {
   language: 'Language',
   signIn: 'Sign in',
   signOut: 'Sign out',
+  signOutFailed: 'Signing out failed: you may still be signed in. Try again.',
   signInHint:
     'With a token of admin.token or admin.tokens. It stays for eight hours and is kept in no storage.',
   token: 'Token',

@@ -15,6 +15,7 @@ export const french: Readonly<Record<Key, string>> = {
   language: 'Langue',
   signIn: 'Se connecter',
   signOut: 'Se déconnecter',
+  signOutFailed: 'La déconnexion a échoué : vous êtes peut-être encore connecté. Réessayez.',
   signInHint:
     'Avec un jeton de admin.token ou admin.tokens. La session dure huit heures, le jeton n’est pas conservé.',
   token: 'Jeton',
