@@ -22,6 +22,7 @@ export const english = {
   wrongToken: 'No operator has this token.',
   tooManyTries: 'Too many wrong tokens. Wait a minute.',
   notAllowed: 'This address or this page may not sign in.',
+  databaseAway: 'The database does not answer. Sign-ins are written down there, so nobody can sign in now.',
   loading: 'Loading…',
   retry: 'Try again',
   noAnswer: 'The gateway does not answer.',

@@ -24,6 +24,8 @@ export const french: Readonly<Record<Key, string>> = {
   wrongToken: 'Aucun opérateur n’a ce jeton.',
   tooManyTries: 'Trop de jetons erronés. Attendez une minute.',
   notAllowed: 'Cette adresse ou cette page ne permet pas de se connecter.',
+  databaseAway:
+    'La base de données ne répond pas. Les connexions y sont consignées : personne ne peut se connecter pour l’instant.',
   loading: 'Chargement…',
   retry: 'Réessayer',
   noAnswer: 'La passerelle ne répond pas.',

@@ -64,5 +64,6 @@ function problemOf(error: unknown): Key {
   const status = error instanceof ApiError ? error.status : 0
   if (status === 429) return 'tooManyTries'
   if (status === 403) return 'notAllowed'
+  if (status === 503) return 'databaseAway'
   return status === 401 ? 'wrongToken' : 'noAnswer'
 }

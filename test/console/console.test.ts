@@ -408,4 +408,18 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await other.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 5_000 })
     expect(await other.locator('main.sign-in').count()).toBe(1)
   })
+
+  it('says that the database is away where nobody can sign in for that', async () => {
+    const { page, complaints } = await openPage(browser, {}, [503])
+    await page.goto(`${gateway.admin}/console`)
+    await gateway.sql('alter table admin_audit rename to admin_audit_away')
+    try {
+      await page.locator('input[type=password]').fill(gateway.adminToken)
+      await page.keyboard.press('Enter')
+      await page.getByRole('alert').getByText('The database does not answer').waitFor()
+    } finally {
+      await gateway.sql('alter table admin_audit_away rename to admin_audit')
+    }
+    expect(complaints).toEqual([])
+  })
 })
