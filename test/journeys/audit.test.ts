@@ -96,6 +96,15 @@ describeOverSetups('the audit', setup => {
     expect(await entries('?user_id=99999998')).toMatchObject([{ status: 404, changes: null }])
   })
 
+  it('has the first refused export of a minute too', async () => {
+    at.gateway.clock.at += 60_000
+    for (let i = 0; i < 2; i += 1)
+      expect((await ask('GET', '/users/99999997/export')).body.error).toBe('Utilisateur introuvable')
+    expect(await entries('?user_id=99999997')).toMatchObject([
+      { method: 'GET', route: '/admin/v1/users/:id/export', status: 404, changes: null },
+    ])
+  })
+
   it('has no reading, and nobody who is no operator', async () => {
     const user = await newUser(at.gateway)
     const before = await entries()

@@ -10,8 +10,8 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** Changes nothing, whatever its method. */
-  readonly isRead?: true
+  /** Whether it changes nothing and its refusals are in no audit; by default those of `GET` are so. */
+  readonly isRead?: boolean
   /** Of the successful response. */
   readonly headers?: Readonly<Record<string, string>>
   /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */

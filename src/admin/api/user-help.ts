@@ -41,6 +41,8 @@ export function createUserHelp(dependencies: UserHelpDependencies): AdminEndpoin
     },
     {
       operation: userOperations.export,
+      // Exports are audited, so what was refused of them is too.
+      isRead: false,
       headers: { 'content-disposition': 'attachment' },
       async handle({ params, written }) {
         const userId = parseUserId(params.id)
