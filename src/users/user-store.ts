@@ -48,13 +48,13 @@ export interface UserStore {
   findByEmail(email: string): Promise<User | undefined>
   /**
    * Changes the given fields, and the plan in the subscription record too. Another email ends every session.
-   * @param inTransaction stored with the change
+   * @param inTransaction stored with the change; `before` is read where the patch names an email
    * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
   update(
     id: number,
     patch: UserPatch,
-    inTransaction?: TransactionStep,
+    inTransaction?: (tx: Queryable, before: User | undefined) => Promise<void>,
   ): Promise<User | 'email_taken' | undefined>
   /** Also ends every session of the user. @returns whether the user exists */
   setPassword(id: number, passwordHash: string, inTransaction?: TransactionStep): Promise<boolean>
@@ -133,7 +133,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
             if (before !== undefined && before.email !== user.email) await endSessions(tx, id)
             const changes = before === undefined ? [] : changesBetween(before, user)
             if (changes.length > 0) await recordChanges?.(tx, changes)
-            await inTransaction?.(tx)
+            await inTransaction?.(tx, before)
             return user
           },
           mayEndSessions || inTransaction !== undefined,

@@ -207,4 +207,12 @@ describeOverSetups('operators', setup => {
     for (const secret of [email, `audited${id}@`, password])
       expect(JSON.stringify(body)).not.toContain(secret)
   })
+
+  it('have no email in the audit where a change names the one that the user has already', async () => {
+    const { id, email } = await create()
+    for (const patch of [{ email: email.toUpperCase() }, { email, plan: 'pro' }, { email: `n${email}` }])
+      expect((await ask('PATCH', `/users/${id}`, patch)).status).toBe(200)
+    const entries = (await ask('GET', `/audit?user_id=${id}`)).body.entries as { changes: object }[]
+    expect(entries.slice(0, 3).map(({ changes }) => changes)).toEqual([{ email: 'set' }, { plan: 'pro' }, {}])
+  })
 })

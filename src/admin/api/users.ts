@@ -82,8 +82,15 @@ export function createUserAdministration({
       async handle({ params, body, audited }) {
         const userId = parseUserId(params.id)
         const patch = readPatch(body)
-        const step = audited({ userId, changes: auditedFields(patch) })
-        const user = orNotFound(await users.update(userId, patch, step))
+        const user = orNotFound(
+          await users.update(userId, patch, (tx, before) => {
+            const { email, ...others } = patch
+            // The one that it has already was not set.
+            const isAnother = email !== undefined && email !== before?.email
+            const changes = auditedFields({ ...others, ...(isAnother ? { email } : {}) })
+            return audited({ userId, changes })(tx)
+          }),
+        )
         if (user === 'email_taken') throw new Refusal('email_taken')
         await changesVisible()
         return user
