@@ -14,7 +14,7 @@ const session = record({
 
 const delivery = record({
   id: terms.id('The delivery’s id.'),
-  alert_id: text('The `webhook-id` it was sent with.'),
+  alert_id: text('The alert’s: the `webhook-id` is `msg_`, this without its dashes, `_` and the user’s id.'),
   type: nullable(text('The alert’s; `null` once the alert is no longer kept.')),
   status: text('`pending`, `delivered`, `failed` or `dropped`.'),
   attempts: terms.count('So far.'),

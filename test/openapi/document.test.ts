@@ -4,8 +4,10 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
 import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { createDocumentation, operationGroups } from '../../src/composition/api-description.ts'
+import { accountExport } from '../../src/openapi/account-export.ts'
 import { catalog } from '../../src/refusals/catalog.ts'
 import { packageFacts } from '../../src/version.ts'
+import { messageId } from '../../src/webhooks/delivery/delivery-worker.ts'
 
 const document = createDocumentation(packageFacts().version)
 const operations = operationGroups.flatMap(group => group.operations)
@@ -39,6 +41,14 @@ describe('the OpenAPI document', () => {
 
   it('is the one in docs/: run `npm run openapi`', () => {
     expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')).toBe(document)
+  })
+
+  it('says how receivers find an exported delivery by the `webhook-id` that they were sent', () => {
+    const alert = '0f0e0d0c-0b0a-4908-8706-050403020100'
+    expect(messageId(alert, 7)).toBe(`msg_${alert.replaceAll('-', '')}_7`)
+    expect(accountExport.properties.deliveries.items?.properties?.alert_id?.description).toContain(
+      '`msg_`, this without its dashes, `_` and the user’s id',
+    )
   })
 
   it('names every operation once, with a summary, and all that is served to operators', () => {
