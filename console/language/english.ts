@@ -176,7 +176,7 @@ export const english = {
   setPasswordDid: 'The password is set. All sessions have ended.',
   sendReset: 'Send reset mail',
   sendResetWill: 'A mail with a code for a new password goes to {email}.',
-  sendResetDid: 'The mail is on its way.',
+  sendResetDid: 'The mail is asked for. Deliveries and mails tells whether it was sent.',
   resetUsage: 'Give back today’s uses',
   resetUsageWill: 'The uses of today of {email} start at 0 again.',
   resetUsageDid: 'The uses of today are at 0.',

@@ -175,7 +175,7 @@ export const french: Readonly<Record<Key, string>> = {
   setPasswordDid: 'Le mot de passe est défini. Toutes les sessions ont pris fin.',
   sendReset: 'Envoyer une réinitialisation',
   sendResetWill: 'Un courriel avec un code pour un nouveau mot de passe part à {email}.',
-  sendResetDid: 'Le courriel est en route.',
+  sendResetDid: 'Le courriel est demandé. La page Envois et courriels dit s’il est parti.',
   resetUsage: 'Rendre les usages du jour',
   resetUsageWill: 'Les usages du jour de {email} repartent de 0.',
   resetUsageDid: 'Les usages du jour sont à 0.',

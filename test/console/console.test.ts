@@ -422,4 +422,17 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
     expect(complaints).toEqual([])
   })
+
+  it('promises no mail to an address that can take none', async () => {
+    const [{ id } = { id: 0 }] = await gateway.sql<{ id: number }>(
+      "insert into users (email, password_hash) values ('é@exemple.fr', '!') returning id",
+    )
+    const { page, complaints } = await signIn()
+    await open(page, `users/${id}`)
+    await page.getByRole('button', { name: 'Send reset mail' }).click()
+    await page.getByRole('button', { name: 'Confirm' }).click()
+    await page.getByText('The mail is asked for. Deliveries and mails tells whether it was sent.').waitFor()
+    expect(await gateway.sql('select id from mails where user_id = $1', [id])).toEqual([])
+    expect(complaints).toEqual([])
+  })
 })

@@ -117,7 +117,7 @@ export const userOperations = {
     caller: 'operator',
     roles: ['support'],
     params,
-    responses: { 202: { description: 'It is on its way.', body: terms.message } },
+    responses: { 202: { description: 'It is asked for.', body: terms.message } },
     refusals: mergeRefusals(bodilessRefusals, unknownUser, {
       409: ['user_inactive'],
       501: ['mail_not_configured'],
