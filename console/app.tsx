@@ -37,7 +37,7 @@ const pages: readonly Page[] = [
     id: 'users',
     isFor: () => true,
     show: (role, rest) =>
-      /^\d{1,15}$/.test(rest) ? <UserPage key={rest} id={rest} role={role} /> : <UsersPage role={role} />,
+      /^\d{1,16}$/.test(rest) ? <UserPage key={rest} id={rest} role={role} /> : <UsersPage role={role} />,
   },
   { id: 'deliveries', isFor: seesGateway, show: role => <DeliveriesPage role={role} /> },
   { id: 'audit', isFor: seesGateway, show: () => <AuditPage /> },

@@ -423,6 +423,17 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(complaints).toEqual([])
   })
 
+  it('opens the user with the greatest id', async () => {
+    const id = '9007199254740991'
+    await gateway.sql(
+      `insert into users (id, email, password_hash) overriding system value values (${id}, 'last@example.com', '!')`,
+    )
+    const { page, complaints } = await signIn()
+    await open(page, `users/${id}`)
+    await page.getByRole('heading', { name: 'last@example.com' }).waitFor({ timeout: 5_000 })
+    expect(complaints).toEqual([])
+  })
+
   it('promises no mail to an address that can take none', async () => {
     const [{ id } = { id: 0 }] = await gateway.sql<{ id: number }>(
       "insert into users (email, password_hash) values ('é@exemple.fr', '!') returning id",
