@@ -62,6 +62,8 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     },
     frameworkErrors: (_badUrl, { raw }, reply) => sendFastifyRefusal(reply, refusalOfBadUrl(raw), onRefusal),
     clientErrorHandler: (error, socket) => onClientError(error, socket, noSniffing),
+    // While draining, requests on open connections are served as usual.
+    return503OnClosing: false,
     // As long as a request's head may be: by default the router takes a longer parameter for another path.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: maxHeaderSize },
     // Node would refuse a request without a `Host` header with its own response body.

@@ -45,8 +45,8 @@ export interface PrimaryServices {
   reloaded(outcome: ReloadOutcome): void
   /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
   stopDeliveries(grace: number): Promise<void>
-  /** Closes everything it opened; the caller closes the storage. */
-  close(): Promise<void>
+  /** Closes everything it opened; the caller closes the storage. @param time milliseconds for operators' calls in flight */
+  close(time: number): Promise<void>
 }
 
 /** @throws if the admin listener cannot listen, with nothing left open */
@@ -85,9 +85,9 @@ export async function startPrimaryServices(
   const stopDeliveries = async (grace: number) => {
     await Promise.all([webhooks, mail, events].map(each => each.stop(grace)))
   }
-  const close = async () => {
+  const close = async (time: number) => {
     pruner.stop()
-    await Promise.all([stopDeliveries(0), admin?.drain.run(0)])
+    await Promise.all([stopDeliveries(0), admin?.drain.run(time)])
   }
   try {
     admin = await startAdminListener(dependencies, serving, {
@@ -101,7 +101,7 @@ export async function startPrimaryServices(
       explain: running.explain,
     })
   } catch (error) {
-    await close()
+    await close(0)
     throw error
   }
   return {
