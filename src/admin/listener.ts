@@ -171,14 +171,20 @@ function operatorOf(
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 function logCalls(app: FastifyInstance, logger: Logger): void {
-  app.addHook('onResponse', async (request: OperatorRequest, reply) => {
+  const logged = new WeakSet<OperatorRequest>()
+  const log = (request: OperatorRequest, client: string, status?: number) => {
+    if (logged.has(request)) return
+    logged.add(request)
     const { id, operator, method, routeOptions } = request
-    const caller = operator === undefined ? { client: request.ip } : { operator: operator.name }
-    logger.info(
-      { request_id: id, ...caller, method, path: routeOptions.url, status: reply.statusCode },
-      'admin',
-    )
+    const caller = operator === undefined ? { client } : { operator: operator.name }
+    logger.info({ request_id: id, ...caller, method, path: routeOptions.url, status }, 'admin')
+  }
+  app.addHook('onRequest', async (request: OperatorRequest, { raw }) => {
+    const { ip } = request
+    // Fastify calls no hook where a client leaves before its response, although what it asked for may be done.
+    raw.once('close', () => log(request, ip))
   })
+  app.addHook('onResponse', async (request, reply) => log(request, request.ip, reply.statusCode))
 }
 
 /** Decides by the listening address, not a connection's: a proxy on the host may forward the client's Host. */

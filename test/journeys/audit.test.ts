@@ -1,4 +1,5 @@
 // CONTRACT §7: what operators change is written down with the change, under the name of their token.
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -186,5 +187,33 @@ describe('the log of the admin listener', () => {
     expect(lines[1]).not.toHaveProperty('operator')
     expect(gateway.log.join('')).not.toMatch(/a-token-of|not-a-token/)
     await gateway.stop()
+  })
+
+  it('has one line for a call whose client left, without a status', async () => {
+    const gateway = await startGateway('', undefined, { admin })
+    const { id } = await newUser(gateway)
+    const { hostname, port } = new URL(gateway.admin)
+    const leave = (requestId: string, body: string) => {
+      const socket = connect(Number(port), hostname)
+      const fields = `Host: localhost\r\nAuthorization: Bearer ${billing}\r\nX-Request-Id: ${requestId}\r\nContent-Length: 14\r\n`
+      socket.write(`PATCH /admin/v1/users/${id} HTTP/1.1\r\n${fields}\r\n${body}`, () => socket.destroy())
+    }
+    leave('r-whole', '{"plan":"pro"}')
+    leave('r-half', '{"plan":')
+    const plans = () => gateway.sql<{ plan: string }>('select plan from users where id = $1', [id])
+    await expect.poll(plans).toEqual([{ plan: 'pro' }])
+    const lines = () => gateway.log.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'admin')
+    await expect
+      .poll(() =>
+        lines()
+          .map(line => line.request_id)
+          .sort(),
+      )
+      .toEqual(['r-half', 'r-whole'])
+    const half = lines().find(line => line.request_id === 'r-half')
+    expect(half).toMatchObject({ operator: 'billing', method: 'PATCH', path: '/admin/v1/users/:id' })
+    expect(half).not.toHaveProperty('status')
+    await gateway.stop()
+    expect(lines()).toHaveLength(2)
   })
 })
