@@ -15,7 +15,7 @@ interface HealthReport {
 export interface Health {
   /** Whether a guard could decide. Losing Redis is `degraded`: Postgres alone holds the record. */
   readiness(): Promise<HealthReport>
-  /** Whether unguarded routes can be served: they only need a process that serves requests. */
+  /** Whether unguarded routes can be served: they only need a process that accepts requests. */
   publicReadiness(): Promise<HealthReport>
 }
 
@@ -40,16 +40,20 @@ interface Dependencies extends StoreChecks {
   warnings(): readonly string[]
   /** Whether the last reload was accepted. */
   isLastReloadGood(): boolean
+  /** Whether clients are accepted no more. */
+  isStopping(): boolean
 }
 
-export function createHealth({ workers, warnings, isLastReloadGood, ...stores }: Dependencies): Health {
+export function createHealth(dependencies: Dependencies): Health {
+  const { workers, warnings, isLastReloadGood, isStopping, ...stores } = dependencies
+  const serving = (workerHealths: readonly WorkerHealth[] | undefined): Record<string, Status> => ({
+    ...(workerHealths === undefined ? {} : { workers: workersStatus(workerHealths) }),
+    ...(isStopping() ? { listener: 'down' } : {}),
+  })
   return {
     async readiness() {
       const [own, workerHealths] = await Promise.all([probeStores(stores), workers?.()])
-      const checks = {
-        ...checksOf(own, workerHealths),
-        ...(workerHealths === undefined ? {} : { workers: workersStatus(workerHealths) }),
-      }
+      const checks = { ...checksOf(own, workerHealths), ...serving(workerHealths) }
       const allWarnings = [...warnings(), ...(workerHealths ?? []).flatMap(workerWarnings)]
       return {
         status: statusOf(checks),
@@ -59,9 +63,7 @@ export function createHealth({ workers, warnings, isLastReloadGood, ...stores }:
       }
     },
     async publicReadiness() {
-      const workerHealths = await workers?.()
-      if (workerHealths === undefined) return { status: 'ok', checks: {} }
-      const checks = { workers: workersStatus(workerHealths) }
+      const checks = serving(await workers?.())
       return { status: statusOf(checks), checks }
     },
   }

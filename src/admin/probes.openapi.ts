@@ -9,7 +9,8 @@ const health = record(
   {
     status: mark,
     checks: Type.Record('^.*$', mark, {
-      description: 'Of each store that is configured, and of the workers.',
+      description:
+        'Of each store that is configured, of the workers, and of the `listener` while the gateway stops.',
     }),
     configuration: Type.Optional(
       oneOf(['refused'], 'What was saved last could not be taken: the configuration before is in force.'),

@@ -43,8 +43,8 @@ export interface PrimaryServices {
   applyConfig(config: Config): void
   /** Notes what came of a reload, for operators. */
   reloaded(outcome: ReloadOutcome): void
-  /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
-  stopDeliveries(grace: number): Promise<void>
+  /** Is not ready from now on, and sends no more alerts, events and mails. @param grace milliseconds for those in flight */
+  beginStop(grace: number): Promise<void>
   /** Closes everything it opened; the caller closes the storage. @param time milliseconds for operators' calls in flight */
   close(time: number): Promise<void>
 }
@@ -82,6 +82,7 @@ export async function startPrimaryServices(
     onError: error => failureLog('expired sessions and codes not pruned', error),
   })
   let admin: { address: string; drain: Drain } | undefined
+  let isStopping = false
   const stopDeliveries = async (grace: number) => {
     await Promise.all([webhooks, mail, events].map(each => each.stop(grace)))
   }
@@ -99,6 +100,7 @@ export async function startPrimaryServices(
       mails: mail.mails,
       configuration,
       explain: running.explain,
+      isStopping: () => isStopping,
     })
   } catch (error) {
     await close(0)
@@ -116,7 +118,10 @@ export async function startPrimaryServices(
       changes.configure(config)
     },
     reloaded: configuration.reloaded,
-    stopDeliveries,
+    beginStop(grace) {
+      isStopping = true
+      return stopDeliveries(grace)
+    },
     close,
   }
 }
@@ -134,6 +139,7 @@ interface AdminListenerServices {
   mails: MailService['mails']
   configuration: ConfigurationRecord
   explain: ExplainDependencies['explain']
+  isStopping(): boolean
 }
 
 async function startAdminListener(
@@ -148,6 +154,7 @@ async function startAdminListener(
     mails,
     configuration,
     explain,
+    isStopping,
   }: AdminListenerServices,
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
@@ -159,6 +166,7 @@ async function startAdminListener(
     workers: workers?.health,
     warnings: () => current().warnings,
     isLastReloadGood: metrics.counters.isLastReloadGood,
+    isStopping,
   })
   const app = createAdminListener({
     operators: () => current().operators,

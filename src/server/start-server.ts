@@ -103,7 +103,7 @@ async function stopInOrder(
   timeoutMs: number,
 ): Promise<void> {
   const end = performance.now() + timeoutMs
-  const delivered = primaryServices.stopDeliveries(timeoutMs * 0.5)
+  const delivered = primaryServices.beginStop(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
   await delivered
   // Before the data plane, which operators' calls ask; they get only a part of the time: the rest is for the stores.

@@ -5,12 +5,18 @@ import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
 const up = { postgres: true, redis: true }
 
 /** @param workers the `stores` of each; a worker that is not running has no pid */
-function health(workers: (WorkerHealth['stores'] | 'gone')[] | undefined, own = up, isLastReloadGood = true) {
+function health(
+  workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
+  own = up,
+  isLastReloadGood = true,
+  isStopping = false,
+) {
   return createHealth({
     postgres: async () => own.postgres,
     redis: async () => own.redis,
     warnings: () => [],
     isLastReloadGood: () => isLastReloadGood,
+    isStopping: () => isStopping,
     workers:
       workers &&
       (async () =>
@@ -36,6 +42,20 @@ describe('the view of health', () => {
       configuration: 'refused',
     })
     expect(await health(undefined, up, false).publicReadiness()).toEqual({ status: 'ok', checks: {} })
+  })
+
+  it('is down from the stop on, for unguarded routes too, and names the listener', async () => {
+    const one = health(undefined, up, true, true)
+    expect(await one.readiness()).toEqual({
+      status: 'down',
+      checks: { postgres: 'ok', redis: 'ok', listener: 'down' },
+    })
+    expect(await one.publicReadiness()).toEqual({ status: 'down', checks: { listener: 'down' } })
+    const ofWorkers = health([up], up, true, true)
+    expect(await ofWorkers.publicReadiness()).toEqual({
+      status: 'down',
+      checks: { workers: 'ok', listener: 'down' },
+    })
   })
 
   it.each([

@@ -169,6 +169,35 @@ describe('a drain', () => {
     await upstream.close()
   })
 
+  it('is told by /readyz, also of public routes, while the process is up and answers', async () => {
+    const upstream = await startUpstream()
+    let end = () => {}
+    const asked = new Promise<void>(resolve => {
+      upstream.answer = (_request, response) => {
+        end = () => response.end()
+        resolve()
+      }
+    })
+    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
+    const ready = async (query: string) => {
+      const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
+      return [status, body.status, (body.checks as Record<string, unknown>).listener]
+    }
+    expect(await Promise.all(['', '?for=public'].map(ready))).toEqual(Array(2).fill([200, 'ok', undefined]))
+    const slow = call(gateway.url, 'GET', '/public/slow')
+    await asked
+    const stopped = gateway.stop()
+    await expect.poll(() => isClosed(gateway.url), { timeout: 5_000 }).toBe(true)
+    expect(await Promise.all(['', '?for=public'].map(ready))).toEqual(Array(2).fill([503, 'down', 'down']))
+    expect((await call(gateway.admin, 'GET', '/healthz')).status).toBe(200)
+    const { body } = await call(gateway.admin, 'GET', '/admin/v1/overview', { token: gateway.adminToken })
+    expect(body.stores).toEqual({ postgres: 'ok' })
+    end()
+    expect((await slow).status).toBe(200)
+    await stopped
+    await upstream.close()
+  })
+
   it('ends an event stream that opens while it goes on', async () => {
     const upstream = await startUpstream()
     let open = () => {}

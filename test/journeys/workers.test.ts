@@ -274,6 +274,8 @@ describeWithServices('two workers', () => {
       ),
     ).toBe('ECONNREFUSED')
     expect((await call(crew.admin, 'GET', '/healthz')).status).toBe(200)
+    for (const query of ['', '?for=public'])
+      expect(await crew.ready(query)).toMatchObject({ status: 503, body: { checks: { listener: 'down' } } })
     for (const release of heldBack) release()
     const answers = await Promise.all(slow)
     expect(answers.map(({ text }) => text)).toEqual(Array(6).fill('late but whole'))

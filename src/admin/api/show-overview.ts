@@ -84,7 +84,7 @@ export function createOverviewEndpoint(dependencies: OverviewDependencies): Admi
         health.readiness(),
         workers?.(),
       ])
-      const { workers: _, ...stores } = checks
+      const { workers: _workers, listener: _listener, ...stores } = checks
       const last = configuration.lastReload()
       return {
         step: stepSeconds,
