@@ -48,7 +48,7 @@ const api: WorkerApi = {
   finish,
   reach: async () =>
     running === undefined ? { postgres: false } : probeStores(withReplyTimeout(running.storage.checks)),
-  metrics: async () => running?.metrics.gather() ?? [],
+  metrics: async part => running?.metrics.gather(part) ?? [],
   targetStatus: async () => running?.dataPlane.targetStatus() ?? [],
   async catch_up() {
     await running?.dataPlane.changesVisible()

@@ -24,7 +24,7 @@ import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { createCodeStore } from '../mail/codes/code-store.ts'
 import { type MailService, openMail } from '../mail/open-mail.ts'
-import { mergedText } from '../observability/metrics/exposition.ts'
+import { type MetricsPart, mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { createUserDirectory } from '../users/user-directory.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
@@ -159,8 +159,11 @@ async function startAdminListener(
 ): Promise<{ address: string; drain: Drain } | undefined> {
   for (const warning of current().warnings) logger.warn({}, warning)
   if (config.admin === undefined) return undefined
-  const gather = async () => [await metrics.gather(), ...((await workers?.metrics()) ?? [])]
-  const history = createOverviewHistory({ clock, gather })
+  const gather = async (part: MetricsPart) => [
+    await metrics.gather(part),
+    ...((await workers?.metrics(part)) ?? []),
+  ]
+  const history = createOverviewHistory({ clock, gather: () => gather('own') })
   const health = createHealth({
     ...storage.checks,
     workers: workers?.health,
@@ -185,7 +188,7 @@ async function startAdminListener(
     mails,
     audit: createAuditStore(storage.database),
     changesVisible,
-    renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather())),
+    renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather('all'))),
     health,
     configuration,
     explain,

@@ -7,6 +7,7 @@ import type { Dependencies } from '../composition/dependencies.ts'
 import { createGateway, type Gateway, type PreparedChange } from '../composition/gateway.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { schemeOf } from '../http/http-server.ts'
+import type { MetricsPart } from '../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../observability/metrics/families.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createDrain } from './drain.ts'
@@ -29,7 +30,7 @@ export interface DataPlane {
   readonly workers?: {
     health(): Promise<WorkerHealth[]>
     /** The metrics of each worker. */
-    metrics(): Promise<(readonly FamilyJson[])[]>
+    metrics(part: MetricsPart): Promise<(readonly FamilyJson[])[]>
   }
   /**
    * Accepts no more connections, finishes requests in flight, and writes what is in memory.

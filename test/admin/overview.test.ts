@@ -15,7 +15,7 @@ it('counts of each step are what all processes counted in it; before the start n
   const [one, other] = workers
   const history = createOverviewHistory({
     clock,
-    gather: () => Promise.all(workers.map(each => each.gather())),
+    gather: () => Promise.all(workers.map(each => each.gather('own'))),
   })
   count(one, 500)
   await history.sample()

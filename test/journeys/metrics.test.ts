@@ -1,6 +1,7 @@
 // CONTRACT §7, `GET /metrics`: what a running gateway counts, under the exact names and labels.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { call, giveKey, login, newUser } from '../support/client.ts'
@@ -352,3 +353,15 @@ describe('what is counted', () => {
 function idOf({ upstream, target }: { upstream: string; target: string }): string {
   return `peage_upstream_healthy{target="${target}",upstream="${upstream}"}`
 }
+
+it('the delays of the event loop are since the scrape before, whatever the console has read meanwhile', async () => {
+  // The console reads at the end of each step of 10 s; this clock stands still 0.6 s before, so every 0.6 s.
+  const gateway = await startGateway('', undefined, { at: Math.ceil(Date.now() / 10_000) * 10_000 - 600 })
+  await scrape(gateway.admin)
+  await sleep(50)
+  const end = performance.now() + 300
+  while (performance.now() < end);
+  await sleep(1_500)
+  expect((await scrape(gateway.admin)).value('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.25)
+  await gateway.stop()
+})

@@ -62,6 +62,8 @@ export async function startGateway(
     admin?: string
     adminListen?: string
     drainTimeout?: string
+    /** Of its clock, at its start. */
+    at?: number
   } = {},
 ): Promise<TestGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-test-'))
@@ -97,7 +99,7 @@ ${yaml}`,
       done()
     },
   })
-  const clock = { at: Date.now(), now: () => clock.at }
+  const clock = { at: settings.at ?? Date.now(), now: () => clock.at }
   let backing: Storage | undefined
   const statements: string[] = []
   const refused: string[] = []

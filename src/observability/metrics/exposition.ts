@@ -8,16 +8,19 @@ export interface Exposition {
   /** In Prometheus's text format. */
   text(): Promise<string>
   /** As plain objects, for `mergedText` and `mergedCounters`. */
-  gather(): Promise<readonly FamilyJson[]>
+  gather(part?: MetricsPart): Promise<readonly FamilyJson[]>
 }
 
+/** `own`: what the gateway counts alone. Each reading of the process's event-loop delays begins them anew. */
+export type MetricsPart = 'all' | 'own'
+
 export function createExposition(families: readonly Family[]): Exposition {
-  const registry = new Registry()
-  for (const one of families) registry.registerMetric(one as unknown as Metric)
-  const all = Registry.merge([registry, processMetrics()])
+  const own = new Registry()
+  for (const one of families) own.registerMetric(one as unknown as Metric)
+  const parts = { own, all: Registry.merge([own, processMetrics()]) }
   return {
-    text: () => all.metrics(),
-    gather: async () => (await all.getMetricsAsJSON()) as unknown as FamilyJson[],
+    text: () => parts.all.metrics(),
+    gather: async (part = 'all') => (await parts[part].getMetricsAsJSON()) as unknown as FamilyJson[],
   }
 }
 

@@ -7,7 +7,7 @@ type Families = readonly FamilyJson[]
 interface WorkerMetrics {
   /** Undefined if the slot has no worker. */
   pid: number | undefined
-  /** Undefined if the worker did not reply in time: its previous reply then counts. */
+  /** What is absent counts as in its previous reply; undefined if the worker did not reply in time. */
   families: Families | undefined
 }
 
@@ -20,7 +20,10 @@ export function createMergedMetrics(): (answers: readonly WorkerMetrics[]) => Pr
 
   return async answers => {
     for (const { pid, families } of answers) {
-      if (pid !== undefined && families !== undefined) latest.set(pid, families)
+      if (pid === undefined || families === undefined) continue
+      const given = new Set(families.map(({ name }) => name))
+      const before = latest.get(pid) ?? []
+      latest.set(pid, [...families, ...before.filter(({ name }) => !given.has(name))])
     }
     const here = new Set(answers.map(({ pid }) => pid))
     const left = [...latest].filter(([pid]) => !here.has(pid))

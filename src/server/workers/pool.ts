@@ -60,10 +60,10 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
           Promise.all(
             slots.map(async slot => ({ pid: slot.pid(), stores: await slot.call('reach', replyTimeoutMs) })),
           ),
-        async metrics() {
+        async metrics(part) {
           const asking = slots.map(async slot => ({
             pid: slot.pid(),
-            families: await slot.call('metrics', replyTimeoutMs),
+            families: await slot.call('metrics', replyTimeoutMs, part),
           }))
           return mergeMetrics(await Promise.all(asking))
         },

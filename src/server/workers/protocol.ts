@@ -1,6 +1,7 @@
 // The RPC methods of the primary and its workers.
 import type { StoreReachability } from '../../admin/health.ts'
 import type { PackedConfig } from '../../config/reading/packed-config.ts'
+import type { MetricsPart } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 
@@ -15,7 +16,7 @@ export type WorkerApi = {
   /** Which stores the worker reaches. */
   reach(): Promise<StoreReachability>
   /** The worker's counters and gauges. */
-  metrics(): Promise<readonly FamilyJson[]>
+  metrics(part: MetricsPart): Promise<readonly FamilyJson[]>
   /** The status of every target, as this worker sees it. */
   targetStatus(): Promise<readonly TargetStatus[]>
   /** Replies when the worker has received every change committed by now. */

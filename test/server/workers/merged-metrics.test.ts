@@ -33,6 +33,15 @@ it('a hundred workers come and go: all that they counted stands, and nothing of 
   expect(pages).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 11))
 })
 
+it('what a worker was not asked for counts as it did before', async () => {
+  const counts = createMergedMetrics()
+  await counts([{ pid: 1, families: said(10, 5) }])
+  const page = readPage(await mergedText(await counts([{ pid: 1, families: said(11, 0).slice(0, 1) }])))
+  expect([page.value('requests'), page.value('open')]).toEqual([11, 5])
+  const asked = readPage(await mergedText(await counts([{ pid: 1, families: said(12, 4) }])))
+  expect([asked.value('requests'), asked.value('open')]).toEqual([12, 4])
+})
+
 it('one that does not answer counts as it did before; the place of one that is gone counts nothing more', async () => {
   const counts = createMergedMetrics()
   await counts([{ pid: 1, families: said(10, 5) }])
