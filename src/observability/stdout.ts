@@ -17,16 +17,21 @@ export async function openLog(
   settings: Config['server']['log'],
   { isShared, worker }: LogOptions,
 ): Promise<Logger> {
-  const buffer = createLogBuffer(isShared ? createWholeLineWriter(stdout) : stdout)
+  const buffer = createLogBuffer(isShared ? createWholeLineWriter(stdout) : stdout, lines =>
+    log.warn({ lines }, 'log lines lost'),
+  )
   process.once('exit', buffer.flush)
   // The reader of the log may go away; the gateway keeps running.
   stdout.on('error', () => {})
   const logger = await createLogger(settings, stdout.isTTY ? stdout : buffer)
-  return worker === undefined ? logger : logger.child({ worker })
+  const log = worker === undefined ? logger : logger.child({ worker })
+  return log
 }
 
 interface ByteOutput {
   write(lines: Buffer): unknown
+  /** How many bytes wait to be written. */
+  readonly writableLength: number
 }
 
 interface LogBuffer {
@@ -41,15 +46,32 @@ const maxWaitMs = 20
 
 const maxBufferBytes = 64 * 1024
 
+/** What may wait for a reader that stalls: the gateway serves on, and must not fill its memory with lines. */
+const maxWaitingBytes = 32 * 1024 * 1024
+
 /**
  * Writes lines in batches: a write per line would cost each request a tenth of its time.
  * Buffers bytes: a concatenated string would keep all its pieces alive, to be copied at every garbage collection.
  * That was 3 % of a request's cost.
+ * @param onLost receives how many lines were dropped, once half of what waited has been read
  */
-function createLogBuffer(output: ByteOutput): LogBuffer {
+function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
   const buffer = Buffer.allocUnsafe(maxBufferBytes)
   let bufferedBytes = 0
   let timer: NodeJS.Timeout | undefined
+  let lostLines = 0
+  const send = (batch: Buffer) => {
+    if (output.writableLength > (lostLines === 0 ? maxWaitingBytes : maxWaitingBytes / 2)) {
+      lostLines += countLines(batch)
+      return
+    }
+    output.write(batch)
+    if (lostLines === 0) return
+    const lines = lostLines
+    lostLines = 0
+    // Not within a write: a line that was given room is not written yet.
+    queueMicrotask(() => onLost(lines))
+  }
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
@@ -57,14 +79,14 @@ function createLogBuffer(output: ByteOutput): LogBuffer {
     // A copy: the output may not be done with it when the next line comes.
     const batch = Buffer.from(buffer.subarray(0, bufferedBytes))
     bufferedBytes = 0
-    output.write(batch)
+    send(batch)
   }
   return {
     write(line) {
       // A UTF-16 code unit takes at most three bytes of UTF-8.
       const maxLineBytes = line.length * 3
       if (maxLineBytes > maxBufferBytes - bufferedBytes) flush()
-      if (maxLineBytes > maxBufferBytes) output.write(Buffer.from(line))
+      if (maxLineBytes > maxBufferBytes) send(Buffer.from(line))
       else {
         bufferedBytes += buffer.write(line, bufferedBytes)
         timer ??= setTimeout(flush, maxWaitMs)
@@ -81,8 +103,9 @@ const pipeBufBytes = 4096
  * Writes the lines of several processes to one output without tearing them.
  * @returns a writer of lines, each with its line break; a line longer than `pipeBufBytes` is written alone
  */
-function createWholeLineWriter(output: Writable): { write(lines: Buffer): void } {
+function createWholeLineWriter(output: Writable): ByteOutput {
   let queue: Buffer[] = []
+  let queuedBytes = 0
   let isFull = false
 
   // Never writes a piece behind one that is still buffered: the stream would write the two together.
@@ -92,6 +115,7 @@ function createWholeLineWriter(output: Writable): { write(lines: Buffer): void }
     while (!isFull) {
       const piece = pieces.shift()
       if (piece === undefined) break
+      queuedBytes -= piece.length
       output.write(piece, onWritten)
       isFull = output.writableLength > 0
     }
@@ -107,9 +131,19 @@ function createWholeLineWriter(output: Writable): { write(lines: Buffer): void }
   return {
     write(lines) {
       queue.push(...splitAtLineEnds(lines))
+      queuedBytes += lines.length
       if (!isFull) send()
     },
+    get writableLength() {
+      return queuedBytes + output.writableLength
+    },
   }
+}
+
+function countLines(lines: Buffer): number {
+  let count = 0
+  for (let at = lines.indexOf(lineBreak); at !== -1; at = lines.indexOf(lineBreak, at + 1)) count += 1
+  return count
 }
 
 function splitAtLineEnds(lines: Buffer): Buffer[] {
