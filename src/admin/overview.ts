@@ -44,6 +44,11 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
       const step = stepAt(clock.now())
       try {
         const totals = totalsOf(await gather())
+        // The clock was set back: what is known is of steps that are still to come.
+        if (last !== undefined && step < last.step) {
+          known.clear()
+          last = undefined
+        }
         // What happened while nothing was read belongs to no step in particular.
         if (last !== undefined && step === last.step + 1) known.set(step, differenceOf(totals, last.totals))
         if (last === undefined || step > last.step) last = { step, totals }

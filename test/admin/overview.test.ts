@@ -58,6 +58,25 @@ it('counts of each step are what all processes counted in it; before the start n
   expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => 1))
 })
 
+it('begins anew where the clock was set back', async () => {
+  const metrics = newMetrics()
+  const history = createOverviewHistory({ clock, gather: async () => [await metrics.gather('own')] })
+  await history.sample()
+  clock.at += 10_000
+  await history.sample()
+  const { at, requests } = history.series()
+  expect(requests.at(-1)).toBe(0)
+  clock.at -= 100_000
+  count(metrics, 200)
+  await history.sample()
+  expect(history.series().at.at(-1)).toBe((at.at(-1) ?? 0) - 100)
+  expect(history.series().requests).toEqual(Array.from({ length: 90 }, () => null))
+  clock.at += 10_000
+  count(metrics, 200, 2, 3)
+  await history.sample()
+  expect(history.series().requests.slice(-2)).toEqual([null, 3])
+})
+
 it('what is above the last bound is told as that bound', () => {
   const durations = new Map([
     [1, 0],
