@@ -47,17 +47,25 @@ export function createTracing({ logger, version }: Options): Tracing {
 /** Between two of the SDK's own warnings: it emits one for every batch. */
 const warnIntervalMs = 60_000
 
+/** Of the warning that its queue was full; with each the SDK begins to count anew. */
+const droppedSpans = /(?<=^Dropped )\d+(?= spans)/
+
 /** An unreachable collector costs spans, and one warning. */
 function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(): Promise<void> } {
   let isUnreachable = false
   let isSettingUp = true
   let lastWarned = Number.NEGATIVE_INFINITY
+  let dropped = 0
   const warn = (...words: unknown[]) => {
     const now = performance.now()
+    const reason = words.join(' ')
+    const count = droppedSpans.exec(reason)
+    dropped += Number(count ?? 0)
     // The log already says that spans are dropped while the collector is unreachable.
     if (!isSettingUp && (isUnreachable || now - lastWarned < warnIntervalMs)) return
     if (!isSettingUp) lastWarned = now
-    logger.warn({ reason: words.join(' ') }, 'OpenTelemetry')
+    logger.warn({ reason: reason.replace(droppedSpans, String(dropped)) }, 'OpenTelemetry')
+    if (count !== null) dropped = 0
   }
   const ignore = () => {}
   const onError = (...words: unknown[]) => isSettingUp && warn(...words)
