@@ -143,7 +143,7 @@ describeOverSetups('operators', setup => {
     expect(used.status).toBe(401)
   })
 
-  it('see of a user the 100 newest sessions, newest first, and of the list of them all', async () => {
+  it('see of a user the 100 newest sessions, and of the list of them all', async () => {
     const { id } = await create()
     await at.gateway.sql(
       `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, session_created_at)
@@ -156,7 +156,7 @@ describeOverSetups('operators', setup => {
       ((await ask('GET', path)).body.sessions as { id: string }[]).map(session => session.id)
     const all = await idsOf(`/users/${id}/sessions`)
     expect(all).toHaveLength(120)
-    expect(await idsOf(`/users/${id}`)).toEqual(all.toReversed().slice(0, 100))
+    expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
   })
 
   it('find users by a prefix, an id, a plan, page by page; a cursor is of its own query', async () => {

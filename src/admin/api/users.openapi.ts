@@ -56,7 +56,7 @@ export const userOperations = {
     path: '/admin/v1/users/:id',
     id: 'showUser',
     summary: 'Shows one user',
-    description: 'Of the active sessions the 100 newest, the newest first: the list of sessions has all.',
+    description: 'Of the active sessions the 100 newest, the oldest first: the list of sessions has all.',
     caller: 'operator',
     roles: ['read', 'support', 'billing'],
     params,

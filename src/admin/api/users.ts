@@ -71,7 +71,8 @@ export function createUserAdministration({
         return {
           ...user,
           subscription,
-          sessions: await sessions.listNewest(id, new Date(clock.now()), maxSessions),
+          // In the order of the list that has all.
+          sessions: (await sessions.listNewest(id, new Date(clock.now()), maxSessions)).reverse(),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }
