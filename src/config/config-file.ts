@@ -53,7 +53,8 @@ export function createConfigFile(
     listing: () => listing,
     async reload() {
       const read = await readApart(running)
-      last = read.digest ?? last
+      // Undefined where it could not even be read: the file of before, saved again, is a change then.
+      last = read.digest
       return read
     },
     digest: () => last,

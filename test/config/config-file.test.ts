@@ -44,3 +44,30 @@ auth: { hashing: { ${written} } }
     expect(config.auth.hashing.concurrency).toBe(hashes)
   },
 )
+
+it('of before that is saved again is a change, where the one between could not even be read', async () => {
+  const save = (text: string) => writeFileSync(join(folder, 'gateway.yaml'), text)
+  const unread = { problems: [], digest: undefined }
+  const file = createConfigFile(
+    { file: 'gateway.yaml', folder, env: {} },
+    {
+      readApart: async () => unread as never,
+      pollIntervalMs: 20,
+    },
+  )
+  save('server: {}\n')
+  file.load()
+  let changes = 0
+  const stop = file.watch(() => {
+    changes += 1
+    void file.reload()
+  })
+  save('server: { }\n')
+  await expect.poll(() => changes).toBe(1)
+  // It is told once.
+  await new Promise(resolve => setTimeout(resolve, 200))
+  expect(changes).toBe(1)
+  save('server: {}\n')
+  await expect.poll(() => changes).toBe(2)
+  stop()
+})
