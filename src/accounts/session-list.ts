@@ -13,12 +13,18 @@ export interface Session {
   user_agent: string | null
 }
 
+/** Anybody may sign in a thousand times: of a user's sessions the `limit` with the newest login or use. */
+export interface NewestSessions {
+  newest: 'login' | 'use'
+  limit: number
+}
+
 /** The active sessions, oldest login first; or so many of them, newest login or use first. */
 export function listSessions(
   queryable: Queryable,
   userId: number,
   now: Date,
-  most?: { newest: 'login' | 'use'; limit: number },
+  most?: NewestSessions,
 ): Promise<Session[]> {
   return queryable.query<Session>(
     `select ${sessionIdOf} as id, coalesce(t.session_created_at, t.created_at) as created_at,

@@ -3,7 +3,7 @@ import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
 import { type NewRefreshToken, type Rotation, rotate, type SessionOwner } from './rotation-store.ts'
-import { isActive, listSessions, type Session, sessionIdOf } from './session-list.ts'
+import { isActive, listSessions, type NewestSessions, type Session, sessionIdOf } from './session-list.ts'
 
 /** What is stored of a session at its login, and copied to its later records. */
 interface SessionOrigin {
@@ -39,7 +39,7 @@ export interface SessionStore {
   /** The sessions that live, each with its active record, by their ids; one statement, however many are asked for. */
   findActive(sessions: readonly SessionOfUser[], now: Date): Promise<Map<string, ActiveSession>>
   /** Whether the session has an active record. */
-  isLive(userId: number, sessionId: string, now: Date): Promise<boolean>
+  isLive(userId: number, sessionId: string, now: Date, tx?: Queryable): Promise<boolean>
   /**
    * Ends a session, one under rotation too; nothing if the user has none of that id.
    * @param inTransaction stored with the change @returns whether the user exists
@@ -59,20 +59,16 @@ export interface SessionStore {
   revoke(tokenHashes: readonly string[]): Promise<number[]>
   /** @param inTransaction stored with the revocation @returns whether the user exists */
   revokeAll(userId: number, inTransaction?: TransactionStep): Promise<boolean>
-  /** The active ones, oldest login first. */
-  list(userId: number, now: Date): Promise<Session[]>
-  /** Of the active sessions the `limit` with the newest login, newest first. */
-  listNewest(userId: number, now: Date, limit: number): Promise<Session[]>
-  /** Of the active sessions the `limit` that were used last, newest use first: anybody may sign in a thousand times. */
-  listRecent(userId: number, now: Date, limit: number): Promise<Session[]>
+  /** The active ones, as `listSessions` has them. */
+  list(userId: number, now: Date, most?: NewestSessions): Promise<Session[]>
   /** Deletes up to `limit` records whose `expires_at` has passed. @returns how many were deleted */
   prune(now: Date, limit: number): Promise<number>
 }
 
 /** Every method throws StorageError when the store fails. */
 export function createSessionStore(database: Database): SessionStore {
-  async function findActive(sessions: readonly SessionOfUser[], now: Date) {
-    const rows = await database.query<{ id: string; epoch: number; expires_at: Date }>(
+  async function findActive(sessions: readonly SessionOfUser[], now: Date, queryable: Queryable = database) {
+    const rows = await queryable.query<{ id: string; epoch: number; expires_at: Date }>(
       `select asked.session_id as id, t.session_epoch as epoch, t.expires_at
          from unnest($1::bigint[], $3::uuid[]) as asked (user_id, session_id)
          join users u on u.id = asked.user_id
@@ -98,7 +94,8 @@ export function createSessionStore(database: Database): SessionStore {
       return session
     },
 
-    isLive: async (userId, sessionId, now) => (await findActive([{ userId, sessionId }], now)).has(sessionId),
+    isLive: async (userId, sessionId, now, tx) =>
+      (await findActive([{ userId, sessionId }], now, tx)).has(sessionId),
 
     end: (userId, sessionId, inTransaction) =>
       database.transaction(async tx => {
@@ -150,9 +147,8 @@ export function createSessionStore(database: Database): SessionStore {
         return isUser
       }),
 
-    list: (userId, now) => listSessions(database, userId, now),
-    listNewest: (userId, now, limit) => listSessions(database, userId, now, { newest: 'login', limit }),
-    listRecent: (userId, now, limit) => listSessions(database, userId, now, { newest: 'use', limit }),
+    list: (userId, now, most) => listSessions(database, userId, now, most),
+
     async prune(now, limit) {
       const rows = await database.query(
         `delete from refresh_tokens where id in (

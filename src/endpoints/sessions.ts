@@ -7,13 +7,13 @@ import { sessionOperations } from './sessions.openapi.ts'
 import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {
-  sessions: Pick<SessionStore, 'listRecent' | 'end' | 'endOthers'>
+  sessions: Pick<SessionStore, 'list' | 'end' | 'endOthers'>
   signedIn: SignedInEndpoint
   clock: Clock
 }
 
 /** Shown of one user. */
-const maxSessions = 100
+const recentSessions = { newest: 'use', limit: 100 } as const
 
 /** Each throws StorageError when the store fails. */
 export function createSessionEndpoints({ sessions, signedIn, clock }: Dependencies): GuardedEndpoint[] {
@@ -21,7 +21,7 @@ export function createSessionEndpoints({ sessions, signedIn, clock }: Dependenci
 
   return [
     signedIn(sessionOperations.list, async ({ user, sessionId }) => {
-      const recent = await sessions.listRecent(user.id, now(), maxSessions)
+      const recent = await sessions.list(user.id, now(), recentSessions)
       const listed = recent.map(one => ({ ...one, current: one.id === sessionId }))
       return { status: 200, body: { sessions: listed } }
     }),

@@ -3,6 +3,7 @@ import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { Queryable } from '../storage/database.ts'
 import {
   type AuthenticatedRequest,
   type EndpointResponse,
@@ -32,14 +33,16 @@ interface Dependencies {
 
 /**
  * Lets a request through unless its access token is of a session that has ended, as such a token is until it expires.
+ * @param tx a transaction that has locked the user: what ends the session then comes before or after all of it
  * @throws Refusal `token_invalid`
  * @throws StorageError
  */
-export type RequireLiveSession = (request: AuthenticatedRequest) => Promise<void>
+export type RequireLiveSession = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>
 
 export function createRequireLiveSession({ sessions, clock }: Dependencies): RequireLiveSession {
-  return async ({ user, sessionId }) => {
-    if (sessionId === undefined || (await sessions.isLive(user.id, sessionId, new Date(clock.now())))) return
+  return async ({ user, sessionId }, tx) => {
+    if (sessionId === undefined) return
+    if (await sessions.isLive(user.id, sessionId, new Date(clock.now()), tx)) return
     throw new Refusal('token_invalid', { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
   }
 }

@@ -16,7 +16,7 @@ interface Dependencies {
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
-  /** Of a session that has ended no token makes what lasts: whoever ended it meant to be rid of its holder. */
+  /** An access token outlives its session for a while. It must not make a key or a webhook, which stay for good. */
   requireLiveSession: RequireLiveSession
   /** Resolves when the change is visible in this process: the previous token is invalid once the response is sent. */
   changesVisible(): Promise<void>
@@ -41,10 +41,12 @@ export function createUserEndpoints({
       operation: userOperations.makeApiToken,
       plans,
       async handle(request) {
-        await requireLiveSession(request)
         const { user } = request
         const token = makeApiToken(randomBytes)
-        const stored = await apiTokens.replace(user.id, hashApiToken(token), new Date(clock.now()))
+        const now = new Date(clock.now())
+        const stored = await apiTokens.replace(user.id, hashApiToken(token), now, tx =>
+          requireLiveSession(request, tx),
+        )
         if (stored === 'user_gone') throw new Refusal('user_not_found')
         await changesVisible()
         return {
@@ -68,9 +70,12 @@ export function createUserEndpoints({
       operation: userOperations.registerWebhook,
       plans,
       async handle(request) {
+        // A refusal of the token comes before one of the body; where the webhook is stored, the session is looked at again.
         await requireLiveSession(request)
         const { user, body } = request
-        const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'))
+        const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'), tx =>
+          requireLiveSession(request, tx),
+        )
         return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
       },
     },

@@ -127,7 +127,7 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
   })
   const signedIn = createSignedInEndpoint(unreachable)
   const sessions = createSessionEndpoints({
-    sessions: { listRecent: unreachable, end: unreachable, endOthers: unreachable },
+    sessions: { list: unreachable, end: unreachable, endOthers: unreachable },
     signedIn,
     clock: { now: unreachable },
   })

@@ -15,9 +15,15 @@ export interface WebhookStore {
   /**
    * Replaces the user's webhook and takes over its pending deliveries. If the URL is unchanged, deliveries are also
    * signed with the previous secret for 24 hours.
+   * @param precondition run once the user is locked; what it throws leaves everything as it was
    * @returns when it was registered; `user_gone` when no active user has this id
    */
-  put(userId: number, webhook: NewWebhook, now: Date): Promise<Date | 'user_gone'>
+  put(
+    userId: number,
+    webhook: NewWebhook,
+    now: Date,
+    precondition?: TransactionStep,
+  ): Promise<Date | 'user_gone'>
   /**
    * Removes the user's webhook, and drops its pending deliveries.
    * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
@@ -32,11 +38,17 @@ export interface WebhookStore {
 /** Every method throws StorageError when the store fails. */
 export function createWebhookStore(database: Database): WebhookStore {
   return {
-    async put(userId, { url, receiver, secret }, now) {
-      const [row] = await database.query<{ created_at: Date }>(
-        `with stored as (
+    put: (userId, { url, receiver, secret }, now, precondition) =>
+      database.transaction(async tx => {
+        const locked = await tx.query('select from users where id = $1 and is_active = 1 for no key update', [
+          userId,
+        ])
+        if (locked.length === 0) return 'user_gone'
+        await precondition?.(tx)
+        const [row] = await tx.query<{ created_at: Date }>(
+          `with stored as (
            insert into webhooks (user_id, url, receiver, secret, created_at)
-           select id, $2, $3, $4, $5::timestamptz from users where id = $1 and is_active = 1 for key share
+           values ($1, $2, $3, $4, $5::timestamptz)
            on conflict (user_id) do update
               set registration = default, url = excluded.url, receiver = excluded.receiver,
                   secret = excluded.secret, created_at = excluded.created_at,
@@ -50,10 +62,10 @@ export function createWebhookStore(database: Database): WebhookStore {
             where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
          )
          select created_at from stored`,
-        [userId, url, receiver, secret, now],
-      )
-      return row?.created_at ?? 'user_gone'
-    },
+          [userId, url, receiver, secret, now],
+        )
+        return (row as { created_at: Date }).created_at
+      }),
 
     remove: (userId, now, inTransaction) =>
       changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),

@@ -1,6 +1,7 @@
 // A user's webhook, for its owner's endpoints: one per user, replaced as a whole (CONTRACT §5).
 import type { Clock } from '../clock.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import type { TransactionStep } from '../storage/database.ts'
 import { type DestinationRules, findDestination } from './address/resolve.ts'
 import { hostOf, parseWebhookUrl } from './address/webhook-url.ts'
 import { generateSecret, type WebhookSecrets } from './webhook-secret.ts'
@@ -18,10 +19,11 @@ export interface Webhooks {
   /**
    * Replaces the user's webhook, with a new secret.
    * @param url the body's member, of any type
+   * @param precondition run once the user is locked; what it throws leaves everything as it was
    * @throws Refusal `webhook_url_invalid`; `user_not_found` when the user was deleted or deactivated in the meantime
    * @throws StorageError
    */
-  register(userId: number, url: unknown): Promise<RegisteredWebhook>
+  register(userId: number, url: unknown, precondition: TransactionStep): Promise<RegisteredWebhook>
   /**
    * Removes the user's webhook and drops its pending deliveries; does nothing if there is none.
    * @throws StorageError
@@ -39,7 +41,7 @@ interface Dependencies extends DestinationRules {
 export function createWebhooks(dependencies: Dependencies): Webhooks {
   const { store, secrets, randomBytes, clock } = dependencies
   return {
-    async register(userId, written) {
+    async register(userId, written, precondition) {
       const url = parseWebhookUrl(written, dependencies)
       if (url === 'invalid') throw new Refusal('webhook_url_invalid')
       if ((await findDestination(url, dependencies)).kind === 'forbidden')
@@ -49,6 +51,7 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
         userId,
         { url: written as string, receiver: receiverOf(url), secret: secrets.seal(secret, userId) },
         new Date(clock.now()),
+        precondition,
       )
       if (stored === 'user_gone') throw new Refusal('user_not_found')
       return { url: written as string, secret, created_at: stored }

@@ -147,7 +147,7 @@ describe('the webhook', () => {
       status: 201,
       body: { url, secret: 'whsec_c2VjcmV0', created_at: '2026-02-03T04:05:06.789Z' },
     })
-    expect(webhooks.calls).toEqual([['register', user.id, url]])
+    expect(webhooks.calls).toEqual([['register', user.id, url, expect.any(Function)]])
   })
 
   it.each([[{}], [{ url: 7 }], [{ url: null }], [{ url: ['https://a'] }]])(

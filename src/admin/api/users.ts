@@ -20,7 +20,7 @@ import { userOperations } from './users.openapi.ts'
 export interface UserAdministrationDependencies {
   users: Pick<UserStore, 'create' | 'update' | 'delete' | 'resetUsage' | 'setPassword'>
   userDetails: UserDetailsStore
-  sessions: Pick<SessionStore, 'listNewest'>
+  sessions: Pick<SessionStore, 'list'>
   /** The PHC string of a password. @throws Refusal `service_unavailable` while too many are hashed */
   hashPassword(password: string): Promise<string>
   clock: Clock
@@ -29,7 +29,7 @@ export interface UserAdministrationDependencies {
 }
 
 /** Tens of thousands of sessions would make megabytes of one user; `…/sessions` has them all. */
-const maxSessions = 100
+const newestSessions = { newest: 'login', limit: 100 } as const
 
 /** No hash of any password: nobody can sign in by it. */
 const noPassword = '!'
@@ -72,7 +72,7 @@ export function createUserAdministration({
           ...user,
           subscription,
           // In the order of the list that has all.
-          sessions: (await sessions.listNewest(id, new Date(clock.now()), maxSessions)).reverse(),
+          sessions: (await sessions.list(id, new Date(clock.now()), newestSessions)).reverse(),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }

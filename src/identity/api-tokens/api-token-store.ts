@@ -23,8 +23,14 @@ export interface ApiTokenStore {
    * deactivated in the meantime, so that no token becomes usable when the account is reactivated. Ignores the plan: a
    * token outlives its user's plan (spec §5), and a downgrade applies from the next request on.
    * @param now stored as `created_at`
+   * @param precondition run once the user is locked; what it throws leaves everything as it was
    */
-  replace(userId: number, tokenHash: string, now: Date): Promise<{ created_at: Date } | 'user_gone'>
+  replace(
+    userId: number,
+    tokenHash: string,
+    now: Date,
+    precondition?: TransactionStep,
+  ): Promise<{ created_at: Date } | 'user_gone'>
   /**
    * Revokes the user's active API token, if there is one.
    * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
@@ -55,7 +61,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
     // not see the token stored there, and the unique index would refuse a second active one. FOR NO KEY UPDATE is the
     // weakest lock that excludes itself: logins and refreshes (KEY SHARE) continue. A deletion also locks the user
     // before the tokens, so the two cannot deadlock.
-    replace: (userId, tokenHash, now) =>
+    replace: (userId, tokenHash, now, precondition) =>
       userMutex.run(userId, () =>
         database.transaction(async tx => {
           const locked = await tx.query(
@@ -63,6 +69,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
             [userId],
           )
           if (locked.length === 0) return 'user_gone'
+          await precondition?.(tx)
           await revokeApiToken(tx, userId)
           await tx.query('insert into api_tokens (user_id, token_hash, created_at) values ($1, $2, $3)', [
             userId,
