@@ -105,7 +105,9 @@ export function createPendingRevocations({
     isEnding: sessionId => ending.has(sessionId),
     isHolding(sessionId) {
       if (hashes.size === 0 || !isBlocked) return hashes.size > 0
-      return sessionId === undefined || ending.has(sessionId) || [...hashes.values()].includes(undefined)
+      return (
+        sessionId === undefined || [...hashes.values()].some(one => one === undefined || one === sessionId)
+      )
     },
     add(tokenHash, isVerified, sessionId) {
       if (!isVerified && hashes.size >= maxUnverified) return

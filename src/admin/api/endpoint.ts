@@ -10,8 +10,8 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** Whether it changes nothing and its refusals are in no audit; by default those of `GET` are so. */
-  readonly isRead?: boolean
+  /** Whether the audit has its refusals; by default not those of `GET`, but for a role that is not allowed. */
+  readonly auditsRefusals?: boolean
   /** Of the successful response. */
   readonly headers?: Readonly<Record<string, string>>
   /** @returns the body of the successful response, if that has one @throws Refusal; StorageError */

@@ -95,7 +95,7 @@ export interface ExplainDependencies {
 export function createExplainEndpoint({ explain, users, clock }: ExplainDependencies): AdminEndpoint {
   return {
     operation: explainRequest,
-    isRead: true,
+    auditsRefusals: false,
     async handle({ body }) {
       const request = readRequest(body)
       const host = body.value('host')

@@ -72,7 +72,7 @@ export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndp
 export function serveApi(app: FastifyInstance, dependencies: AdminDependencies): void {
   const { audit, clock } = dependencies
   const endpoints = createAdminEndpoints(dependencies)
-  for (const { operation, handle, headers = {}, isRead = operation.method === 'GET' } of endpoints) {
+  for (const { operation, handle, headers = {}, auditsRefusals = operation.method !== 'GET' } of endpoints) {
     const { method, path } = operation
     const status = successStatus(operation)
     app.route({
@@ -110,7 +110,7 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
           // A failure needs no record here: the change committed together with its audit record, or did not happen.
           const { code, status: refusedStatus } = toRefusal(thrown)
           const isFailure = refusedStatus >= 500 && code !== 'mail_not_configured'
-          const isAudited = (!isRead || code === 'admin_forbidden') && !isFailure
+          const isAudited = (auditsRefusals || code === 'admin_forbidden') && !isFailure
           if (isAudited && !(thrown instanceof ClientDisconnected)) {
             await audit.writeRefusal(
               auditRecord({ user_id: subjectId ?? null, changes: null, status: refusedStatus }),

@@ -41,8 +41,7 @@ export function createUserHelp(dependencies: UserHelpDependencies): AdminEndpoin
     },
     {
       operation: userOperations.export,
-      // Exports are audited, so what was refused of them is too.
-      isRead: false,
+      auditsRefusals: true,
       headers: { 'content-disposition': 'attachment' },
       async handle({ params, written }) {
         const userId = parseUserId(params.id)
