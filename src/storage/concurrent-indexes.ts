@@ -31,18 +31,17 @@ export async function buildIndexesConcurrently(
   log: MigrationLog = () => {},
   waitMs = 5_000,
 ): Promise<void> {
-  for (const [name, definition] of Object.entries(indexes)) {
-    if (await isBuilt(client, name)) continue
+  for (const name of await missingOf(client, Object.keys(indexes))) {
     // Not waited for: whoever waits for a lock has a snapshot, which the one who builds would wait for.
     const { rows } = await client.query('select pg_try_advisory_lock(hashtext($1)) as is_ours', [name])
     if (!(rows as { is_ours: boolean }[])[0]?.is_ours) continue
     try {
-      if (await isBuilt(client, name)) continue
+      if ((await missingOf(client, [name])).length === 0) continue
       await client.query('set statement_timeout = 0')
       await client.query(`set lock_timeout = ${waitMs}`)
       // What a build that failed has left.
       await client.query(`drop index concurrently if exists ${name}`)
-      await client.query(`create index concurrently ${name} on ${definition}`)
+      await client.query(`create index concurrently ${name} on ${indexes[name]}`)
       log('info', `index ${name} built`)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
@@ -55,12 +54,13 @@ export async function buildIndexesConcurrently(
   }
 }
 
-/** A build that failed leaves an index that is not valid. */
-async function isBuilt(client: IndexClient, name: string): Promise<boolean> {
-  // Found by the search_path, as the table is that it was built on.
+/** Those that are not there by the search_path, as their tables are. A build that failed leaves one that is not valid. */
+async function missingOf(client: IndexClient, names: readonly string[]): Promise<string[]> {
   const { rows } = await client.query(
-    'select from pg_index where indexrelid = to_regclass($1) and indisvalid',
-    [name],
+    `select name from unnest($1::text[]) with ordinality as named (name, position)
+      where not exists (select from pg_index where indexrelid = to_regclass(name) and indisvalid)
+      order by position`,
+    [names],
   )
-  return rows.length > 0
+  return (rows as { name: string }[]).map(({ name }) => name)
 }
