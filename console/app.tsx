@@ -95,7 +95,7 @@ export function App() {
     try {
       await call('DELETE', sessionPath)
     } catch {
-      // The cookie may be good as before: nobody should go away from a page that only looks left.
+      // The session may still be open: the sign-in page would say that it is not.
       setStayed(true)
       return
     }

@@ -24,7 +24,7 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
  * @returns the exit code: 0, 1 if a command failed, 2 for an invalid command line or configuration
  */
 export async function run(words: readonly string[], io: Io): Promise<number> {
-  // The reader of standard error may leave: nobody is there to be told, and the result stays.
+  // Ignores that the reader of standard error has left: the exit code still tells the result.
   io.stderr.on('error', () => {})
   try {
     const program = await createProgram(words, io)

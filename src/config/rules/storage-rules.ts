@@ -3,7 +3,7 @@ import type { Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 
-/** Listening alone, a gateway would keep its users in the embedded database, where nobody who named another looks. */
+/** With `postgres_listen` alone a gateway would start on the embedded database, and not on the server that is meant. */
 export function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { storage } = yaml.value as { storage?: { postgres?: string; postgres_listen?: string } | null }
   const pointer = '/storage/postgres_listen'
