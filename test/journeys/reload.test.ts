@@ -381,7 +381,7 @@ describe('a change of', () => {
   })
 
   it('how many passwords are hashed at once is that of the admin listener too', async () => {
-    gateway = await startGateway(routing(), undefined, { auth: ', hashing: { concurrency: 1, queue: 0 }' })
+    await change(['auth: { ', 'auth: { hashing: { concurrency: 1, queue: 0 }, '])
     let created = 0
     const create = async () => {
       created += 1
