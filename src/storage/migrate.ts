@@ -25,14 +25,15 @@ export interface MigrationFile {
 
 /** In the order in which they are applied. */
 export function migrationFiles(dir = MIGRATIONS): MigrationFile[] {
-  return readdirSync(dir)
-    .sort((a, b) => a.localeCompare(b, undefined, { numeric: true }))
-    .map(file => ({
-      name: file.replace(/\.sql$/, ''),
-      sha256: createHash('sha256')
-        .update(readFileSync(join(dir, file)))
-        .digest('hex'),
-    }))
+  return migrationNames(dir).map(name => {
+    const content = readFileSync(join(dir, `${name}.sql`))
+    return { name, sha256: createHash('sha256').update(content).digest('hex') }
+  })
+}
+
+function migrationNames(dir: string): string[] {
+  const names = readdirSync(dir).map(file => file.replace(/\.sql$/, ''))
+  return names.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))
 }
 
 /**
@@ -48,18 +49,15 @@ export async function runMigrations(
   dir = MIGRATIONS,
 ): Promise<string[]> {
   const applied: string[] = []
-  for (;;) {
-    const attempt = await applyNext(client, dir)
-    if (attempt === 'locked') {
-      log('warn', 'a migration waits for a table that another program has locked')
-      await sleep(LOCK_RETRY_MS)
-      continue
-    }
-    for (const line of attempt.warnings) log('warn', line)
-    if (attempt.name === undefined) return applied
-    applied.push(attempt.name)
-    log('info', `migration ${attempt.name} applied`)
+  const onApplied = (name: string) => {
+    applied.push(name)
+    log('info', `migration ${name} applied`)
   }
+  while ((await applyPending(client, log, onApplied, dir)) === 'locked') {
+    log('warn', 'a migration waits for a table that another program has locked')
+    await sleep(LOCK_RETRY_MS)
+  }
+  return applied
 }
 
 /**
@@ -72,57 +70,65 @@ const LOCK_RETRY_MS = 1_000
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03'
 
-interface Attempt {
-  /** The file that was applied; undefined if none was pending. */
-  readonly name: string | undefined
-  readonly warnings: readonly string[]
-}
-
-async function applyNext(client: MigrationClient, dir: string): Promise<Attempt | 'locked'> {
+async function applyPending(
+  client: MigrationClient,
+  log: MigrationLog,
+  onApplied: (name: string) => void,
+  dir: string,
+): Promise<'done' | 'locked'> {
   const warnings: string[] = []
   const note = (line: string) => void warnings.push(line)
   let failure: unknown
-  // The runner flattens the driver's error into a text without the SQLSTATE: this keeps the original.
-  const remembering: MigrationClient = {
+  let noted = ''
+  const watched: MigrationClient = {
     async query(sql, values) {
       try {
         const result = await client.query(sql, values)
-        if (sql === 'BEGIN') await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        if (sql === 'BEGIN;') await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        // The runner notes each file in the list at the end of its transaction.
+        noted = NOTES_FILE.exec(sql)?.[1] ?? noted
+        if (sql === 'COMMIT;') onApplied(noted)
         return result
       } catch (error) {
+        // The runner flattens the driver's error into a text without the SQLSTATE: this keeps the original.
         failure ??= error
+        // It leaves the transaction open, in which its lock could not be given back.
+        await client.query('rollback').catch(() => {})
         throw error
       }
     },
   }
   try {
-    const { schema, names } = await readApplied(remembering)
-    if (isUpToDate(names, dir)) return { name: undefined, warnings }
+    const { schema, names } = await readApplied(watched)
+    if (isUpToDate(names, dir)) return 'done'
     // A role may have one of its own, which would end the wait for another replica's migrations.
-    await remembering.query('set statement_timeout = 0')
+    await watched.query('set statement_timeout = 0')
     // Loaded on demand: it takes a tenth of a start.
     const { runner } = await import('node-pg-migrate')
-    const [applied] = await runner({
+    await runner({
       // The runner's type asks for pg's whole client; it calls only this method.
-      dbClient: remembering as never,
+      dbClient: watched as never,
       dir,
       direction: 'up',
-      count: 1,
       migrationsTable: 'peage_migrations',
       migrationsSchema: schema,
       // It goes by the time in the session's zone, which may have changed since the file before: `isUpToDate` has looked.
       checkOrder: false,
       advisoryLockMode: 'wait',
-      singleTransaction: true,
+      singleTransaction: false,
       logger: { info: () => {}, warn: note, error: note },
     })
-    return { name: applied?.name, warnings }
+    for (const line of warnings) log('warn', line)
+    return 'done'
   } catch (error) {
     const stored = toStorageError(failure ?? error)
     if (stored.code === LOCK_NOT_AVAILABLE) return 'locked'
     throw stored
   }
 }
+
+/** The statement with which the runner notes a file that it has applied. */
+const NOTES_FILE = /^INSERT INTO .*peage_migrations" \(name, run_on\) VALUES \('(.+?)'/
 
 interface Applied {
   /** Of the list; where it will be made, if there is none yet. */
@@ -153,7 +159,7 @@ const findListSql = `
 
 /** Whether nothing is left to apply. @throws an error for operators where files were applied in another order */
 function isUpToDate(applied: readonly string[], dir: string): boolean {
-  const files = migrationFiles(dir).map(({ name }) => name)
+  const files = migrationNames(dir)
   for (const [i, name] of applied.slice(0, files.length).entries()) {
     if (name !== files[i])
       throw new Error(`migration ${files[i]} is not applied, and precedes ${name}, which is`)
