@@ -17,7 +17,7 @@ import { type Assertions, createAssertions } from '../identity/tokens/assertions
 import { createTokens, type Tokens } from '../identity/tokens/tokens.ts'
 import { type CreateRateLimiter, createRateLimiters, type RateLimiters } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
-import { createExhaustedCache } from '../usage/exhausted-users.ts'
+import { createExhaustedUsers } from '../usage/exhausted-users.ts'
 import { createUsageHint } from '../usage/usage-hint.ts'
 import { createUsageStore } from '../usage/usage-store.ts'
 import type { ProcessServices } from './process-services.ts'
@@ -88,13 +88,10 @@ export async function createGuardDependencies(
     })
     return { value, close: feed.subscribe(value.onChange, value.onChange) }
   })
-  const exhaustedCache = getOrCreate(kinds.exhaustedCaches, `${remember.users}`, () => {
-    const value = createExhaustedCache({ feed, maxUsers: remember.users })
+  const exhausted = getOrCreate(kinds.exhaustedUsers, `${remember.users} by ${limits.free_daily}`, () => {
+    const value = createExhaustedUsers({ feed, maxUsers: remember.users })
     return { value, close: value.close }
   })
-  const exhausted = getOrCreate(kinds.exhaustedUsers, `${remember.users} by ${limits.free_daily}`, () => ({
-    value: exhaustedCache.withLimit(),
-  }))
   const assertions = getOrCreate(kinds.assertions, verified, () => ({
     value: createAssertions({ tokens, keys, clock }),
   }))

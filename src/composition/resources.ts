@@ -9,7 +9,7 @@ import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RateLimiter } from '../storage/rate-limiter.ts'
 import type { OpenTarget } from '../upstream/targets/target.ts'
 import type { DailyCounter } from '../usage/daily-counter.ts'
-import type { ExhaustedCache, ExhaustedUsers } from '../usage/exhausted-users.ts'
+import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 
 export interface Resource<T> {
   readonly value: T
@@ -31,7 +31,6 @@ function createKinds() {
     userCaches: new Reusable<UserCache>(),
     sessionCaches: new Reusable<SessionCache>(),
     dailyCounters: new Reusable<DailyCounter>(),
-    exhaustedCaches: new Reusable<ExhaustedCache>(),
     exhaustedUsers: new Reusable<ExhaustedUsers>(),
     assertions: new Reusable<Assertions>(),
     passwords: new Reusable<Passwords>(),

@@ -1,5 +1,5 @@
 // Caches free users without uses left today, until midnight UTC or until their record changes (CONTRACT §4).
-import { LRUCache } from 'lru-cache'
+import { createLruCache } from '../identity/cache/lru-cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
@@ -9,9 +9,7 @@ export interface ExhaustedUsers {
   beginRead(): (userId: number, day: string) => void
 }
 
-export interface ExhaustedCache {
-  /** For a limit that applies from now on: entries cached under another limit are ignored (CONTRACT §4). */
-  withLimit(): ExhaustedUsers
+interface ExhaustedCache extends ExhaustedUsers {
   /** Unsubscribes from the change feed: the cache must not be used afterwards. */
   close(): void
 }
@@ -22,9 +20,10 @@ interface Dependencies {
   maxUsers: number
 }
 
-/** One cache for all limits: allocating one of that size takes 20 ms, which would delay requests during a reload. */
-export function createExhaustedCache({ feed, maxUsers }: Dependencies): ExhaustedCache {
-  const exhausted = new LRUCache<number, string>({ max: maxUsers })
+/** For one limit: who has no use left under it may have some under another (CONTRACT §4). */
+export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
+  /** The day on which each of them has no uses left. */
+  const exhausted = createLruCache<number, string>(maxUsers)
   // Counts changes of all users: they are rare, and a refusal that is not cached costs one more read of the record.
   let changeCount = 0
   const close = feed.subscribe(
@@ -38,29 +37,12 @@ export function createExhaustedCache({ feed, maxUsers }: Dependencies): Exhauste
       exhausted.clear()
     },
   )
-  let generations = 0
   return {
-    withLimit() {
-      generations += 1
-      const generation = generations
-      let taggedDay = ''
-      let tag = ''
-      /** The same string all day, so that comparing it compares two pointers. */
-      const tagOf = (day: string) => {
-        if (day !== taggedDay) {
-          taggedDay = day
-          tag = `${day} ${generation}`
-        }
-        return tag
-      }
-      return {
-        has: (userId, day) => feed.isFresh() && exhausted.get(userId) === tagOf(day),
-        beginRead() {
-          const countBefore = changeCount
-          return (userId, day) => {
-            if (changeCount === countBefore && feed.isFresh()) exhausted.set(userId, tagOf(day))
-          }
-        },
+    has: (userId, day) => feed.isFresh() && exhausted.get(userId) === day,
+    beginRead() {
+      const countBefore = changeCount
+      return (userId, day) => {
+        if (changeCount === countBefore && feed.isFresh()) exhausted.set(userId, day)
       }
     },
     close,

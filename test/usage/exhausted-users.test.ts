@@ -1,14 +1,13 @@
 // Users without uses left: cached only from the record, for that day, and until anything changes.
 import { describe, expect, it } from 'vitest'
-import { createExhaustedCache } from '../../src/usage/exhausted-users.ts'
+import { createExhaustedUsers } from '../../src/usage/exhausted-users.ts'
 import { handFeed } from '../support/hand-feed.ts'
 
 const day = '2096-02-28'
 
 function stage(maxUsers = 10) {
   const feed = handFeed()
-  const memory = createExhaustedCache({ feed, maxUsers })
-  return { feed, memory, spent: memory.withLimit() }
+  return { feed, spent: createExhaustedUsers({ feed, maxUsers }) }
 }
 
 describe('a user whose day is spent', () => {
@@ -20,14 +19,6 @@ describe('a user whose day is spent', () => {
     expect(spent.has(2, day)).toBe(false)
     expect(spent.has(1, '2096-02-29')).toBe(false)
     expect(spent.has(1, '2096-02-27')).toBe(false)
-  })
-
-  it('by one limit is not spent by another, nor by the first when that comes back', () => {
-    const { memory, spent } = stage()
-    spent.beginRead()(1, day)
-    expect(memory.withLimit().has(1, day)).toBe(false)
-    expect(memory.withLimit().has(1, day)).toBe(false)
-    expect(spent.has(1, day)).toBe(true)
   })
 
   it('is asked about again when the record changed, and not when another one did', () => {

@@ -1,9 +1,9 @@
 // Caches verified access tokens until they expire or their signing key is removed (CONTRACT §3).
-import { LRUCache } from 'lru-cache'
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { Tokens, VerifiedToken } from '../tokens/tokens.ts'
+import { createLruCache } from './lru-cache.ts'
 
 export interface TokenCache {
   /** A cached token that is still valid. */
@@ -25,7 +25,7 @@ interface Dependencies {
 
 /** Caches valid tokens only, keyed by their full text: no other text can hit another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
-  const verifiedTokens = new LRUCache<string, VerifiedToken>({ max: maxTokens })
+  const verifiedTokens = createLruCache<string, VerifiedToken>(maxTokens)
   /** Running verifications: never more than there are requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | 'invalid'>>()
 

@@ -22,7 +22,7 @@ import {
 } from '../../../src/storage/rate-limiter.ts'
 import type { Upstream } from '../../../src/upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../../../src/usage/daily-counter.ts'
-import { createExhaustedCache } from '../../../src/usage/exhausted-users.ts'
+import { createExhaustedUsers } from '../../../src/usage/exhausted-users.ts'
 import type { Plan } from '../../../src/users/user.ts'
 import type { UserWithEpoch } from '../../../src/users/user-store.ts'
 import { handFeed } from '../../support/hand-feed.ts'
@@ -120,7 +120,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
     dailyLimit,
     onFallback: () => {},
   })
-  const spent = createExhaustedCache({ feed, maxUsers: 100 }).withLimit()
+  const spent = createExhaustedUsers({ feed, maxUsers: 100 })
   const dependencies = {
     authenticate,
     limitRate: createRateLimit(limiterOf),
