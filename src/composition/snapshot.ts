@@ -11,7 +11,7 @@ import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
 import {
-  createRequireLiveSession,
+  createRequireLiveCredential,
   createRequireSignedIn,
   createSignedInEndpoint,
 } from '../endpoints/signed-in.ts'
@@ -109,8 +109,12 @@ async function build(
       }),
     eventsOf: (upstream, target) => logLookups(logger, { upstream, target }),
   })
-  const requireLiveSession = createRequireLiveSession({ sessions: services.sessionStore, clock })
-  const requireSignedIn = createRequireSignedIn(requireLiveSession)
+  const requireLiveCredential = createRequireLiveCredential({
+    sessions: services.sessionStore,
+    apiTokens,
+    clock,
+  })
+  const requireSignedIn = createRequireSignedIn(requireLiveCredential)
   const signedIn = createSignedInEndpoint(requireSignedIn)
   const mailed = createMailedEndpoints(config, {
     services,
@@ -146,7 +150,7 @@ async function build(
         webhooks: openWebhooks(config.webhooks, services),
         randomBytes,
         clock,
-        requireLiveSession,
+        requireLiveCredential,
         changesVisible,
       }),
     ],

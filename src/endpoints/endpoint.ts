@@ -43,6 +43,8 @@ export interface AuthenticatedRequest extends EndpointRequest {
   readonly credential: AuthenticatedUser['credential']
   /** Of the access token; undefined for an API key, and for a token of 0.1. */
   readonly sessionId: string | undefined
+  /** Of the API key; undefined for an access token. */
+  readonly apiTokenId: number | undefined
 }
 
 export interface EndpointResponse {

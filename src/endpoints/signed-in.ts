@@ -1,6 +1,7 @@
 // "Signed in": an access token whose session lives; an API key is not a person (CONTRACT §12).
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
+import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Queryable } from '../storage/database.ts'
@@ -28,29 +29,42 @@ export const signedInRefusals: Refusals = mergeRefusals(guardRefusals, { 403: ['
 
 interface Dependencies {
   sessions: Pick<SessionStore, 'isLive'>
+  apiTokens: Pick<ApiTokenStore, 'isActive'>
   clock: Clock
 }
 
 /**
- * Lets a request through unless its access token is of a session that has ended, as such a token is until it expires.
+ * Lets a request through unless its access token is of a session that has ended, as such a token is until it expires,
+ * or its API token was revoked since the guards ran.
  * @param tx a transaction that has locked the user: what ends the session then comes before or after all of it
  * @throws Refusal `token_invalid`
  * @throws StorageError
  */
-export type RequireLiveSession = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>
+export type RequireLiveCredential = (request: AuthenticatedRequest, tx?: Queryable) => Promise<void>
 
-export function createRequireLiveSession({ sessions, clock }: Dependencies): RequireLiveSession {
-  return async ({ user, sessionId }, tx) => {
-    if (sessionId === undefined) return
-    if (await sessions.isLive(user.id, sessionId, new Date(clock.now()), tx)) return
-    throw new Refusal('token_invalid', { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
+export function createRequireLiveCredential({
+  sessions,
+  apiTokens,
+  clock,
+}: Dependencies): RequireLiveCredential {
+  return async ({ user, sessionId, apiTokenId }, tx) => {
+    if (apiTokenId !== undefined) {
+      if (!(await apiTokens.isActive(apiTokenId, tx))) throw tokenInvalid('Bearer')
+    } else if (sessionId !== undefined) {
+      const isLive = await sessions.isLive(user.id, sessionId, new Date(clock.now()), tx)
+      if (!isLive) throw tokenInvalid('Bearer error="invalid_token"')
+    }
   }
 }
 
-export function createRequireSignedIn(requireLiveSession: RequireLiveSession): RequireSignedIn {
+function tokenInvalid(challenge: string): Refusal {
+  return new Refusal('token_invalid', { headers: { 'www-authenticate': challenge } })
+}
+
+export function createRequireSignedIn(requireLiveCredential: RequireLiveCredential): RequireSignedIn {
   return async request => {
     if (request.credential === 'api_token') throw new Refusal('bearer_required')
-    await requireLiveSession(request)
+    await requireLiveCredential(request)
   }
 }
 

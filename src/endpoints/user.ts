@@ -8,7 +8,7 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { GuardedEndpoint } from './endpoint.ts'
-import type { RequireLiveSession } from './signed-in.ts'
+import type { RequireLiveCredential } from './signed-in.ts'
 import { userOperations } from './user.openapi.ts'
 
 interface Dependencies {
@@ -16,15 +16,18 @@ interface Dependencies {
   webhooks: Webhooks
   randomBytes: RandomBytes
   clock: Clock
-  /** An access token outlives its session for a while. It must not make a key or a webhook, which stay for good. */
-  requireLiveSession: RequireLiveSession
+  /**
+   * An access token outlives its session for a while, and a request whose body comes late its API token. Neither must
+   * make a key or a webhook, which stay for good.
+   */
+  requireLiveCredential: RequireLiveCredential
   /** Resolves when the change is visible in this process: the previous token is invalid once the response is sent. */
   changesVisible(): Promise<void>
 }
 
 /**
  * Each throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` for an access token of
- * a session that has ended, and `user_not_found` when the user was deleted or deactivated after the guards ran; the
+ * a session that has ended and for a revoked API token, and `user_not_found` when the user was deleted or deactivated after the guards ran; the
  * webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
@@ -32,7 +35,7 @@ export function createUserEndpoints({
   webhooks,
   randomBytes,
   clock,
-  requireLiveSession,
+  requireLiveCredential,
   changesVisible,
 }: Dependencies): GuardedEndpoint[] {
   return [
@@ -45,7 +48,7 @@ export function createUserEndpoints({
         const token = makeApiToken(randomBytes)
         const now = new Date(clock.now())
         const stored = await apiTokens.replace(user.id, hashApiToken(token), now, tx =>
-          requireLiveSession(request, tx),
+          requireLiveCredential(request, tx),
         )
         if (stored === 'user_gone') throw new Refusal('user_not_found')
         await changesVisible()
@@ -70,11 +73,11 @@ export function createUserEndpoints({
       operation: userOperations.registerWebhook,
       plans,
       async handle(request) {
-        // A refusal of the token comes before one of the body; where the webhook is stored, the session is looked at again.
-        await requireLiveSession(request)
+        // A refusal of the token comes before one of the body; where the webhook is stored, it is looked at again.
+        await requireLiveCredential(request)
         const { user, body } = request
         const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'), tx =>
-          requireLiveSession(request, tx),
+          requireLiveCredential(request, tx),
         )
         return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
       },

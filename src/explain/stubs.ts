@@ -163,7 +163,7 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
     webhooks: { register: unreachable, remove: unreachable },
     randomBytes: unreachable,
     clock: { now: unreachable },
-    requireLiveSession: unreachable,
+    requireLiveCredential: unreachable,
     changesVisible: unreachable,
   })
   const upgrade = createUpgradeEndpoints('')

@@ -4,7 +4,12 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { accountOperations } from '../endpoints/account.openapi.ts'
 import { authOperations } from '../endpoints/auth.openapi.ts'
 import { emailOperations } from '../endpoints/email.openapi.ts'
-import type { AuthenticatedRequest, Endpoint, EndpointResponse } from '../endpoints/endpoint.ts'
+import type {
+  AuthenticatedRequest,
+  Endpoint,
+  EndpointRequest,
+  EndpointResponse,
+} from '../endpoints/endpoint.ts'
 import { jwksPath } from '../endpoints/endpoint-table.ts'
 import { showKeys } from '../endpoints/jwks.openapi.ts'
 import { passwordOperations } from '../endpoints/password.openapi.ts'
@@ -14,7 +19,6 @@ import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
 import { userOperations } from '../endpoints/user.openapi.ts'
 import { rateLimitKey } from '../http/client-address.ts'
 import { JsonObject, readJsonObject } from '../http/json-body.ts'
-import type { AuthenticatedUser } from '../identity/identity.ts'
 import { jwksMaxAgeSeconds } from '../identity/keys/key-schedule.ts'
 import { type Operation, responseSchemas } from '../openapi/operation.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -107,14 +111,11 @@ async function answer(context: RequestContext, endpoint: Endpoint): Promise<Endp
     userAgent: context.request.headers['user-agent'],
   }
   if (endpoint.kind === 'guarded') {
-    const { user, credential, sessionId } = await authenticated(context, endpoint.plans)
-    return endpoint.handle({ ...sent, user, credential, sessionId, body: await bodyOf(context) })
+    const caller = await authenticated(context, endpoint.plans)
+    return endpoint.handle({ ...sent, ...caller, body: await bodyOf(context) })
   }
   const request = { ...sent, body: await bodyOf(context) }
-  return endpoint.answer(request, async (): Promise<AuthenticatedRequest> => {
-    const { user, credential, sessionId } = await authenticated(context, undefined)
-    return { ...request, user, credential, sessionId }
-  })
+  return endpoint.answer(request, async () => ({ ...request, ...(await authenticated(context, undefined)) }))
 }
 
 /** The last segment, decoded as for matching: `:id` stands nowhere else. */
@@ -125,10 +126,11 @@ function parameterOf({ head: { target } }: RequestContext, { path }: Operation):
 async function authenticated(
   context: RequestContext,
   plans: readonly Plan[] | undefined,
-): Promise<AuthenticatedUser> {
+): Promise<Omit<AuthenticatedRequest, keyof EndpointRequest>> {
   const decision = await context.snapshot.gate.endpointGuards(plans)(context)
   if (!decision.allowed) throw decision.thrown
-  return decision.identity
+  const { user, credential, sessionId, apiTokenId } = decision.identity
+  return { user, credential, sessionId, apiTokenId }
 }
 
 /** A body that is not a JSON object counts as `{}` (spec §4). */

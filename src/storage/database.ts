@@ -40,6 +40,9 @@ export interface Database extends Queryable {
 /** Stores something along with a change, in the same transaction: both are stored, or neither. */
 export type TransactionStep = (tx: Queryable) => Promise<void>
 
+/** Whether the store failed, not the one who asked it. */
+export const isStorageError = (error: unknown): boolean => error instanceof StorageError
+
 /** The store failed to execute a request; `code` is the SQLSTATE if the server sent one. */
 export class StorageError extends Error {
   override readonly name = 'StorageError'

@@ -13,6 +13,7 @@ const asked = {
   userAgent: undefined,
   credential: 'access_token',
   sessionId: undefined,
+  apiTokenId: undefined,
 } as const
 
 const address = 'https://pay.example.com/to/{plan}?user={user_id}&plan={plan}'

@@ -20,6 +20,7 @@ const asked = {
   userAgent: undefined,
   credential: 'access_token',
   sessionId: undefined,
+  apiTokenId: undefined,
 } as const
 
 const at = Date.parse('2026-02-03T04:05:06.789Z')
@@ -67,7 +68,7 @@ function endpoints(webhooks: Webhooks = noting()) {
     webhooks,
     randomBytes,
     clock: { now: () => at },
-    requireLiveSession: async () => {},
+    requireLiveCredential: async () => {},
     changesVisible,
   })
 }

@@ -1,7 +1,13 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
 
 import { createKeyedMutex } from '../../async/keyed-mutex.ts'
-import { type Database, prepared, type Queryable, type TransactionStep } from '../../storage/database.ts'
+import {
+  type Database,
+  isStorageError,
+  prepared,
+  type Queryable,
+  type TransactionStep,
+} from '../../storage/database.ts'
 import { changeOfUser } from '../../users/user-record-store.ts'
 
 /** An API token that is not revoked; its owner may be inactive. */
@@ -12,6 +18,8 @@ export interface ActiveApiToken {
 
 export interface ApiTokenStore {
   findActive(tokenHash: string): Promise<ActiveApiToken | undefined>
+  /** @param tx a transaction, if within one */
+  isActive(apiTokenId: number, tx?: Queryable): Promise<boolean>
   /**
    * Records the time of a use, unless a later one is recorded. One by more than a minute was recorded under a clock that
    * was ahead, and does not count.
@@ -41,11 +49,16 @@ export interface ApiTokenStore {
 /** Every method throws StorageError when the store fails. */
 export function createApiTokenStore(database: Database): ApiTokenStore {
   // Waiting for a row lock occupies a connection: without the mutex one busy user could take the whole pool.
-  const userMutex = createKeyedMutex()
+  const userMutex = createKeyedMutex(isStorageError)
   return {
     async findActive(tokenHash) {
       const [row] = await database.query<{ id: number; user_id: number }>(FIND_ACTIVE, [tokenHash])
       return row && { apiTokenId: row.id, userId: row.user_id }
+    },
+
+    async isActive(apiTokenId, tx = database) {
+      const rows = await tx.query('select from api_tokens where id = $1 and revoked = 0', [apiTokenId])
+      return rows.length > 0
     },
 
     async recordUse(apiTokenId, usedAt) {

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createSessionStore } from '../../../src/accounts/session-store.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
+import { Refusal } from '../../../src/refusals/refusal.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
@@ -97,6 +98,16 @@ describeOverDatabases('a key that replaces another', open => {
     expect(keys.map(key => key.token_hash).sort()).toEqual([...hashes].sort())
     // The records are in insertion order: each but the last was revoked by the next.
     expect(keys.map(key => key.revoked)).toEqual([...hashes.slice(1).map(() => 1), 0])
+  })
+
+  it('that is refused leaves those alone that wait behind it', async () => {
+    const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
+      throw new Refusal('token_invalid')
+    })
+    const next = store.replace(id, hashOf(`${id} next`), now)
+    await expect(refused).rejects.toThrow(Refusal)
+    expect(await next).toEqual({ created_at: now })
+    expect(await keysOf(database, id)).toMatchObject([{ token_hash: hashOf(`${id} next`), revoked: 0 }])
   })
 
   it('is none where the user is gone or inactive, and changes nothing', async () => {
