@@ -30,7 +30,11 @@ interface Options {
 /** Synchronous if nothing is counted, or if the user's day is known to be exhausted. */
 export function createCountDailyUse({ counter, spent, limit, clock }: Options): CountDailyUse {
   const reached = createDailyLimitReached(limit)
-  const refusal = () => reached(secondsToMidnight(clock.now()))
+  /** @param day without uses left: over by now, if the use was asked for just before midnight */
+  const refusal = (day: string) => {
+    const now = clock.now()
+    return reached(day < utcDay(now) ? 1 : secondsToMidnight(now))
+  }
 
   async function count(
     request: GuardedRequest,
@@ -43,19 +47,21 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
     const wait = request.awaitConnection()
     if (wait !== undefined) {
       await wait
-      if (spent.has(user.id, utcDay(clock.now()))) return refusal()
+      const today = utcDay(clock.now())
+      if (spent.has(user.id, today)) return refusal(today)
     }
     const refused = spent.beginRead()
     const use = await counter.use(user.id)
     if (use.counted) return identity
     if (use.reason === 'spent') refused(user.id, use.day)
-    return refusal()
+    return refusal(use.day)
   }
 
   return (request, targeted) => {
     const identity = targeted as Identity as UsageCounted
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
-    if (spent.has(identity.user.id, utcDay(clock.now()))) return refusal()
+    const today = utcDay(clock.now())
+    if (spent.has(identity.user.id, today)) return refusal(today)
     return count(request, identity.user, identity)
   }
 }

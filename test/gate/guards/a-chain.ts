@@ -110,9 +110,9 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
         }),
       async read(id) {
         asked.push(`use ${id}`)
-        const day = new Date(clock.at).toISOString().slice(0, 10)
+        const last = [...days.keys()].findLast(counted => counted.startsWith(`${id} `)) ?? ''
         return records.has(id)
-          ? { daily_usage: days.get(`${id} ${day}`) ?? 0, last_usage_date: day }
+          ? { daily_usage: days.get(last) ?? 0, last_usage_date: last.split(' ')[1] ?? '' }
           : undefined
       },
     },

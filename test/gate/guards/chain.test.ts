@@ -204,6 +204,24 @@ describe('the daily use', () => {
     expect([told(await again), stage.seen.asked.length]).toEqual(['429 daily_limit_reached', reads])
   })
 
+  it('asked for before midnight and refused after it may be asked for again at once', async () => {
+    const stage = guardStage({ dailyLimit: 1 })
+    stage.addUser(1, 'free')
+    // From noon on.
+    stage.clock.at += 11 * 3_600_000 + 59 * 60_000 + 50_000
+    const token = await stage.tokenOf(1)
+    const guards = stage.route(counted)
+    const ask = () => guards(stage.requestOf({ headers: bearer(token) }))
+    expect(told(await ask())).toBe('access_token of 1')
+    const asked = ask()
+    // By then the use is asked of the record.
+    for (let i = 0; i < 2; i += 1) await undefined
+    stage.clock.at += 10_100
+    const refused = await asked
+    expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '1'])
+    expect(told(await ask())).toBe('access_token of 1')
+  })
+
   it('of a user whose record is gone is refused, and that is not remembered', async () => {
     const stage = guardStage({ dailyLimit: 1 })
     stage.addUser(1, 'free')
