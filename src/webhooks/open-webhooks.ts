@@ -67,7 +67,6 @@ export function openAlerts(
   const webhooks = createWebhookStore(storage.database)
   const deliveryWorker = createDeliveryWorker({
     deliveries,
-    webhooks,
     secrets: createWebhookSecrets(sealer),
     sendSettings: () => sendSettings,
     clock,

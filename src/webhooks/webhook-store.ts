@@ -1,5 +1,6 @@
 // The records of webhooks: at most one per user.
-import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
+import { createKeyedMutex } from '../async/keyed-mutex.ts'
+import { type Database, isStorageError, type Queryable, type TransactionStep } from '../storage/database.ts'
 import { changeOfUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
@@ -29,50 +30,22 @@ export interface WebhookStore {
    * @param inTransaction stored with it @returns whether the user exists, where `inTransaction` is given
    */
   remove(userId: number, now: Date, inTransaction?: TransactionStep): Promise<boolean>
-  /** As `remove`, unless the webhook was registered again since. */
-  removeRegistration(userId: number, registration: number, now: Date): Promise<void>
   /** Clears up to `limit` previous secrets that have expired at `now`. @returns how many were cleared */
   forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 
 /** Every method throws StorageError when the store fails. */
 export function createWebhookStore(database: Database): WebhookStore {
+  // As for API tokens: whoever waits for the user's lock would hold a connection meanwhile.
+  const userMutex = createKeyedMutex(isStorageError)
   return {
-    put: (userId, { url, receiver, secret }, now, precondition) =>
-      database.transaction(async tx => {
-        const locked = await tx.query('select from users where id = $1 and is_active = 1 for no key update', [
-          userId,
-        ])
-        if (locked.length === 0) return 'user_gone'
-        await precondition?.(tx)
-        const [row] = await tx.query<{ created_at: Date }>(
-          `with stored as (
-           insert into webhooks (user_id, url, receiver, secret, created_at)
-           values ($1, $2, $3, $4, $5::timestamptz)
-           on conflict (user_id) do update
-              set registration = default, url = excluded.url, receiver = excluded.receiver,
-                  secret = excluded.secret, created_at = excluded.created_at,
-                  secret_before = case when webhooks.url = excluded.url then webhooks.secret end,
-                  secret_before_until =
-                    case when webhooks.url = excluded.url then excluded.created_at + interval '24 hours' end
-           returning user_id, receiver, created_at
-         ), moved as (
-           update webhook_deliveries d set receiver = s.receiver
-             from stored s
-            where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
-         )
-         select created_at from stored`,
-          [userId, url, receiver, secret, now],
-        )
-        return (row as { created_at: Date }).created_at
-      }),
+    put: (userId, webhook, now, precondition) =>
+      userMutex.run(userId, () =>
+        database.transaction(tx => putWebhook(tx, userId, webhook, now, precondition)),
+      ),
 
     remove: (userId, now, inTransaction) =>
       changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),
-
-    async removeRegistration(userId, registration, now) {
-      await database.query(removeSql, [userId, registration, now])
-    },
 
     async forgetExpiredSecrets(now, limit) {
       const rows = await database.query(
@@ -89,9 +62,51 @@ export function createWebhookStore(database: Database): WebhookStore {
   }
 }
 
-/** Removes the user's webhook, and drops its pending deliveries. */
-export async function removeWebhook(queryable: Queryable, userId: number, now: Date): Promise<void> {
-  await queryable.query(removeSql, [userId, null, now])
+async function putWebhook(
+  tx: Queryable,
+  userId: number,
+  { url, receiver, secret }: NewWebhook,
+  now: Date,
+  precondition: TransactionStep | undefined,
+): Promise<Date | 'user_gone'> {
+  const locked = await tx.query('select from users where id = $1 and is_active = 1 for no key update', [
+    userId,
+  ])
+  if (locked.length === 0) return 'user_gone'
+  await precondition?.(tx)
+  const [row] = await tx.query<{ created_at: Date }>(
+    `with stored as (
+     insert into webhooks (user_id, url, receiver, secret, created_at)
+     values ($1, $2, $3, $4, $5::timestamptz)
+     on conflict (user_id) do update
+        set registration = default, url = excluded.url, receiver = excluded.receiver,
+            secret = excluded.secret, created_at = excluded.created_at,
+            secret_before = case when webhooks.url = excluded.url then webhooks.secret end,
+            secret_before_until =
+              case when webhooks.url = excluded.url then excluded.created_at + interval '24 hours' end
+     returning user_id, receiver, created_at
+   ), moved as (
+     update webhook_deliveries d set receiver = s.receiver
+       from stored s
+      where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
+   )
+   select created_at from stored`,
+    [userId, url, receiver, secret, now],
+  )
+  return (row as { created_at: Date }).created_at
+}
+
+/**
+ * Removes the user's webhook, and drops its pending deliveries.
+ * @param registration if given, only where the webhook was not registered again since
+ */
+export async function removeWebhook(
+  queryable: Queryable,
+  userId: number,
+  now: Date,
+  registration?: number,
+): Promise<void> {
+  await queryable.query(removeSql, [userId, registration ?? null, now])
 }
 
 const removeSql = `

@@ -12,6 +12,7 @@ import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const lease = 25_000
 const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
+const gone = { responseStatus: 410, error: null, result: 'failed' } as const
 
 describeOverAllDatabases('deliveries', open => {
   let database: Database
@@ -352,6 +353,20 @@ describeOverAllDatabases('deliveries', open => {
       await stored.webhooks.remove(id, new Date(time))
     })
 
+    it('of a user who was deleted while an alert to all was stored leaves nothing behind', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert()
+      const [row] = await stored.rows(id)
+      await createUserStore(database).delete(id)
+      await database.query(
+        `insert into webhook_deliveries (alert_id, user_id, receiver, due_at, created_at)
+         select id, $1, 'a.test:443', $2, $2 from alerts`,
+        [id, row?.due_at],
+      )
+      expect(await claim()).toEqual([])
+      expect(await stored.rows(id)).toEqual([])
+    })
+
     it('that is removed leaves the log of what has ended', async () => {
       const id = await stored.receiving('https://a.test/')
       await stored.alert()
@@ -366,13 +381,30 @@ describeOverAllDatabases('deliveries', open => {
       const taken = only(await claim())
       await stored.webhook(id, 'https://new.test/')
       await stored.alert(id)
-      await stored.webhooks.removeRegistration(id, taken.registration, new Date(time))
+      await stored.deliveries.recordLast(taken, gone, new Date(time))
       const left = only(await claim())
       expect(left).toMatchObject({ url: 'https://new.test/', user_id: id })
       expect(left.registration).not.toBe(taken.registration)
-      await stored.webhooks.removeRegistration(id, left.registration, new Date(time))
+      await stored.alert(id)
+      await stored.deliveries.recordLast(left, gone, new Date(time))
       expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
-      expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['dropped', 'dropped'])
+      expect((await stored.rows(id)).map(({ status }) => status)).toEqual(['failed', 'failed', 'dropped'])
+    })
+
+    it('is removed with the 410 that ends the delivery, or neither is stored', async () => {
+      const id = await stored.receiving('https://a.test/')
+      await stored.alert(id)
+      const taken = only(await claim())
+      await database.query(
+        `create function keep() returns trigger language plpgsql as $$ begin raise 'kept'; end $$`,
+      )
+      await database.query('create trigger keep before delete on webhooks execute function keep()')
+      await expect(stored.deliveries.recordLast(taken, gone, new Date(time))).rejects.toThrow('P0001')
+      await database.query('drop function keep cascade')
+      expect(await stored.rows(id)).toMatchObject([{ status: 'pending' }])
+      await stored.deliveries.recordLast(taken, gone, new Date(time))
+      expect(await stored.rows(id)).toMatchObject([{ status: 'failed', response_status: 410 }])
+      expect(await database.query('select 1 from webhooks where user_id = $1', [id])).toEqual([])
     })
 
     it('that takes the place of another gets what is still to be tried', async () => {
@@ -470,9 +502,9 @@ describeOverAllDatabases('deliveries', open => {
       await stored.webhook(id, url, 'whsec_1')
       await stored.webhook(id, url, 'whsec_2')
       await stored.alert(id)
-      const { registration } = only(await claim())
+      const taken = only(await claim())
       if (how === 'removed by its user') await stored.webhooks.remove(id, new Date(time))
-      else await stored.webhooks.removeRegistration(id, registration, new Date(time))
+      else await stored.deliveries.recordLast(taken, gone, new Date(time))
       await stored.webhook(id, url, 'whsec_3')
       expect(await signing(id)).toEqual(['whsec_3', null])
     })

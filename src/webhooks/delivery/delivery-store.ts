@@ -1,7 +1,8 @@
 // The delivery records: attempt outcomes and the delivery log.
-import { type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
+import { type AttemptOutcome, type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
 import type { Database, TransactionStep } from '../../storage/database.ts'
-import { createLeaseStore, type LeaseStore } from './lease-store.ts'
+import { removeWebhook } from '../webhook-store.ts'
+import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dropped'
 
@@ -33,6 +34,11 @@ export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
   /**
+   * Records an attempt after which the receiver wants no more, and removes the webhook that it was sent to, unless that
+   * was registered again since.
+   */
+  recordLast(delivery: LeasedDelivery, outcome: AttemptOutcome<'delivered'>, now: Date): Promise<void>
+  /**
    * Makes a delivery that waits or has failed due now, for the webhook that its user has now; a failed one gets this
    * one attempt. Changes nothing while an attempt is under way: that one is it.
    * @param inTransaction stored with the change, where the outcome is `due`
@@ -54,6 +60,14 @@ export function createDeliveryStore(database: Database): DeliveryStore {
   return {
     ...createLeaseStore(database),
     ...createAttemptStore<'delivered'>(database, 'webhook_deliveries'),
+
+    recordLast: (delivery, outcome, now) =>
+      database.transaction(async tx => {
+        // First the user, then the delivery, as a registration locks them: the two cannot deadlock.
+        await tx.query('select from users where id = $1 for no key update', [delivery.user_id])
+        await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
+        await removeWebhook(tx, delivery.user_id, now, delivery.registration)
+      }),
 
     retryNow: (id, now, inTransaction) =>
       database.transaction(async tx => {

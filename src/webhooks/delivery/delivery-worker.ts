@@ -5,7 +5,6 @@ import { type OutboxWorker, startOutboxWorker } from '../../outbox/outbox-worker
 import { outcomeOf } from '../sending/outcome.ts'
 import type { Send, SendOutcome } from '../sending/send.ts'
 import { type WebhookSecrets, webhookHeaders } from '../webhook-secret.ts'
-import type { WebhookStore } from '../webhook-store.ts'
 import { createDeliverySlots, type SlotClass, type SlotLimits } from './delivery-slots.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { LeasedDelivery } from './lease-store.ts'
@@ -17,8 +16,7 @@ export interface SendSettings {
 }
 
 interface Dependencies {
-  deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'release'>
-  webhooks: Pick<WebhookStore, 'removeRegistration'>
+  deliveries: Pick<DeliveryStore, 'lease' | 'recordAttempt' | 'recordLast' | 'release'>
   secrets: WebhookSecrets
   /** The current settings; an attempt keeps those it was leased under. */
   sendSettings(): SendSettings
@@ -48,7 +46,7 @@ interface Leased {
 }
 
 export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
-  const { deliveries, webhooks, secrets, clock, onError } = dependencies
+  const { deliveries, secrets, clock, onError } = dependencies
   const slots = createDeliverySlots(slotLimits)
   const worker = startOutboxWorker({
     lease: [() => leaseDue('normal'), () => leaseDue('slow')],
@@ -88,10 +86,9 @@ export function createDeliveryWorker(dependencies: Dependencies): OutboxWorker {
     }
     const attemptOutcome = outcomeOf(outcome, delivery, dependencies.random(), clock.now())
     dependencies.outcomes[typeof attemptOutcome.result === 'object' ? 'retried' : attemptOutcome.result] += 1
-    await deliveries.recordAttempt(delivery, attemptOutcome, new Date(clock.now()))
-    if (outcome.kind === 'answered' && outcome.status === 410) {
-      await webhooks.removeRegistration(delivery.user_id, delivery.registration, new Date(clock.now()))
-    }
+    const isGone = outcome.kind === 'answered' && outcome.status === 410
+    const record = isGone ? deliveries.recordLast : deliveries.recordAttempt
+    await record(delivery, attemptOutcome, new Date(clock.now()))
   }
 
   /** A poll passes over deliveries without a free slot, so a slot that was waited for polls again. */

@@ -37,7 +37,7 @@ export interface LeaseRequest {
 export interface LeaseStore {
   /**
    * Leases due deliveries, the longest due first, and drops those of users that are no longer pro, no longer active,
-   * or without a webhook. Concurrent callers get different deliveries.
+   * or without a webhook. Deletes those of a user who was deleted while the alert was stored. Concurrent callers get different deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
@@ -145,11 +145,14 @@ const leaseSql = `
     select due.*, w.receiver, w.url, w.secret, w.registration,
            case when w.secret_before_until > $1::timestamptz
                  and w.secret_before_until = w.created_at + interval '24 hours' then w.secret_before end as secret_before,
-           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted
+           coalesce(u.plan = 'pro' and u.is_active = 1 and w.user_id is not null, false) as is_wanted,
+           u.id is null as is_orphan
       from due left join users u on u.id = due.user_id left join webhooks w on w.user_id = due.user_id
   ), dropped as (
     update webhook_deliveries d set status = 'dropped', finished_at = $1::timestamptz
-      from judged where d.id = judged.id and not judged.is_wanted
+      from judged where d.id = judged.id and not judged.is_wanted and not judged.is_orphan
+  ), deleted as (
+    delete from webhook_deliveries d using judged where d.id = judged.id and judged.is_orphan
   ), chosen as (
     select * from judged where is_wanted order by due_at, id limit $3::integer
   ), claimed as (

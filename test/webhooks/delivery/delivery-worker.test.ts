@@ -93,7 +93,6 @@ describeOverDatabases('delivering', open => {
   } = {}) {
     const made = createDeliveryWorker({
       deliveries: createDeliveryStore(over),
-      webhooks: stored.webhooks,
       secrets: createWebhookSecrets(undefined),
       sendSettings: () => ({ send, timeoutMs }),
       clock: { now: () => time },

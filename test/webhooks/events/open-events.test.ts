@@ -256,7 +256,6 @@ describeOverDatabases('events', open => {
     const hook = await service(true)
     const worker = createDeliveryWorker({
       deliveries: alerts.deliveries,
-      webhooks: alerts.webhooks,
       secrets: createWebhookSecrets(undefined),
       sendSettings: () => ({
         timeoutMs: 10_000,
