@@ -1,4 +1,4 @@
-// What a process takes for what it remembers of each kind, and for the places that it sets aside at its start.
+// What a process takes for what it remembers of each kind.
 import { fileURLToPath } from 'node:url'
 import { run } from '../processes.mjs'
 
@@ -19,19 +19,14 @@ const kinds = {
 export async function memory({ say, table }) {
   const rows = []
   for (const [kind, bound] of Object.entries(kinds)) {
-    const { empty, full, pause } = await filled(kind, count)
-    rows.push([kind, bound, round(empty / count), round((full - empty) / count), round(pause)])
+    const { bytes, pause } = await filled(kind, count)
+    rows.push([kind, bound, round(bytes / count), round(pause)])
   }
-  table(
-    ['remembered', 'bounded by', 'bytes set aside for one', 'bytes when it is there', 'full GC, ms'],
-    rows,
-  )
-  say(
-    `\n${count.toLocaleString('en')} of each, in a process of its own. "user" and "key" set aside for both, as a gateway does.`,
-  )
+  table(['remembered', 'bounded by', 'bytes of one', 'full GC, ms'], rows)
+  say(`\n${count.toLocaleString('en')} of each, in a process of its own.`)
 }
 
-/** @returns {Promise<{ empty: number, full: number, pause: number }>} bytes, bytes, milliseconds */
+/** @returns {Promise<{ bytes: number, pause: number }>} bytes, milliseconds */
 async function filled(kind, many) {
   const program = fileURLToPath(new URL('serve-memory.mjs', import.meta.url))
   return JSON.parse(await run(process.execPath, ['--expose-gc', program, kind, String(many)]))

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createSessionCache } from '../../build/identity/cache/session-cache.js'
 import { createTokenCache } from '../../build/identity/cache/token-cache.js'
 import { createUserCache } from '../../build/identity/cache/user-cache.js'
-import { createExhaustedCache } from '../../build/usage/exhausted-users.js'
+import { createExhaustedUsers } from '../../build/usage/exhausted-users.js'
 
 const feed = { isFresh: () => true, subscribe: () => () => {} }
 
@@ -65,7 +65,7 @@ const kinds = {
     return { known, use: id => known.findOwner(copied(id.toString(16).padStart(64, '0'))) }
   },
   'spent day'(most) {
-    const known = createExhaustedCache({ feed, maxUsers: most }).withLimit()
+    const known = createExhaustedUsers({ feed, maxUsers: most })
     return { known, use: id => known.beginRead()(id, copied('2026-01-01')) }
   },
   session(most) {
@@ -86,16 +86,15 @@ const kinds = {
 const [kind = '', count = 0] = [process.argv[2], Number(process.argv[3])]
 const before = inUse()
 const { known, use } = kinds[kind](count)
-const empty = inUse() - before
 for (let id = 1; id <= count; id += 1) await use(id)
-const full = inUse() - before
+const bytes = inUse() - before
 const pauses = []
 new PerformanceObserver(list => pauses.push(...list.getEntries().map(({ duration }) => duration))).observe({
   entryTypes: ['gc'],
 })
 globalThis.gc()
 await sleep(100)
-process.stdout.write(JSON.stringify({ empty, full, pause: Math.max(...pauses) }))
+process.stdout.write(JSON.stringify({ bytes, pause: Math.max(...pauses) }))
 // Still needed: nothing of it may be collected before it is measured.
 if (known === undefined) throw new Error('nothing was filled')
 
