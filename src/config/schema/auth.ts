@@ -25,14 +25,14 @@ const remember = section(
   {
     users: Type.Integer({
       description:
-        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 650 bytes for one of each.',
+        'Users, owners of keys, and users whose free day is spent: of each at most so many per process, some 720 bytes for one of each.',
       minimum: 1,
       maximum: maxRemembered,
       default: 100_000,
     }),
     tokens: Type.Integer({
       description:
-        'Access tokens found good: at most so many per process, some 700 bytes each; with logout_ends_access as many sessions, some 290 bytes each.',
+        'Access tokens found good: at most so many per process, some 700 bytes each; with logout_ends_access as many sessions, some 300 bytes each.',
       minimum: 1,
       maximum: maxRemembered,
       default: 50_000,
