@@ -27,8 +27,8 @@ interface Dependencies {
 
 /**
  * Each throws StorageError when the store fails. The POST endpoints throw Refusal `token_invalid` for an access token of
- * a session that has ended and for a revoked API token, and `user_not_found` when the user was deleted or deactivated after the guards ran; the
- * webhook's POST throws `webhook_url_invalid`.
+ * a session that has ended and for a revoked API token, and `user_not_found` when the user was deleted or deactivated
+ * after the guards ran; the webhook's POST throws `webhook_url_invalid`.
  */
 export function createUserEndpoints({
   apiTokens,

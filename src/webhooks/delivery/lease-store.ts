@@ -37,7 +37,8 @@ export interface LeaseRequest {
 export interface LeaseStore {
   /**
    * Leases due deliveries, the longest due first, and drops those of users that are no longer pro, no longer active,
-   * or without a webhook. Deletes those of a user who was deleted while the alert was stored. Concurrent callers get different deliveries.
+   * or without a webhook. Deletes those of a user who was deleted while the alert was stored. Concurrent callers get
+   * different deliveries.
    * @throws StorageError
    */
   lease(request: LeaseRequest): Promise<LeasedDelivery[]>
