@@ -61,6 +61,7 @@ export function openProcessServices({ config, ...dependencies }: Dependencies): 
     sessions: sessionStore,
     feed,
     clock,
+    now: () => performance.now(),
     onError: error => failureLog('open-stream re-authorization failed', error),
   })
   return {

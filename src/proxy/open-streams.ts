@@ -41,6 +41,8 @@ interface Dependencies {
   /** Tells of the end of a session before the next check would. */
   feed: Pick<ChangeFeed, 'subscribe'>
   clock: Clock
+  /** A monotonic clock: `performance.now()`. */
+  now(): number
   onError(error: unknown): void
 }
 
@@ -50,7 +52,7 @@ const checkIntervalMs = 400
 /** Without a successful check for this long, no user counts as admitted any more (CONTRACT §4). */
 const maxUncheckedMs = 30_000
 
-export function createOpenStreams({ users, sessions, feed, clock, onError }: Dependencies): OpenStreams {
+export function createOpenStreams({ users, sessions, feed, clock, now, onError }: Dependencies): OpenStreams {
   const open = new Set<OpenStream>()
   /** Users' streams, each with the identity that opened it. */
   const watched = new Map<OpenStream, AuthenticatedUser>()
@@ -62,7 +64,7 @@ export function createOpenStreams({ users, sessions, feed, clock, onError }: Dep
   let isCheckingNotified = false
   let isEnding = false
   let isStopped = false
-  let lastCheckedAt = 0
+  let lastCheckedMs = 0
 
   function end(stream: OpenStream, reason: EndReason): void {
     forget(stream)
@@ -99,20 +101,20 @@ export function createOpenStreams({ users, sessions, feed, clock, onError }: Dep
     timer = undefined
     if (watched.size === 0) return
     isChecking = true
-    const started = performance.now()
+    const startedMs = now()
     // Only streams that this query covers: one that opens meanwhile is missing from the result, not unauthorized.
     const checked = [...watched]
     try {
       await reauthorize(checked)
-      lastCheckedAt = clock.now()
+      lastCheckedMs = now()
     } catch (error) {
       onError(error)
-      if (clock.now() - lastCheckedAt >= maxUncheckedMs) {
+      if (now() - lastCheckedMs >= maxUncheckedMs) {
         for (const [stream] of checked) if (open.has(stream)) end(stream, 'not_admitted')
       }
     }
     isChecking = false
-    scheduleCheck(Math.max(0, checkIntervalMs - (performance.now() - started)))
+    scheduleCheck(Math.max(0, checkIntervalMs - (now() - startedMs)))
   }
 
   /** Those that are notified meanwhile come next. If it fails, the next check looks at them too. */
@@ -152,7 +154,7 @@ export function createOpenStreams({ users, sessions, feed, clock, onError }: Dep
       if (isEnding) setImmediate(() => open.has(stream) && end(stream, 'stopping'))
       const { identity } = stream
       if (identity.kind === 'user') {
-        if (watched.size === 0) lastCheckedAt = clock.now()
+        if (watched.size === 0) lastCheckedMs = now()
         watched.set(stream, identity)
         scheduleCheck(checkIntervalMs)
         for (const change of changesOf(stream)) {

@@ -1,6 +1,6 @@
 // CONTRACT §4: an open WebSocket or event stream ends within 1 s when its user would not be let in any more.
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { giveKey, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway, textOf } from '../support/gateway.ts'
@@ -338,16 +338,23 @@ describeWithPostgresBinary('open streams while the store is away', () => {
     otherStream.socket.terminate()
   })
 
-  it('are closed after 30 s without it, those of strangers not', async () => {
+  it('are closed after 30 s without it, whatever the time of day; those of strangers not', async () => {
+    const now = performance.now.bind(performance)
+    let aheadMs = 0
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
+    onTestFinished(() => void vi.restoreAllMocks())
     const user = await newUser(gateway)
     const stranger = await openWebSocket(`${gateway.url}/maybe`)
     const client = await openWebSocket(`${gateway.url}/chat`, { token: user.access })
     await postgres.kill()
-    gateway.clock.at += 25_000
+    gateway.clock.at += 3_600_000
+    aheadMs = 25_000
     await new Promise(resolve => setTimeout(resolve, 1_500))
     expect(await echoes(client)).toBe(true)
-    gateway.clock.at += 5_000
+    gateway.clock.at -= 7_200_000
+    aheadMs = 30_000
     expect((await client.closed).code).toBe(1008)
+    gateway.clock.at += 3_600_000
     expect(await echoes(stranger)).toBe(true)
     stranger.socket.terminate()
     await postgres.restart()
