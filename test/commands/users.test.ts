@@ -24,7 +24,7 @@ async function opens(database: Database, email: string, password: string): Promi
 }
 
 /** Of `password`: hashed once for all users. */
-const passwordHash = passwords.hash(password)
+const passwordHash = await passwords.hash(password)
 
 describeOverPlaces('peage users', ({ users, run, inside }) => {
   let made = 0
@@ -33,7 +33,7 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
     const email = `user${++made}@example.com`
     // Not by the command, which would hash the password for each.
     const id = await inside(async database => {
-      const created = await createUserStore(database).create(email, await passwordHash)
+      const created = await createUserStore(database).create(email, passwordHash)
       if (created.outcome !== 'created') return expect.unreachable()
       const expiresAt = new Date(Date.now() + hour)
       for (let i = 0; i < sessions; i += 1)
