@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The command `peage`: calls `run` and exits with the code it returns.
+import './async/tick-record.ts'
 import process from 'node:process'
 
 // Loading the rest takes most of a start, and a SIGHUP would kill the process meanwhile. Ignoring it loses nothing,
