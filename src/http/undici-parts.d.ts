@@ -17,7 +17,15 @@ declare module 'undici/lib/core/connect.js' {
   import { buildConnector } from 'undici'
   export = buildConnector
 }
+declare module 'undici/lib/core/constants.js' {
+  const constants: { headerNameLowerCasedRecord: Record<string, string> }
+  export = constants
+}
 declare module 'undici/lib/core/errors.js' {
   import { errors } from 'undici'
   export = errors
+}
+declare module 'undici/lib/util/timers.js' {
+  const timers: { readonly kFastTimer: unique symbol }
+  export = timers
 }

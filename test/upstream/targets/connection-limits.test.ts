@@ -1,0 +1,80 @@
+// The limits of a connection that carries one request after another: undici's timer is the same for all of them.
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ask, requestBytes } from '../../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from '../scripted-upstream.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const half = ok.slice(0, -1)
+
+describe('a connection that was used before', () => {
+  let upstream: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    upstream = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  head: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 500ms, idle: 20s } }
+  body: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 20s, idle: 500ms } }
+routes:
+  - { path: /head, upstream: head, auth: none }
+  - { path: /body, upstream: body, auth: none }
+`)
+  })
+  beforeEach(() => {
+    upstream.script = socket => socket.write(ok)
+    upstream.connections = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
+
+  /** Asks for a response that is like the first two, and then for one that is not. */
+  async function getThird(path: string, script: (socket: Socket) => void) {
+    for (let i = 0; i < 2; i += 1) expect((await get(path))?.body.toString()).toBe('ok')
+    upstream.script = script
+    const startedAt = performance.now()
+    const answer = await get(path)
+    expect(upstream.connections).toBe(1)
+    return { answer, tookMs: performance.now() - startedAt }
+  }
+
+  it('waits for a head as long as `response` says, and not as long as for a body', async () => {
+    const { answer, tookMs } = await getThird('/head', () => {})
+    expect(answer?.status).toBe(504)
+    expect(tookMs).toBeLessThan(5_000)
+  })
+
+  it('waits for a body that stands still as long as `idle` says, and not as long as for a head', async () => {
+    const { answer, tookMs } = await getThird('/body', socket => socket.write(half))
+    expect(answer).toMatchObject({ status: 200, complete: false })
+    expect(tookMs).toBeLessThan(5_000)
+  })
+
+  it('waits longer for a body than for a head where it may', async () => {
+    const { answer } = await getThird('/head', socket => {
+      socket.write(half)
+      setTimeout(() => socket.write('k'), 1_500)
+    })
+    expect(answer?.body.toString()).toBe('ok')
+  })
+
+  // undici takes two seconds off what an upstream says.
+  it.each([3, 4])('is closed in good time if its upstream keeps it for %i s', async seconds => {
+    const ended = new Promise<number>(resolve => {
+      upstream.script = socket => {
+        const answeredAt = performance.now()
+        socket.once('end', () => resolve((performance.now() - answeredAt) / 1000))
+        socket.write(ok.replace('\r\n', `\r\nKeep-Alive: timeout=${seconds}\r\n`))
+      }
+    })
+    expect((await get('/body'))?.status).toBe(200)
+    const idleSeconds = await ended
+    expect(idleSeconds).toBeGreaterThan(0.4)
+    expect(idleSeconds).toBeLessThan(seconds - 1)
+  })
+})
