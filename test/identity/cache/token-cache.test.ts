@@ -190,6 +190,7 @@ describe('known tokens', () => {
     for (const like of [
       `${header}.${payload}.${other[2]}`,
       `${header}.${other[1]}.${signature}`,
+      `${header}.${payload}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`,
       `${token} `,
       ` ${token}`,
       token.slice(0, -1),
