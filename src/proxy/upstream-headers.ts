@@ -7,7 +7,6 @@ import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RequestTarget } from '../gate/parsing/request-target.ts'
 import { parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import type { Route } from '../gate/routing/route.ts'
-import { normalizeAddress } from '../http/client-address.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { type HeaderKind, headerKind } from './request-header-kind.ts'
@@ -168,7 +167,7 @@ function addForwarded(
   const proto = 'encrypted' in request.socket ? 'https' : 'http'
   fields.push(
     'x-forwarded-for',
-    join(proxied.for, normalizeAddress(request.socket.remoteAddress ?? '')),
+    join(proxied.for, head.peer),
     'x-forwarded-proto',
     proxied.proto === '' ? proto : proxied.proto,
   )

@@ -10,6 +10,8 @@ import { isHost, parseRequestTarget, type RequestTarget } from './request-target
 export interface RequestHead {
   /** The client's own `X-Request-Id`, if it is safe to use. */
   readonly clientRequestId: string | undefined
+  /** The address at the other end of the connection. */
+  readonly peer: string
   /** The client's address, as reported by trusted proxies. */
   readonly client: string
   /** Whether the peer is a trusted proxy. */
@@ -35,14 +37,16 @@ export interface RequestHead {
 /** Pure: the same request gives the same head. */
 export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxies): RequestHead {
   const seen = scanHeaders(request.rawHeaders)
-  const peer = request.socket.remoteAddress ?? ''
-  const peerIsTrusted = proxies.trusts(peer)
-  const forwards = !peerIsTrusted && seen.forwardedFor !== '' && isPrivate(peer)
+  const address = request.socket.remoteAddress ?? ''
+  const peer = normalizeAddress(address)
+  const peerIsTrusted = proxies.trusts(address)
+  const forwards = !peerIsTrusted && seen.forwardedFor !== '' && isPrivate(address)
   return {
     clientRequestId: safeId.test(seen.requestId ?? '') ? seen.requestId : undefined,
-    client: peerIsTrusted ? proxies.clientOf(peer, seen.forwardedFor) : normalizeAddress(peer),
+    peer,
+    client: peerIsTrusted ? proxies.clientOf(address, seen.forwardedFor) : peer,
     peerIsTrusted,
-    untrustedForwarder: forwards ? normalizeAddress(peer) : undefined,
+    untrustedForwarder: forwards ? peer : undefined,
     host: seen.host ?? '',
     authorization: seen.authorization,
     apiKey: seen.apiKey,
