@@ -1,7 +1,7 @@
 // The records of webhooks: at most one per user.
 import { createKeyedMutex } from '../async/keyed-mutex.ts'
 import { type Database, isStorageError, type Queryable, type TransactionStep } from '../storage/database.ts'
-import { changeOfUser } from '../users/user-record-store.ts'
+import { changeOfUser, lockUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
   /** As the user wrote it. */
@@ -36,7 +36,7 @@ export interface WebhookStore {
 
 /** Every method throws StorageError when the store fails. */
 export function createWebhookStore(database: Database): WebhookStore {
-  // As for API tokens: whoever waits for the user's lock would hold a connection meanwhile.
+  // Waiting for a row lock occupies a connection: without the mutex one busy user could take the whole pool.
   const userMutex = createKeyedMutex(isStorageError)
   return {
     put: (userId, webhook, now, precondition) =>
@@ -69,28 +69,25 @@ async function putWebhook(
   now: Date,
   precondition: TransactionStep | undefined,
 ): Promise<Date | 'user_gone'> {
-  const locked = await tx.query('select from users where id = $1 and is_active = 1 for no key update', [
-    userId,
-  ])
-  if (locked.length === 0) return 'user_gone'
+  if ((await lockUser(tx, userId))?.is_active !== 1) return 'user_gone'
   await precondition?.(tx)
   const [row] = await tx.query<{ created_at: Date }>(
     `with stored as (
-     insert into webhooks (user_id, url, receiver, secret, created_at)
-     values ($1, $2, $3, $4, $5::timestamptz)
-     on conflict (user_id) do update
-        set registration = default, url = excluded.url, receiver = excluded.receiver,
-            secret = excluded.secret, created_at = excluded.created_at,
-            secret_before = case when webhooks.url = excluded.url then webhooks.secret end,
-            secret_before_until =
-              case when webhooks.url = excluded.url then excluded.created_at + interval '24 hours' end
-     returning user_id, receiver, created_at
-   ), moved as (
-     update webhook_deliveries d set receiver = s.receiver
-       from stored s
-      where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
-   )
-   select created_at from stored`,
+       insert into webhooks (user_id, url, receiver, secret, created_at)
+       values ($1, $2, $3, $4, $5::timestamptz)
+       on conflict (user_id) do update
+          set registration = default, url = excluded.url, receiver = excluded.receiver,
+              secret = excluded.secret, created_at = excluded.created_at,
+              secret_before = case when webhooks.url = excluded.url then webhooks.secret end,
+              secret_before_until =
+                case when webhooks.url = excluded.url then excluded.created_at + interval '24 hours' end
+       returning user_id, receiver, created_at
+     ), moved as (
+       update webhook_deliveries d set receiver = s.receiver
+         from stored s
+        where d.user_id = s.user_id and d.status = 'pending' and d.receiver <> s.receiver
+     )
+     select created_at from stored`,
     [userId, url, receiver, secret, now],
   )
   return (row as { created_at: Date }).created_at

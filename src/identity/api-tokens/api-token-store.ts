@@ -8,7 +8,7 @@ import {
   type Queryable,
   type TransactionStep,
 } from '../../storage/database.ts'
-import { changeOfUser } from '../../users/user-record-store.ts'
+import { changeOfUser, lockUser } from '../../users/user-record-store.ts'
 
 /** An API token that is not revoked; its owner may be inactive. */
 export interface ActiveApiToken {
@@ -77,11 +77,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
     replace: (userId, tokenHash, now, precondition) =>
       userMutex.run(userId, () =>
         database.transaction(async tx => {
-          const locked = await tx.query(
-            'select id from users where id = $1 and is_active = 1 for no key update',
-            [userId],
-          )
-          if (locked.length === 0) return 'user_gone'
+          if ((await lockUser(tx, userId))?.is_active !== 1) return 'user_gone'
           await precondition?.(tx)
           await revokeApiToken(tx, userId)
           await tx.query('insert into api_tokens (user_id, token_hash, created_at) values ($1, $2, $3)', [

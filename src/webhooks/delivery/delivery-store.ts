@@ -1,6 +1,7 @@
 // The delivery records: attempt outcomes and the delivery log.
 import { type AttemptOutcome, type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
 import type { Database, TransactionStep } from '../../storage/database.ts'
+import { lockUser } from '../../users/user-record-store.ts'
 import { removeWebhook } from '../webhook-store.ts'
 import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
 
@@ -64,7 +65,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
     recordLast: (delivery, outcome, now) =>
       database.transaction(async tx => {
         // First the user, then the delivery, as a registration locks them: the two cannot deadlock.
-        await tx.query('select from users where id = $1 for no key update', [delivery.user_id])
+        await lockUser(tx, delivery.user_id)
         await createAttemptStore(tx, 'webhook_deliveries').recordAttempt(delivery, outcome, now)
         await removeWebhook(tx, delivery.user_id, now, delivery.registration)
       }),
