@@ -1,0 +1,48 @@
+// A file that is polled: every change is seen by the next poll, however long it stayed as it was.
+import { renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { createDigestPoll, digestOf } from '../../src/config/file-digest.ts'
+import { emptyFolder } from '../commands/peage.ts'
+
+const folder = emptyFolder()
+const digest = (text: string) => digestOf([Buffer.from(text)])
+
+// Read at each of the first polls, then at one of fifty.
+describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a file that was the same for %i polls', polls => {
+  const path = join(folder, `file-${polls}`)
+
+  async function polled() {
+    writeFileSync(path, 'one')
+    const poll = createDigestPoll(path)
+    for (let count = 0; count < polls; count += 1) expect(await poll()).toBe(digest('one'))
+    // The file system's clock goes in steps: within one of them, two versions bear the same time.
+    await sleep(30)
+    return poll
+  }
+
+  it('is seen when it is written to, with as many bytes', async () => {
+    const poll = await polled()
+    writeFileSync(path, 'two')
+    expect(await poll()).toBe(digest('two'))
+    expect(await poll()).toBe(digest('two'))
+  })
+
+  it('is seen when another of its size and time takes its place', async () => {
+    const poll = await polled()
+    const { atime, mtime } = statSync(path)
+    writeFileSync(`${path}.new`, 'two')
+    utimesSync(`${path}.new`, atime, mtime)
+    renameSync(`${path}.new`, path)
+    expect(await poll()).toBe(digest('two'))
+  })
+
+  it('is seen when it goes, and when it comes back', async () => {
+    const poll = await polled()
+    rmSync(path)
+    expect(await poll()).toBe('ENOENT')
+    writeFileSync(path, 'two')
+    expect(await poll()).toBe(digest('two'))
+  })
+})
