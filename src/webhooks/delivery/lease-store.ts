@@ -1,5 +1,5 @@
-// Finds and leases due deliveries in one statement, which takes as long for a hundred thousand pending as for ten.
-import type { Queryable } from '../../storage/database.ts'
+// Finds and leases due deliveries in a statement that takes as long for a hundred thousand pending as for ten.
+import { prepared, type Queryable } from '../../storage/database.ts'
 import type { SlotClass } from './delivery-slots.ts'
 
 /** A delivery that this process may send until its lease expires. */
@@ -53,6 +53,7 @@ export function createLeaseStore(database: Queryable): LeaseStore {
   let lastWalkedReceiver = ''
   return {
     async lease({ limit, perReceiver, busyReceivers, slowReceivers, slotClass, now, leaseUntil }) {
+      if ((await database.query(firstDueSql, [now])).length === 0) return []
       const fullReceivers = [...busyReceivers].flatMap(([receiver, free]) => (free > 0 ? [] : [receiver]))
       const rows = await database.query<
         (LeasedDelivery | { id: null }) & { walked: number; walked_to: string | null }
@@ -79,6 +80,12 @@ export function createLeaseStore(database: Queryable): LeaseStore {
     },
   }
 }
+
+/** Asked first: at most polls nothing is due, and to plan the statement below takes Postgres ten times as long as this. */
+const firstDueSql = prepared(`
+  select id from webhook_deliveries
+   where status = 'pending' and due_at <= $1::timestamptz
+   order by due_at, id limit 1`)
 
 // `head` and `walk` step from row to row and from receiver to receiver explicitly: a plain LIMIT reads and sorts the
 // whole backlog as long as the planner's statistics predate it. The walk runs only when the head is full of
