@@ -38,6 +38,11 @@ function statusOf(image, program, env = {}) {
   return spawnSync('unshare', entering(image, program, { env }), { stdio: 'ignore' }).status
 }
 
+function outputOf(image, program, env) {
+  const { stdout, stderr } = spawnSync('unshare', entering(image, program, { env }), { encoding: 'utf8' })
+  return stdout + stderr
+}
+
 function lookAround(image, version) {
   const status = (...program) => statusOf(image, program)
   const node = script => status('node', '-e', `process.exit(${script} ? 0 : 1)`)
@@ -56,6 +61,8 @@ function lookAround(image, version) {
     'there are no sources and no package lock',
     status('ls', '/app/src') !== 0 && status('ls', '/app/package-lock.json') !== 0,
   )
+  const reads = outputOf(image, [...image.entrypoint, '--version'], { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' })
+  check("the program's code is compiled for its user", /dist\/run-\w+\.js was accepted/.test(reads))
   const hashes =
     "require('argon2').hash('x').then(hash => process.exit(hash.startsWith('$argon2id$') ? 0 : 1))"
   check("argon2's prebuilt binary loads and hashes", status('node', '-e', hashes) === 0)

@@ -1,0 +1,19 @@
+// The last step of `npm run build`: loads what was built once, so that the user's first start finds it compiled.
+import { readdirSync, rmSync } from 'node:fs'
+import module from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+const dist = new URL('../dist/', import.meta.url)
+const cache = fileURLToPath(new URL('compile-cache', dist))
+
+// What Node kept of an earlier build is of no use.
+rmSync(cache, { recursive: true, force: true })
+// From Node 22 on.
+if (module.enableCompileCache !== undefined) {
+  module.enableCompileCache(cache)
+  // The other two run when they are loaded.
+  const isLoaded = name => name.endsWith('.js') && name !== 'cli.js' && name !== 'worker.js'
+  for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist))
+  // Loaded by a first start alone.
+  await import('node-pg-migrate')
+}
