@@ -59,6 +59,8 @@ export async function createGateway(options: Options): Promise<Gateway> {
     })
   let current: Snapshot
   try {
+    // First, because it alone retries a connection that a busy machine opens too late.
+    await options.storage.warmUp()
     current = await open(options.config)
   } catch (error) {
     await services.close()

@@ -60,7 +60,6 @@ export async function serveInProcess(
     await gateway.close()
   }
   try {
-    await dependencies.storage.warmUp()
     // A copy, because Fastify modifies it.
     await app.listen({ ...dependencies.config.server.listen })
   } catch (error) {

@@ -1,4 +1,5 @@
 // A gateway that says it is ready waits for no connection: the first rush finds all of them open.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
@@ -13,6 +14,7 @@ import {
   emptyRedisUrl,
   poolSize,
 } from '../support/services.ts'
+import { startStallingRelay } from '../support/stalling-relay.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeWithPostgresBinary('a gateway that is ready', () => {
@@ -42,6 +44,28 @@ describeWithPostgresBinary('a gateway that is ready', () => {
       expect(await onServer(open)).toEqual([{ n: poolSize }])
     } finally {
       await gateway.stop()
+    }
+  })
+
+  it('waited for a connection that was late', async () => {
+    const relay = await startStallingRelay(postgres.url)
+    const starting = startGateway(routes(upstream.url), { postgres: relay.url, redis: '' })
+    try {
+      // The first is the migrations'.
+      await expect.poll(() => relay.made, { timeout: 10_000, interval: 1 }).toBeGreaterThan(1)
+      relay.stall()
+      // Longer than a connection has.
+      await sleep(700)
+      relay.flow()
+      const gateway = await starting
+      try {
+        expect(relay.made).toBeGreaterThan(poolSize + 2)
+        expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
+      } finally {
+        await gateway.stop()
+      }
+    } finally {
+      await relay.close()
     }
   })
 
