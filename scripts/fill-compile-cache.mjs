@@ -14,6 +14,4 @@ if (module.enableCompileCache !== undefined) {
   // The other two run when they are loaded.
   const isLoaded = name => name.endsWith('.js') && name !== 'cli.js' && name !== 'worker.js'
   for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist))
-  // Loaded by a first start alone.
-  await import('node-pg-migrate')
 }
