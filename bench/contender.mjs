@@ -28,6 +28,7 @@
  * @property {Question[]} [others] asked as well, in turns by connection: other users' same question
  * @property {number} status of the right answer
  * @property {number} [perSecond] requests in the rounds that count; omitted: as many as are answered
+ * @property {number} [connections] omitted: those of the run. A row with its own is not asked at the fixed rate of latencies
  * @property {boolean} fillsItsCore whether a round counts only where it had its core to itself
  * @property {import('./checks.mjs').Check[]} checks
  * @property {string} [version]

@@ -11,7 +11,7 @@ const { values } = parseArgs({
     busy: { type: 'string', default: '0.7' },
     /** Requests a second at which latency is taken, and in how many rounds. */
     rate: { type: 'string', default: '500' },
-    'paced-rounds': { type: 'string', default: '3' },
+    'paced-rounds': { type: 'string', default: '9' },
     json: { type: 'boolean', default: false },
     /** Another build to measure beside this one: `--also NAME=/elsewhere/dist/cli.js`. */
     also: { type: 'string', multiple: true, default: [] },

@@ -49,13 +49,14 @@ async function measure() {
   const outcome = await runRounds(rows, { ...flags, base, onRound })
   for (const [name, fault] of outcome.failures) failed.set(name, fault)
   const measured = rows.filter(({ name }) => !failed.has(name))
+  const also = Object.fromEntries(flags.also)
   const results = {
     notes: notesOf(outcome, services, measured),
-    settings: { ...flags, isAsked: undefined, also: Object.fromEntries(flags.also) },
+    settings: { ...flags, isAsked: undefined, also },
     rows: summarise(outcome, measured.map(nameOf), base, flags.perSecond),
     absent: Object.fromEntries(absent),
     failed: Object.fromEntries(failed),
-    bars: judge(barsOf(ours, express.rows[0] ?? ''), outcome.rounds, failed),
+    bars: judge(barsOf(ours, express.rows[0] ?? '', Object.keys(also)), outcome, failed),
   }
   const folder = writeResults(results, base)
   process.stdout.write(`${flags.isJson ? JSON.stringify(results, null, 2) : tables(results)}\n`)

@@ -35,7 +35,7 @@ const warmUp = 2_500
  * @returns {Promise<Outcome>}
  */
 export async function runRounds(rows, options) {
-  const { base, rounds, time, connections, busy, pacedRounds, perSecond, onRound } = options
+  const { base, rounds, time, connections: allConnections, busy, pacedRounds, perSecond, onRound } = options
   // One each: code that has been compiled for the answers of all contenders is slow for the fast ones.
   const loads = new Map(rows.map(({ name }) => [name, startLoad()]))
   /** @type {Map<string, string>} */
@@ -50,7 +50,7 @@ export async function runRounds(rows, options) {
     for (const row of index % 2 === 0 ? those : [...those].reverse()) {
       if (failures.has(row.name)) continue
       const { port, pids } = row.running
-      const { question, others = [], status, perSecond } = row
+      const { question, others = [], status, perSecond, connections = allConnections } = row
       const questions = [question, ...others]
       try {
         const measured = await loads
@@ -88,8 +88,9 @@ export async function runRounds(rows, options) {
     if (isKept) kept.push(round)
   }
   const paced = []
+  const paceable = rows.filter(({ connections }) => connections === undefined)
   for (let index = 0; index < pacedRounds; index += 1) {
-    paced.push(await runRound(index, { warmUp, time, perSecond }))
+    paced.push(await runRound(index, { warmUp, time, perSecond }, paceable))
   }
   for (const load of loads.values()) await load.stop()
   const isWhole = kept.length >= rounds

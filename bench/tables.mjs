@@ -41,8 +41,9 @@ function milliseconds(latency) {
 
 /** @param {Results['bars']} bars */
 function barTable(bars) {
-  const head = ['must show: CPU per request', 'against', 'at most', 'aim', 'measured [quartiles]', 'verdict']
-  const lines = bars.map(({ row, against, atMost, aim, ratio, verdict }) => [
+  const head = ['must show', 'row', 'against', 'at most', 'aim', 'measured [quartiles]', 'verdict']
+  const lines = bars.map(({ cost, row, against, atMost, aim, ratio, verdict }) => [
+    cost,
     row,
     against,
     atMost.toFixed(2),
@@ -50,12 +51,13 @@ function barTable(bars) {
     ratio === undefined ? '' : ratioText(ratio),
     verdict,
   ])
-  return aligned([head, ...lines], 2)
+  return aligned([head, ...lines], 3)
 }
 
 /** @param {import('./report.mjs').Ratio} ratio */
-function ratioText({ median, lowerQuartile, upperQuartile }) {
-  return `${median.toFixed(2)} [${lowerQuartile.toFixed(2)}–${upperQuartile.toFixed(2)}]`
+export function ratioText({ median, lowerQuartile, upperQuartile }, decimals = 2) {
+  const [middle, low, high] = [median, lowerQuartile, upperQuartile].map(one => one.toFixed(decimals))
+  return `${middle} [${low}–${high}]`
 }
 
 /**

@@ -21,6 +21,8 @@ const proxies = [answersTheUpstreams, givesRequestIds]
 export const unhurried = 'bearer, 3,000/s'
 /** Each request is one of a session that has to live. */
 export const inSession = 'bearer, logout_ends_access'
+/** One client alone: each use waits for nobody. */
+export const alone = 'free-daily admitted, alone'
 export const byTwo = 'bearer, two workers'
 export const byTwoUnhurried = 'bearer, two workers, 6,000/s'
 
@@ -91,6 +93,7 @@ export function gateway(name, start, cli = builtHere) {
     'API key',
     'plan',
     'free-daily admitted',
+    alone,
     'free-daily refused',
     unhurried,
   ]
@@ -103,6 +106,7 @@ export function gateway(name, start, cli = builtHere) {
       const rows = [
         ...rowsOf(usual),
         admitted(generous),
+        { ...admitted(generous), name: alone, others: [], connections: 1 },
         await refused(usual),
         atRate(bearerRow(usual), unhurried, 1),
       ]
@@ -226,7 +230,7 @@ export function bearerRow({ running, callers: { premium, inactive } }) {
  * @param {Gateway} gateway
  * @returns {import('../contender.mjs').Row}
  */
-function admitted({ running, callers: { admin, free, crowd } }) {
+export function admitted({ running, callers: { admin, free, crowd } }) {
   const question = { path: coursePath('daily'), headers: bearer(free.token) }
   return {
     name: 'free-daily admitted',

@@ -1,22 +1,32 @@
 // What the gateway and its stores carry, measured by the part: `npm run measure`, or `npm run measure -- memory`.
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { runAndCleanUp } from '../cleanup.mjs'
 import { crypto } from './crypto.mjs'
 import { growth } from './growth.mjs'
 import { heartbeats } from './heartbeats.mjs'
 import { memory } from './memory.mjs'
 import { processes } from './processes.mjs'
+import { starting } from './starting.mjs'
 import { statements } from './statements.mjs'
 import { stores } from './stores.mjs'
 
 /**
- * @typedef {{ say: (text: string) => void, table: (head: string[], rows: (string | number)[][]) => void }} Print
- * @typedef {(print: Print) => Promise<void>} Part
+ * @typedef {object} Means
+ * @property {(text: string) => void} say
+ * @property {(head: string[], rows: (string | number)[][]) => void} table
+ * @property {string | undefined} before another build's command line, to compare with
+ * @typedef {(means: Means) => Promise<void>} Part
  */
 
 /** @type {Record<string, Part>} */
-const parts = { memory, processes, crypto, statements, stores, heartbeats, growth }
+const parts = { memory, processes, crypto, statements, stores, heartbeats, growth, starting }
 
-const asked = process.argv.slice(2)
+const { values, positionals: asked } = parseArgs({
+  options: { before: { type: 'string' } },
+  allowPositionals: true,
+})
+const before = values.before === undefined ? undefined : resolve(values.before)
 const unknown = asked.filter(name => !(name in parts))
 if (unknown.length > 0) {
   process.stderr.write(`nothing called ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}\n`)
@@ -42,6 +52,6 @@ await runAndCleanUp(async () => {
   for (const [name, part] of Object.entries(parts)) {
     if (asked.length > 0 && !asked.includes(name)) continue
     say(`\n## ${name}\n`)
-    await part({ say, table })
+    await part({ say, table, before })
   }
 })

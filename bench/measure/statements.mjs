@@ -3,12 +3,16 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { admitted, startGateway as startContender } from '../contenders/gateway.mjs'
 import { startCountingRelay } from '../drills/counting-relay.mjs'
 import { startProgram, temporaryFolder } from '../processes.mjs'
+import { startLoad } from '../rounds.mjs'
 import { startOwnPostgres, startOwnRedis } from './own-stores.mjs'
 
 const account = { email: 'someone@example.com', password: 'correct horse battery' }
 const idle = 10
+/** Of 24 users. */
+const connections = 48
 
 /** @type {import('./main.mjs').Part} */
 export async function statements({ say, table }) {
@@ -32,6 +36,7 @@ export async function statements({ say, table }) {
       rows.push([name, after.postgres - before.postgres, after.redis - before.redis])
     }
     table(['request', 'statements in Postgres', 'scripts in Redis'], rows)
+    await usesAtOnce({ say, relay, redis, redisUrl: redisServer.url })
     const all = async () => sumOf((await relay.counts()).statements, () => true)
     const before = await all()
     await sleep(idle * 1_000)
@@ -44,6 +49,31 @@ export async function statements({ say, table }) {
     await postgres.database.close()
     relay.stop()
   }
+}
+
+/** What one of many uses at once asks of the stores, by a gateway of its own on the same database. */
+async function usesAtOnce({ say, relay, redis, redisUrl }) {
+  const upstream = await startProgram('contenders/serve-upstream.mjs')
+  const services = { createDatabase: async () => relay.url, createRedis: async () => redisUrl, origin: '' }
+  const gateway = await startContender({ upstream, services }, { freeDaily: 1_000_000_000, crowded: 23 })
+  const { running, question, others = [], status } = admitted(gateway)
+  const load = startLoad()
+  const run = (warmUp, time) =>
+    load.run({ ...running, questions: [question, ...others], status, connections, warmUp, time })
+  const asked = async () => ({
+    postgres: sumOf((await relay.counts()).statements, text => /daily_usage/i.test(text)),
+    redis: await scriptsOf(redis),
+  })
+  await run(0, 5_000)
+  const before = await asked()
+  const { requests } = await run(0, 10_000)
+  const after = await asked()
+  await load.stop()
+  await running.stop()
+  const each = name => ((after[name] - before[name]) / requests).toFixed(3)
+  say(
+    `\nFree uses, ${connections} at once: ${each('postgres')} statements and ${each('redis')} scripts for one (bar 0.25), ${requests} uses in 10 s.`,
+  )
 }
 
 /** What a gateway says to Postgres of its own accord. */
