@@ -16,7 +16,7 @@ export type Counting = number | undefined | Promise<number | undefined>
 
 export interface UsageStore {
   /**
-   * Counts one use of each on `day` by one conditional statement, unless `limit` are already counted or the record is dated tomorrow
+   * Counts one use of each on `day` by one statement, unless `limit` are already counted or the record is dated tomorrow
    * (written by a replica whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
    * @returns in their order; a promise where another holds the user's row
    * @throws StorageError
@@ -36,12 +36,6 @@ export function createUsageStore(database: Database): UsageStore {
   const lockedRows = createLockedRows(database)
   return {
     async count(userIds, day, limit) {
-      const [only, ...more] = userIds
-      if (more.length === 0 && !lockedRows.has(only)) {
-        const use = await countAlone(database, only, day, limit)
-        if (use !== undefined) return [use]
-        // Nothing was counted: the other statement counts where that has changed, and tells who waits for the row.
-      }
       const [first, ...others] = userIds.filter(userId => !lockedRows.has(userId))
       const users =
         first === undefined
@@ -114,12 +108,6 @@ function nextUse(user: CountedUser): number | undefined {
   return user.used
 }
 
-/** @returns the use, counted; undefined where nothing is left, no such user exists or another holds the row */
-async function countAlone(database: Database, userId: number, day: string, limit: number) {
-  const [row] = await database.query<{ used: number }>(COUNT_ALONE, [userId, day, limit])
-  return row?.used
-}
-
 /** @returns the users found, by id */
 async function countTogether(
   database: Database,
@@ -135,18 +123,6 @@ async function countTogether(
   return new Map(rows.map(row => [row.id, row]))
 }
 
-/** Whether the user has a use left on day $2. An update asks this of the newest row, whatever it waited for. */
-const HAS_USE_LEFT = `$3::int > 0
-    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
-      or (last_usage_date = $2::date and daily_usage < $3::int))`
-
-/** For a use that comes alone: Postgres answers a tenth sooner than by the statement for many. */
-const COUNT_ALONE = prepared(`
-update users
-set daily_usage = case when last_usage_date = $2::date then daily_usage + 1 else 1 end, last_usage_date = $2::date
-where id = (select id from users where id = $1 for no key update skip locked) and ${HAS_USE_LEFT}
-returning daily_usage as used`)
-
 /** The rows are locked before they are updated, so that `used` is the newest. */
 const countStatement = (locking: string) =>
   prepared(`
@@ -158,7 +134,9 @@ with locked as materialized (
   update users
   set daily_usage = least(locked.used + locked.uses, $3::int), last_usage_date = $2::date
   from locked
-  where users.id = locked.id and ${HAS_USE_LEFT}
+  where users.id = locked.id and $3::int > 0
+    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
+      or (last_usage_date = $2::date and daily_usage < $3::int))
   returning users.id, daily_usage
 )
 select id, used, coalesce(daily_usage, used) as used_after
