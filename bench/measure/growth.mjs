@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentOf } from '../drills/memory.mjs'
 import { startProgram, temporaryFolder } from '../processes.mjs'
+import { quantile } from '../report.mjs'
 import { startLoad } from '../rounds.mjs'
 import { openServices } from '../services.mjs'
 import { openIdle } from './idle.mjs'
@@ -54,8 +55,11 @@ async function routes(services, upstream) {
   const base = gateways[0]?.costs ?? []
   const rows = gateways.map(({ count, costs }) => [
     String(count),
-    median(costs).toFixed(1),
-    median(costs.map((cost, at) => cost / (base[at] ?? Number.NaN))).toFixed(3),
+    quantile(costs, 0.5).toFixed(1),
+    quantile(
+      costs.map((cost, at) => cost / (base[at] ?? Number.NaN)),
+      0.5,
+    ).toFixed(3),
   ])
   for (const { running } of gateways) await running.stop()
   return rows
@@ -120,9 +124,4 @@ ${paths.map(path => `  - { path: '${path}', upstream: service, auth: none, webso
   // As the image and the systemd unit start it.
   const env = { ...collecting(), MALLOC_MMAP_THRESHOLD_: '1048576' }
   return startProgram('../dist/cli.js', ['start', '-c', file], env)
-}
-
-/** @param {readonly number[]} numbers */
-function median(numbers) {
-  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 }

@@ -76,8 +76,8 @@ async function usesAtOnce({ say, relay, redis, redisUrl }) {
   )
 }
 
-/** What a gateway says to Postgres of its own accord. */
-const unasked = /pg_notify|webhook_deliveries|delete from/
+/** What a gateway says to Postgres of its own accord: heartbeats, looks for deliveries, and what it prunes. */
+const unasked = /pg_notify|webhook_deliveries|delete from|set secret_before = null/
 
 function* requestsTo(port, database) {
   let pair
