@@ -1,6 +1,6 @@
 // The record of daily use: two columns of `users`, changed by one conditional update (CONTRACT §4, "Counting").
 import { createBatches } from '../async/batches.ts'
-import { type Database, type Prepared, prepared } from '../storage/database.ts'
+import { type Database, prepared } from '../storage/database.ts'
 
 export interface UsageRecord {
   daily_usage: number
@@ -36,13 +36,10 @@ export function createUsageStore(database: Database): UsageStore {
   const lockedRows = createLockedRows(database)
   return {
     async count(userIds, day, limit) {
-      const [first, ...others] = userIds.filter(userId => !lockedRows.has(userId))
-      const users =
-        first === undefined
-          ? undefined
-          : await countTogether(database, COUNT_UNLOCKED, [first, ...others], day, limit)
+      const unlocked = userIds.filter(userId => !lockedRows.has(userId))
+      const users = await countUnlocked(database, unlocked, day, limit)
       return userIds.map(userId => {
-        const user = users?.get(userId)
+        const user = users.get(userId)
         return user === undefined ? lockedRows.count({ userId, day, limit }) : nextUse(user)
       })
     },
@@ -72,8 +69,8 @@ function createLockedRows(database: Database) {
       areAlike: (first: Use, later: Use) => first.day === later.day && first.limit === later.limit,
       async run(uses) {
         const [{ userId, day, limit }] = uses
-        const userIds = uses.map(use => use.userId)
-        const user = (await countTogether(database, COUNT_WAITING, userIds, day, limit)).get(userId)
+        const values = [userId, day, limit, uses.length]
+        const [user] = await database.query<CountedUser>(COUNT_ONE_WAITING, values)
         return uses.map(() => user && nextUse(user))
       },
     })
@@ -108,41 +105,60 @@ function nextUse(user: CountedUser): number | undefined {
   return user.used
 }
 
-/** @returns the users found, by id */
-async function countTogether(
+/** @returns the users found and not locked, by id */
+async function countUnlocked(
   database: Database,
-  statement: Prepared,
   userIds: readonly number[],
   day: string,
   limit: number,
-) {
+): Promise<ReadonlyMap<number, CountedUser>> {
   const usesByUser = new Map<number, number>()
   for (const userId of userIds) usesByUser.set(userId, (usesByUser.get(userId) ?? 0) + 1)
-  const values = [[...usesByUser.keys()], day, limit, [...usesByUser.values()]]
-  const rows = await database.query<CountedUser>(statement, values)
-  return new Map(rows.map(row => [row.id, row]))
+  const [ids, uses] = [[...usesByUser.keys()], [...usesByUser.values()]]
+  if (ids.length === 0) return new Map()
+  const rows = await (ids.length === 1
+    ? database.query<CountedUser>(COUNT_ONE, [ids[0], day, limit, uses[0]])
+    : database.query<CountedUser>(COUNT_MANY, [ids, day, limit, uses]))
+  return new Map(rows.map(user => [user.id, user]))
 }
 
-/** The rows are locked before they are updated, so that `used` is the newest. */
-const countStatement = (locking: string) =>
+// Each statement locks its rows before it updates them, so that `used` is the newest. Where it does not wait, it leaves out
+// locked rows: two batches cannot deadlock, and no user waits for the row of another.
+
+const USED_BEFORE = 'case when last_usage_date = $2::date then daily_usage else 0 end'
+const HAS_USE_LEFT = `$3::int > 0
+    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
+      or (last_usage_date = $2::date and daily_usage < $3::int))`
+
+/** Joins nothing: a use that comes alone takes Postgres little longer than a plain update. */
+const countOneStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
-  select id, uses, case when last_usage_date = $2::date then daily_usage else 0 end as used
-  from users join unnest($1::bigint[], $4::int[]) as wanted (id, uses) using (id)
-  for no key update of users ${locking}
+  select id, ${USED_BEFORE} as used from users where id = $1
+  for no key update ${locking}
+), counted as (
+  update users
+  set daily_usage = least((select used from locked) + $4::int, $3::int), last_usage_date = $2::date
+  where id = (select id from locked) and ${HAS_USE_LEFT}
+  returning daily_usage
+)
+select id, used, coalesce((select daily_usage from counted), used) as used_after from locked`)
+
+const COUNT_ONE = countOneStatement('skip locked')
+const COUNT_ONE_WAITING = countOneStatement('')
+
+/** Postgres would plan this anew each time if it could see how many users there are: hence `(select $1)`. */
+const COUNT_MANY = prepared(`
+with locked as materialized (
+  select id, uses, ${USED_BEFORE} as used
+  from users join unnest((select $1::bigint[]), (select $4::int[])) as wanted (id, uses) using (id)
+  for no key update of users skip locked
 ), counted as (
   update users
   set daily_usage = least(locked.used + locked.uses, $3::int), last_usage_date = $2::date
   from locked
-  where users.id = locked.id and $3::int > 0
-    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
-      or (last_usage_date = $2::date and daily_usage < $3::int))
+  where users.id = locked.id and ${HAS_USE_LEFT}
   returning users.id, daily_usage
 )
 select id, used, coalesce(daily_usage, used) as used_after
 from locked left join counted using (id)`)
-
-/** Leaves out locked rows: two batches cannot deadlock, and no user waits for the row of another. */
-const COUNT_UNLOCKED = countStatement('skip locked')
-/** For one user at a time. */
-const COUNT_WAITING = countStatement('')

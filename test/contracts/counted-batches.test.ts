@@ -112,29 +112,51 @@ describeWithPostgres('uses counted together on Postgres', () => {
       expect(await createUsageStore(database).read(id)).toMatchObject({ daily_usage: 100 })
   })
 
-  it('10,000 over three replicas give each user exactly the limit, and each use its own number', async () => {
-    const limit = 50
-    const replicas = [1, 2, 3].map(() =>
-      openPostgres({ url: database.url, maxConnections: 5, onError: () => {} }),
-    )
+  it('are planned once, not at each batch, where there are many users', async () => {
+    const replica = openPostgres({ url: database.url, maxConnections: 1, onError: () => {} })
     try {
-      const counters = replicas.map(replica => counterOf(replica, limit))
-      const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
-      const numbers = new Map(ids.map(id => [id, [] as number[]]))
-      const client = async (start: number) => {
-        for (let turn = 0; turn < 100; turn += 1) {
-          const id = ids[(start * 7 + turn) % ids.length] ?? 0
-          const used = await counters[(start + turn) % 3]?.(id)
-          if (used !== undefined) numbers.get(id)?.push(used)
-        }
-      }
-      await Promise.all(Array.from({ length: 100 }, (_, start) => client(start)))
-      const all = Array.from({ length: limit }, (_, index) => index + 1)
-      for (const id of ids) expect(numbers.get(id)?.sort((a, b) => a - b)).toEqual(all)
+      await database.query(`insert into users (email, password_hash) select 'many' || n || '@example.com', 'x'
+        from generate_series(1, 5000) as n`)
+      await database.query('analyze users')
+      const use = counterOf(replica, 1_000)
+      const ids = [await addUser(database), await addUser(database)]
+      // Postgres considers a plan for any values from the sixth time on.
+      for (let batch = 0; batch < 20; batch += 1) await Promise.all(ids.map(use))
+      const planned = await replica.query(
+        `select custom_plans::int, generic_plans::int from pg_prepared_statements where statement like '%unnest%'`,
+      )
+      expect(planned).toEqual([{ custom_plans: 5, generic_plans: 15 }])
     } finally {
-      await Promise.all(replicas.map(replica => replica.close()))
+      await replica.close()
     }
   })
+
+  it.each([1, 20])(
+    '10,000 uses, of users: %d, over three replicas are exactly the limit, each with its own number',
+    async count => {
+      const limit = 50
+      const replicas = [1, 2, 3].map(() =>
+        openPostgres({ url: database.url, maxConnections: 5, onError: () => {} }),
+      )
+      try {
+        const counters = replicas.map(replica => counterOf(replica, limit))
+        const ids = await Promise.all(Array.from({ length: count }, () => addUser(database)))
+        const numbers = new Map(ids.map(id => [id, [] as number[]]))
+        const client = async (start: number) => {
+          for (let turn = 0; turn < 100; turn += 1) {
+            const id = ids[(start * 7 + turn) % ids.length] ?? 0
+            const used = await counters[(start + turn) % 3]?.(id)
+            if (used !== undefined) numbers.get(id)?.push(used)
+          }
+        }
+        await Promise.all(Array.from({ length: 100 }, (_, start) => client(start)))
+        const all = Array.from({ length: limit }, (_, index) => index + 1)
+        for (const id of ids) expect(numbers.get(id)?.sort((a, b) => a - b)).toEqual(all)
+      } finally {
+        await Promise.all(replicas.map(replica => replica.close()))
+      }
+    },
+  )
 
   it('a locked row delays the uses of its own user alone', async () => {
     const use = counterOf(database, 1)
