@@ -18,8 +18,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * A call that finds no batch under way starts one when the event loop has read every socket that is ready, with those that
- * this brings; so does the end of a batch.
+ * A call that finds no batch under way starts one: at once where the batch before was of one call, else when the event loop
+ * has read every socket that is ready, with the calls that this brings. So does the end of a batch that others wait for.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options
@@ -27,6 +27,7 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
   /** The batch that the next one waits for. */
   let underWay: object | undefined
   let overdue: NodeJS.Timeout | undefined
+  let wasOfSeveral = false
 
   function start(): void {
     clearTimeout(overdue)
@@ -36,6 +37,7 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     const unlike = later.findIndex(({ item }) => !areAlike(first.item, item))
     const joining = later.slice(0, Math.min(unlike === -1 ? later.length : unlike, maxItems - 1))
     waiting = later.slice(joining.length)
+    wasOfSeveral = joining.length > 0
     void settle(first, joining)
     if (waiting.length > 0) startWhenOverdue()
   }
@@ -67,6 +69,7 @@ export function createBatches<Item, Result>(options: Options<Item, Result>) {
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
       if (underWay !== undefined) startWhenOverdue()
+      else if (!wasOfSeveral) start()
       else if (waiting.length === 1) setImmediate(start)
     })
 }

@@ -87,8 +87,10 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
     },
     counter: createDailyCounter({
       store: {
-        count: async (userIds, _day, limit) =>
-          userIds.map(() => (caller.usedToday < limit ? caller.usedToday + 1 : undefined)),
+        count: async (userIds, _day, limit) => {
+          const counted = caller.usedToday < limit
+          return userIds.map(() => ({ counted, used: caller.usedToday + (counted ? 1 : 0) }))
+        },
         read: async () => ({ daily_usage: caller.usedToday, last_usage_date: utcDay(clock.now()) }),
       },
       clock,

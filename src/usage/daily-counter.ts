@@ -2,7 +2,7 @@
 import { createBatches } from '../async/batches.ts'
 import type { Clock } from '../clock.ts'
 import type { UsageHint } from './usage-hint.ts'
-import { batchBounds, type Counting, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
+import { batchBounds, type Count, type UsageRecord, type UsageStore, type UserIds } from './usage-store.ts'
 import { utcDay } from './utc-day.ts'
 
 /** `used`: today's uses, including this one. `no_user`: there is no such row, so nothing was counted. */
@@ -77,7 +77,7 @@ export function createDailyCounter({
     }
   }
 
-  /** All of one day. A use that needs the record's own word is given a promise: the next batch does not wait for it. */
+  /** All of one day. A use that was not counted at once is given a promise: the next batch does not wait for it. */
   async function decideTogether(uses: readonly [Use, ...Use[]]) {
     const [{ day }] = uses
     const userIds = idsOf(uses)
@@ -90,9 +90,9 @@ export function createDailyCounter({
       if (hint === 'full') return decideFull(use)
       const count = counts[next]
       next += 1
-      return typeof count === 'number'
-        ? { counted: true as const, used: count }
-        : decideUncounted(use, hint, count)
+      return count instanceof Promise || !count?.counted
+        ? decideCounted(use, hint, count)
+        : { counted: true as const, used: count.used }
     })
   }
 
@@ -103,24 +103,22 @@ export function createDailyCounter({
     if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
     const usedToday = usedOn(record, day)
     if (usedToday >= dailyLimit) return { counted: false, used: usedToday, reason: 'spent', day }
-    return decideUncounted(use, 'full', countFull(use))
+    return decideCounted(use, 'full', countFull(use))
   }
 
-  /** @param counting not there where the record has no room; a promise where another holds the user's row */
-  async function decideUncounted(use: Use, hint: Hint, counting: Counting | undefined): Promise<UseResult> {
+  async function decideCounted(use: Use, hint: Hint, counting: Count | Promise<Count>): Promise<UseResult> {
     const { userId, day } = use
-    const used = await counting
-    if (used !== undefined) {
+    const count = await counting
+    if (count === undefined) return { counted: false, used: 0, reason: 'no_user', day }
+    const { counted, used } = count
+    if (counted) {
       if (hint === 'full') await correctHint(userId, day, used)
-      return { counted: true, used }
+      return { counted, used }
     }
-    const record = await reads.read(userId)
-    if (record === undefined) return { counted: false, used: 0, reason: 'no_user', day }
-    // The update saw the newest record: if it refused, nothing is left today (or the record is dated tomorrow),
-    // whatever a shared read returned.
-    const usedToday = Math.max(usedOn(record, day), dailyLimit)
+    // Nothing is left of a day before that of the record either.
+    const usedToday = Math.max(used, dailyLimit)
     if (hint !== 'unknown') await correctHint(userId, day, usedToday)
-    return { counted: false, used: usedToday, reason: 'spent', day }
+    return { counted, used: usedToday, reason: 'spent', day }
   }
 
   const batches = {
@@ -129,7 +127,7 @@ export function createDailyCounter({
     areAlike: (first: Use, later: Use) => first.day === later.day,
   }
   const decide = createBatches<Use, UseResult>({ ...batches, run: decideTogether })
-  const countFull = createBatches<Use, number | undefined>({
+  const countFull = createBatches<Use, Count>({
     ...batches,
     run: uses => store.count(idsOf(uses), uses[0].day, dailyLimit),
   })

@@ -11,17 +11,17 @@ export interface UsageRecord {
 /** A user whose uses are counted several times is there as often. */
 export type UserIds = readonly [number, ...number[]]
 
-/** Uses of the day, including this one; undefined if it was not counted or the user does not exist. */
-export type Counting = number | undefined | Promise<number | undefined>
+/** `used`: uses of the day, including this one if it was counted. Undefined: there is no such user. */
+export type Count = { readonly counted: boolean; readonly used: number } | undefined
 
 export interface UsageStore {
   /**
    * Counts one use of each on `day` by one statement, unless `limit` are already counted or the record is dated tomorrow
    * (written by a replica whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
-   * @returns in their order; a promise where another holds the user's row
+   * @returns in their order; a promise where that statement could not tell, because another holds the user's row for instance
    * @throws StorageError
    */
-  count(userIds: UserIds, day: string, limit: number): Promise<readonly Counting[]>
+  count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
   /** @throws StorageError */
   read(userId: number): Promise<UsageRecord | undefined>
 }
@@ -33,14 +33,14 @@ export interface UsageStore {
 export const batchBounds = { maxItems: 100, maxWaitMs: 300 }
 
 export function createUsageStore(database: Database): UsageStore {
-  const lockedRows = createLockedRows(database)
+  const waitingUsers = createWaitingUsers(database)
   return {
     async count(userIds, day, limit) {
-      const unlocked = userIds.filter(userId => !lockedRows.has(userId))
-      const users = await countUnlocked(database, unlocked, day, limit)
+      const others = userIds.filter(userId => !waitingUsers.has(userId))
+      const rows = await countUnlocked(database, others, day, limit)
       return userIds.map(userId => {
-        const user = users.get(userId)
-        return user === undefined ? lockedRows.count({ userId, day, limit }) : nextUse(user)
+        const row = rows.get(userId)
+        return row === undefined ? waitingUsers.count({ userId, day, limit }) : nextCount(row)
       })
     },
     async read(userId) {
@@ -59,9 +59,9 @@ interface Use {
   readonly limit: number
 }
 
-/** Users whose row another statement had locked. Their own uses wait for it, and nobody else's; first come, first served. */
-function createLockedRows(database: Database) {
-  const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<number | undefined> }>()
+/** Users whose row has to be waited for. Their own uses wait for it, and nobody else's; first come, first served. */
+function createWaitingUsers(database: Database) {
+  const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
 
   const createCount = () =>
     createBatches({
@@ -69,15 +69,15 @@ function createLockedRows(database: Database) {
       areAlike: (first: Use, later: Use) => first.day === later.day && first.limit === later.limit,
       async run(uses) {
         const [{ userId, day, limit }] = uses
-        const values = [userId, day, limit, uses.length]
-        const [user] = await database.query<CountedUser>(COUNT_ONE_WAITING, values)
-        return uses.map(() => user && nextUse(user))
+        const values = [[userId], day, limit, [uses.length]]
+        const [row] = await database.query<CountedRow>(COUNT_WAITING, values)
+        return uses.map(() => row && nextCount(row))
       },
     })
 
   return {
     has: (userId: number) => waiting.has(userId),
-    async count(use: Use): Promise<number | undefined> {
+    async count(use: Use): Promise<Count> {
       const user = waiting.get(use.userId) ?? { uses: 0, count: createCount() }
       waiting.set(use.userId, user)
       user.uses += 1
@@ -91,74 +91,74 @@ function createLockedRows(database: Database) {
   }
 }
 
-interface CountedUser {
+interface CountedRow {
   readonly id: number
   /** Uses of the day before this statement, then those that have been given out. */
   used: number
   readonly used_after: number
 }
 
-/** @returns the next of the user's uses that the statement counted; undefined once all are given out */
-function nextUse(user: CountedUser): number | undefined {
-  if (user.used === user.used_after) return undefined
-  user.used += 1
-  return user.used
+/** @returns the next of the user's uses that the statement counted; once all are given out, that it counted no more */
+function nextCount(row: CountedRow): Count {
+  const counted = row.used < row.used_after
+  if (counted) row.used += 1
+  return { counted, used: row.used }
 }
 
-/** @returns the users found and not locked, by id */
+/** @returns by user id; without the users whose row is locked, and perhaps without some of whom nothing was counted */
 async function countUnlocked(
   database: Database,
   userIds: readonly number[],
   day: string,
   limit: number,
-): Promise<ReadonlyMap<number, CountedUser>> {
+): Promise<ReadonlyMap<number, CountedRow>> {
   const usesByUser = new Map<number, number>()
   for (const userId of userIds) usesByUser.set(userId, (usesByUser.get(userId) ?? 0) + 1)
   const [ids, uses] = [[...usesByUser.keys()], [...usesByUser.values()]]
   if (ids.length === 0) return new Map()
   const rows = await (ids.length === 1
-    ? database.query<CountedUser>(COUNT_ONE, [ids[0], day, limit, uses[0]])
-    : database.query<CountedUser>(COUNT_MANY, [ids, day, limit, uses]))
-  return new Map(rows.map(user => [user.id, user]))
+    ? database.query<CountedRow>(COUNT_ONE_UNLOCKED, [ids[0], day, limit, uses[0]])
+    : database.query<CountedRow>(COUNT_UNLOCKED, [ids, day, limit, uses]))
+  return new Map(rows.map(row => [row.id, row]))
 }
 
-// Each statement locks its rows before it updates them, so that `used` is the newest. Where it does not wait, it leaves out
-// locked rows: two batches cannot deadlock, and no user waits for the row of another.
+// All lock their rows before they update them, so that `used` is the newest. Leaving out locked rows, two batches cannot
+// deadlock, and no user waits for the row of another.
 
 const USED_BEFORE = 'case when last_usage_date = $2::date then daily_usage else 0 end'
+const USED_AFTER = 'least(locked.used + locked.uses, $3::int)'
 const HAS_USE_LEFT = `$3::int > 0
-    and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
-      or (last_usage_date = $2::date and daily_usage < $3::int))`
+  and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
+    or (last_usage_date = $2::date and daily_usage < $3::int))`
 
-/** Joins nothing: a use that comes alone takes Postgres little longer than a plain update. */
-const countOneStatement = (locking: string) =>
+/**
+ * Returns every row that it locked. The arrays are hidden in `(select …)`: where Postgres sees how long they are, it plans
+ * the statement anew each time.
+ */
+const countStatement = (locking: string) =>
   prepared(`
-with locked as materialized (
-  select id, ${USED_BEFORE} as used from users where id = $1
-  for no key update ${locking}
-), counted as (
-  update users
-  set daily_usage = least((select used from locked) + $4::int, $3::int), last_usage_date = $2::date
-  where id = (select id from locked) and ${HAS_USE_LEFT}
-  returning daily_usage
-)
-select id, used, coalesce((select daily_usage from counted), used) as used_after from locked`)
-
-const COUNT_ONE = countOneStatement('skip locked')
-const COUNT_ONE_WAITING = countOneStatement('')
-
-/** Postgres would plan this anew each time if it could see how many users there are: hence `(select $1)`. */
-const COUNT_MANY = prepared(`
 with locked as materialized (
   select id, uses, ${USED_BEFORE} as used
   from users join unnest((select $1::bigint[]), (select $4::int[])) as wanted (id, uses) using (id)
-  for no key update of users skip locked
+  for no key update of users ${locking}
 ), counted as (
-  update users
-  set daily_usage = least(locked.used + locked.uses, $3::int), last_usage_date = $2::date
+  update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
   from locked
   where users.id = locked.id and ${HAS_USE_LEFT}
   returning users.id, daily_usage
 )
 select id, used, coalesce(daily_usage, used) as used_after
 from locked left join counted using (id)`)
+
+const COUNT_UNLOCKED = countStatement('skip locked')
+/** For one user at a time. */
+const COUNT_WAITING = countStatement('')
+
+/** Returns nothing where it counted nothing. For a use that comes alone, which takes little longer than by a plain update. */
+const COUNT_ONE_UNLOCKED = prepared(`
+update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
+from (
+  select id, $4::int as uses, ${USED_BEFORE} as used from users where id = $1 for no key update skip locked
+) as locked
+where users.id = locked.id and ${HAS_USE_LEFT}
+returning users.id, used, daily_usage as used_after`)

@@ -24,14 +24,36 @@ function recorded({ maxItems = 100, maxWaitMs = 1_000, areAlike = () => true }: 
   return { add, batches, sizes }
 }
 
+/** Once a batch of several has ended. */
+async function recordedUnderLoad(rules?: Rules) {
+  const record = recorded(rules)
+  const answers = [0, 0, 0].map(record.add)
+  while (record.batches.length > 0 || answers.length > 0) {
+    record.batches.shift()?.end()
+    await turn()
+    if (record.batches.length === 0) await Promise.all(answers.splice(0))
+  }
+  return record
+}
+
 /** Until a batch that begins at the end of a turn, or of the next, has begun. */
 const turn = async () => {
   for (let turns = 0; turns < 2; turns += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
 describe('batches', () => {
-  it('a call that finds none under way starts one when its turn has read all sockets, with those of that turn', async () => {
-    const { add, batches } = recorded()
+  it('a call that comes alone waits for nobody, however many have come so', async () => {
+    const { add, batches, sizes } = recorded()
+    for (const call of [0, 1, 2]) {
+      const answer = add(call)
+      expect(sizes()).toHaveLength(call + 1)
+      batches[call]?.end()
+      expect(await answer).toBe(call * 10)
+    }
+  })
+
+  it('after a batch of several, a call waits until its turn has read all sockets, and goes with those of that turn', async () => {
+    const { add, batches } = await recordedUnderLoad()
     const answers = [add(1)]
     await Promise.resolve()
     answers.push(add(2))
@@ -60,7 +82,7 @@ describe('batches', () => {
   })
 
   it('none has more items than allowed', async () => {
-    const { add, batches, sizes } = recorded({ maxItems: 2 })
+    const { add, batches, sizes } = await recordedUnderLoad({ maxItems: 2 })
     const answers = [1, 2, 3, 4, 5].map(add)
     await turn()
     expect(sizes()).toEqual([2])
@@ -74,7 +96,7 @@ describe('batches', () => {
   })
 
   it('calls that are not alike go one batch after the other, in their order', async () => {
-    const { add, batches } = recorded({ areAlike: (first, later) => first % 2 === later % 2 })
+    const { add, batches } = await recordedUnderLoad({ areAlike: (first, later) => first % 2 === later % 2 })
     const answers = [1, 3, 2, 5].map(add)
     for (let batch = 0; batch < 3; batch += 1) {
       await turn()
@@ -105,7 +127,7 @@ describe('batches', () => {
   })
 
   it('one that fails fails for its own items alone', async () => {
-    const { add, batches } = recorded()
+    const { add, batches } = await recordedUnderLoad()
     const failing = [add(1), add(2)]
     await turn()
     const next = add(3)

@@ -99,8 +99,13 @@ describeOverAllDatabases('the change feed', open => {
     it('hears nothing of counted uses: the first, the next, and one after midnight', async () => {
       const usage = createUsageStore(database)
       const uses = async () => {
-        expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([1, 2, 3, undefined])
-        expect(await usage.count([id], '2096-02-29', 3)).toEqual([1])
+        expect(await usage.count([id, id, id, id], '2096-02-28', 3)).toEqual([
+          { counted: true, used: 1 },
+          { counted: true, used: 2 },
+          { counted: true, used: 3 },
+          { counted: false, used: 3 },
+        ])
+        expect(await usage.count([id], '2096-02-29', 3)).toEqual([{ counted: true, used: 1 }])
       }
       expect(await heardOf(uses)).toEqual([])
     })

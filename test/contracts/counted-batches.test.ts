@@ -118,10 +118,10 @@ describeWithPostgres('uses counted together on Postgres', () => {
       await database.query(`insert into users (email, password_hash) select 'many' || n || '@example.com', 'x'
         from generate_series(1, 5000) as n`)
       await database.query('analyze users')
-      const use = counterOf(replica, 1_000)
-      const ids = [await addUser(database), await addUser(database)]
+      const store = createUsageStore(replica)
+      const ids = [await addUser(database), await addUser(database)] as const
       // Postgres considers a plan for any values from the sixth time on.
-      for (let batch = 0; batch < 20; batch += 1) await Promise.all(ids.map(use))
+      for (let batch = 0; batch < 20; batch += 1) await store.count(ids, TODAY, 1_000)
       const planned = await replica.query(
         `select custom_plans::int, generic_plans::int from pg_prepared_statements where statement like '%unnest%'`,
       )

@@ -360,7 +360,7 @@ describe('daily counter whose record changes while it is read', () => {
     const counter = createDailyCounter({
       store: {
         read: () => new Promise(resolve => reads.push(resolve)),
-        count: async userIds => userIds.map(() => 1),
+        count: async userIds => userIds.map(() => ({ counted: true, used: 1 })),
       },
       usageHint: { reserve: async userIds => userIds.map(() => 'full'), set: async () => {} },
       clock: { now: () => NOON },

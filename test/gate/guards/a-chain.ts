@@ -103,10 +103,11 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
       count: async (userIds, day, limit) =>
         userIds.map(id => {
           const before = days.get(`${id} ${day}`) ?? 0
-          if (before >= limit || !records.has(id)) return undefined
+          if (!records.has(id)) return undefined
+          if (before >= limit) return { counted: false, used: before }
           seen.stored += 1
           days.set(`${id} ${day}`, before + 1)
-          return before + 1
+          return { counted: true, used: before + 1 }
         }),
       async read(id) {
         asked.push(`use ${id}`)
