@@ -19,6 +19,8 @@ const limit = 200
 /** What a user has left of them in a race. */
 const left = 3
 const racers = 9
+/** And when a gateway is killed. */
+const fewLeft = 20
 const rounds = setting('COUNTED_RACES', 10_000, 500) / users
 const kills = setting('COUNTED_KILLS', 100, 5)
 
@@ -106,27 +108,27 @@ async function underFault(play, name, fault) {
   const { stage, service, replicas, tokens, raw } = play
   await raw.flushall()
   await giveBack(stage, service, limit)
-  const load = takeUses(replicas, tokens)
+  const load = takeUses(replicas, tokens, limit)
   await sleep(500)
   await fault(play)
   const { failed } = await load.whenSpent()
   judge(play, name, await compare(stage, service, limit), failed)
 }
 
-/** In the middle of counted uses, of which each user has twenty left. */
+/** In the middle of counted uses, of which each user has a few left. */
 async function killGateways(play) {
   const { stage, service, replicas, tokens, start } = play
   const all = []
   let failed = 0
   for (let kill = 0; kill < kills; kill += 1) {
-    await giveBack(stage, service, 20)
-    const load = takeUses(replicas, tokens)
+    await giveBack(stage, service, fewLeft)
+    const load = takeUses(replicas, tokens, fewLeft)
     await sleep(20 + random() * 280)
     const at = kill % replicas.length
     process.kill(replicas[at].pids[0], 'SIGKILL')
     replicas[at] = await start()
     failed += (await load.whenSpent()).failed
-    all.push(...(await compare(stage, service, 20)))
+    all.push(...(await compare(stage, service, fewLeft)))
   }
   judge(play, `a gateway killed with -9, ${kills} times`, all, failed)
 }

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const clients = 48
-/** A store that is down is back long before. */
+/** Without one use that passes or is refused: a store that is down is back long before. */
 const patienceMs = 60_000
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -12,19 +12,24 @@ const agent = new Agent({ keepAlive: true, maxSockets: 64 })
  * Asks for every user in turn until each was refused.
  * @param {import('./replicas.mjs').Replica[]} replicas entries may be replaced meanwhile
  * @param {readonly string[]} tokens of one user each
+ * @param {number} uses that each has left
  */
-export function takeUses(replicas, tokens) {
+export function takeUses(replicas, tokens, uses) {
   const unspent = new Set(tokens)
-  const deadline = performance.now() + patienceMs
-  let [next, failed] = [0, 0]
+  let [next, passed, failed, decidedAt] = [0, 0, 0, performance.now()]
   const client = async () => {
     while (unspent.size > 0) {
-      if (performance.now() > deadline) throw new Error(`${unspent.size} users are never refused`)
+      if (performance.now() - decidedAt > patienceMs)
+        throw new Error(`${unspent.size} users wait for a decision`)
+      if (passed > tokens.length * uses * 2) throw new Error(`${unspent.size} users are never refused`)
       const token = [...unspent][next % unspent.size] ?? ''
       next += 1
       const status = await takeUse(replicas[next % replicas.length]?.port ?? 0, token)
-      if (status === 429) unspent.delete(token)
-      else if (status !== 200) {
+      if (status === 200 || status === 429) {
+        decidedAt = performance.now()
+        if (status === 200) passed += 1
+        else unspent.delete(token)
+      } else {
         failed += 1
         await sleep(20)
       }

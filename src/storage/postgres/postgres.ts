@@ -1,10 +1,11 @@
 // The production database: a connection pool to a Postgres server that never hangs and never ends the process.
-import { Client, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg'
+import { Client, type CustomTypesConfig, type PoolClient, types } from 'pg'
 import type { PoolState } from '../../observability/metrics/gauges.ts'
 import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
+import { createPool } from './postgres-pool.ts'
 import {
   type CheckedOutClient,
   createQuery,
@@ -46,7 +47,7 @@ const FAILED_TRANSACTION = '25P02'
 
 /** Creates the pool; connects on first use. Every failure is a StorageError, within 1.9 s a statement. */
 export function openPostgres({ url, maxConnections, onError }: PostgresOptions): PostgresDatabase {
-  const pool = new Pool({
+  const pool = createPool({
     connectionString: url,
     max: maxConnections,
     application_name: 'peage',
