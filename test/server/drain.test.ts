@@ -119,10 +119,10 @@ describe.each([
     connection.write(requestBytes('GET', '/large'))
     await once(connection.socket, 'data')
     connection.socket.pause()
-    const over = drain.run(20_000)
+    const over = drain.run(25_000)
     await sleep(300)
     connection.socket.resume()
-    const answer = await connection.answer('GET', 10_000)
+    const answer = await connection.answer('GET', 20_000)
     expect([answer?.complete, answer?.body.length]).toEqual([true, large.length])
     await over
     connection.close()

@@ -20,8 +20,10 @@ describe('oddly framed answers', () => {
     upstream = await startScriptedUpstream()
     gateway = await startGateway(`upstreams:
   app: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 2s, idle: 2s } }
+  talkative: { targets: ['${upstream.url}'] }
 routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
+  - { name: hints, path: /hints, upstream: talkative, auth: none }
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
 `)
@@ -125,7 +127,7 @@ routes:
     })
     const connection = new RawConnection(gateway.url)
     connection.socket.pause()
-    connection.write(requestBytes('GET', '/app/hints'))
+    connection.write(requestBytes('GET', '/hints'))
     await taken
     connection.socket.resume()
     let hints = 0

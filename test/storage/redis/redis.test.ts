@@ -115,11 +115,14 @@ describeWithRedisBinary('Redis', () => {
     expect(first.every(({ status }) => status === 'rejected')).toBe(true)
     expect(waited).toBeGreaterThan(100)
     expect(waited).toBeLessThan(300)
+    const later: number[] = []
     for (let turn = 0; turn < 20; turn += 1) {
+      const asked = performance.now()
       await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
+      later.push(performance.now() - asked)
     }
-    expect(performance.now() - started - waited).toBeLessThan(100)
     server.resume()
+    expect(Math.max(...later)).toBeLessThan(100)
     await isUp(keyValue)
     expect(heard).toEqual(['up', 'no answer within 150 ms', 'up'])
   })
