@@ -83,7 +83,7 @@ routes:
   - { path: /guarded, upstream: app }
 `,
       undefined,
-      { server: `, timeouts: { body_idle: 1s, headers: 500ms }${tls}` },
+      { server: `, timeouts: { body_idle: 1s, headers: 2s }${tls}` },
     )
   })
   beforeEach(() => {
