@@ -18,8 +18,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * A call that finds no batch under way starts one: at once where the batch before was of one call, else when the event loop
- * has read every socket that is ready, with the calls that this brings. So does the end of a batch that others wait for.
+ * A call that finds no batch under way starts one: at once if the last batch had one call, else when the event loop has read
+ * every ready socket, together with the calls that those bring. Calls that wait for a batch start theirs likewise at its end.
  */
 export function createBatches<Item, Result>(options: Options<Item, Result>) {
   const { maxItems, maxWaitMs, areAlike = () => true, run } = options

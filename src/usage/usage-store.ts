@@ -18,7 +18,7 @@ export interface UsageStore {
   /**
    * Counts one use of each on `day` by one statement, unless `limit` are already counted or the record is dated tomorrow
    * (written by a replica whose clock is past midnight). Of any number of concurrent calls at most `limit` are counted.
-   * @returns in their order; a promise where that statement could not tell, because another holds the user's row for instance
+   * @returns in their order; a promise where a second statement has to decide, as for a locked row
    * @throws StorageError
    */
   count(userIds: UserIds, day: string, limit: number): Promise<readonly (Count | Promise<Count>)[]>
@@ -59,7 +59,10 @@ interface Use {
   readonly limit: number
 }
 
-/** Users whose row has to be waited for. Their own uses wait for it, and nobody else's; first come, first served. */
+/**
+ * Decides the uses that the first statement did not count: the row is locked, has no use left, or does not exist. Each user
+ * has a queue, in the order of the calls, so nobody waits for the row of another.
+ */
 function createWaitingUsers(database: Database) {
   const waiting = new Map<number, { uses: number; count: (use: Use) => Promise<Count> }>()
 
@@ -98,14 +101,14 @@ interface CountedRow {
   readonly used_after: number
 }
 
-/** @returns the next of the user's uses that the statement counted; once all are given out, that it counted no more */
+/** @returns the next use that the statement counted; `counted: false` when all of them are given out */
 function nextCount(row: CountedRow): Count {
   const counted = row.used < row.used_after
   if (counted) row.used += 1
   return { counted, used: row.used }
 }
 
-/** @returns by user id; without the users whose row is locked, and perhaps without some of whom nothing was counted */
+/** @returns rows by user id. A user is missing if the row is locked, and may be missing if nothing was counted. */
 async function countUnlocked(
   database: Database,
   userIds: readonly number[],
@@ -122,7 +125,7 @@ async function countUnlocked(
   return new Map(rows.map(row => [row.id, row]))
 }
 
-// All lock their rows before they update them, so that `used` is the newest. Leaving out locked rows, two batches cannot
+// Each statement locks its rows before it updates them, so `used` is the newest value. With `skip locked` two batches cannot
 // deadlock, and no user waits for the row of another.
 
 const USED_BEFORE = 'case when last_usage_date = $2::date then daily_usage else 0 end'
@@ -131,10 +134,7 @@ const HAS_USE_LEFT = `$3::int > 0
   and (last_usage_date is null or last_usage_date < $2::date or last_usage_date > $2::date + 1
     or (last_usage_date = $2::date and daily_usage < $3::int))`
 
-/**
- * Returns every row that it locked. The arrays are hidden in `(select …)`: where Postgres sees how long they are, it plans
- * the statement anew each time.
- */
+/** Returns every row that it locked. `(select …)` hides how long the arrays are: Postgres would plan each length anew. */
 const countStatement = (locking: string) =>
   prepared(`
 with locked as materialized (
@@ -154,7 +154,7 @@ const COUNT_UNLOCKED = countStatement('skip locked')
 /** For one user at a time. */
 const COUNT_WAITING = countStatement('')
 
-/** Returns nothing where it counted nothing. For a use that comes alone, which takes little longer than by a plain update. */
+/** Returns no row if it counted nothing. Joins no arrays, so a single use takes little longer than a plain update. */
 const COUNT_ONE_UNLOCKED = prepared(`
 update users set daily_usage = ${USED_AFTER}, last_usage_date = $2::date
 from (

@@ -1,10 +1,10 @@
-// A pool that opens few connections at once. A server starts a process for each, and one that has just come back is late with
-// all of them: every one would time out, be opened anew, and take the others' time again.
+// Opens few connections at once. A server starts a process for each, and one that has just restarted cannot start all of them
+// in time: every attempt would time out, be repeated, and delay the others again.
 import { Client, Pool, type PoolConfig } from 'pg'
 
 const MAX_OPENING = 2
 
-/** @param config with the most connections that the pool may have */
+/** @param config `max`: the most connections that the pool may have */
 export function createPool(config: PoolConfig & { max: number }): Pool {
   let opening = 0
 
@@ -23,16 +23,16 @@ export function createPool(config: PoolConfig & { max: number }): Pool {
   }
 
   const pool = new Pool({ ...config, Client: CountedClient })
-  // What is asked of a full pool waits in its line, which released connections serve too.
+  // A request to a full pool waits in its queue, where a released connection serves it too.
   Object.defineProperty(pool.options, 'max', { get: () => (opening < MAX_OPENING ? config.max : 0) })
   pool.on('connect', openNext)
 
-  /** For those in line, where nobody else asks for a connection: releasing it serves them. */
+  /** Opens one more connection for the requests in the queue. Releasing it hands it to the first of them. */
   function openNext(): void {
     if (pool.waitingCount === 0 || pool.totalCount >= config.max) return
     pool.connect().then(
       client => client.release(),
-      // Whoever is in line is told of it by the attempt of their own.
+      // A queued request reports its own timeout.
       () => {},
     )
   }

@@ -115,14 +115,14 @@ describeWithRedisBinary('Redis', () => {
     expect(first.every(({ status }) => status === 'rejected')).toBe(true)
     expect(waited).toBeGreaterThan(100)
     expect(waited).toBeLessThan(300)
-    const later: number[] = []
+    const later: unknown[] = []
     for (let turn = 0; turn < 20; turn += 1) {
-      const asked = performance.now()
-      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
-      later.push(performance.now() - asked)
+      const refused = keyValue.run(COUNT, 'peage:test', [1]).catch((error: unknown) => error)
+      // Within the turn of the event loop, whatever the machine has time for.
+      later.push(await Promise.race([refused, new Promise(resolve => setImmediate(resolve, 'waits'))]))
     }
     server.resume()
-    expect(Math.max(...later)).toBeLessThan(100)
+    for (const error of later) expect(error).toBeInstanceOf(ScriptError)
     await isUp(keyValue)
     expect(heard).toEqual(['up', 'no answer within 150 ms', 'up'])
   })
