@@ -358,17 +358,17 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await page.goto('about:blank')
       await page.goto(`${gateway.admin}/console#overview`)
       await page.locator('.verdict').waitFor()
-      return page.evaluate<number>(
+      const shown = await page.evaluate<number>(
         'new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(() => shown(performance.now()))))',
       )
+      const [paint] = await page.evaluate<number[]>(
+        "performance.getEntriesByName('first-contentful-paint').map(({ startTime }) => startTime)",
+      )
+      return Math.max(shown, paint ?? Number.POSITIVE_INFINITY)
     }
     // What else the machine does may hold up one of them.
     const times = [await shownAfter(), await shownAfter(), await shownAfter()]
-    const paint = await page.evaluate(
-      "performance.getEntriesByName('first-contentful-paint').map(({ startTime }) => startTime)[0]",
-    )
     expect(Math.min(...times)).toBeLessThan(1_000)
-    expect(paint).toBeLessThan(1_000)
   })
 
   it('refuses a wrong token, and keeps the right one nowhere', async () => {

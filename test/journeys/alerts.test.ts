@@ -142,22 +142,23 @@ describeOverSetups('the admin listener', setup => {
 
     it('where it failed or waits, with 202 and an entry in the audit', async () => {
       const one = await receiving()
+      const becomes = (status: string, attempts: number) =>
+        expect
+          .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 15_000 })
+          .toMatchObject({ status, attempts, error: expect.stringContaining('unresolved') })
       await emit({ type: 'x', data: {}, user_id: one.id })
       const [delivery] = await deliveries(`?user_id=${one.id}`)
       const id = delivery?.id ?? 0
+      await becomes('pending', 1)
       expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
-      await expect
-        .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 5_000 })
-        .toMatchObject({ status: 'pending', error: expect.stringContaining('unresolved') })
+      await becomes('pending', 2)
       await at.gateway.sql(
         `update webhook_deliveries set status = 'failed', finished_at = now() where id = $1`,
         [id],
       )
       expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
       // No address: the one attempt fails, and no other follows.
-      await expect
-        .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 5_000 })
-        .toMatchObject({ status: 'failed', error: expect.stringContaining('unresolved') })
+      await becomes('failed', 3)
       const { body } = await ask('GET', `/admin/v1/audit?user_id=${one.id}`)
       expect((body.entries as object[]).slice(0, 2)).toMatchObject(
         Array(2).fill({ route: '/admin/v1/deliveries/:id/retry', changes: { delivery: id }, status: 202 }),

@@ -30,12 +30,13 @@ it('counts every span that was dropped, those between two lines too', async () =
     }
     ended += spans
     const before = collector.spans.length
-    await expect.poll(() => collector.spans.length).toBeGreaterThanOrEqual(before + Math.min(spans, 4))
+    await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBeGreaterThan(before)
   }
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  await end(1)
+  // The SDK warns with the first span that finds room again: one that finds none is a dropped one more.
+  while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))
   expect(counts).toHaveLength(2)
