@@ -35,7 +35,7 @@ it('counts every span that was dropped, those between two lines too', async () =
   for (let round = 0; round < 4; round += 1) await end(10)
   expect(reasons).toEqual([expect.stringMatching(/^Dropped \d+ spans/)])
   vi.advanceTimersByTime(61_000)
-  // The SDK warns with the first span that finds room again: one that finds none is a dropped one more.
+  // The SDK warns with the first span that finds room again. A span that finds none is dropped, and counted too.
   while (reasons.length < 2) await end(1)
   await tracing.close(2_000)
   const counts = reasons.map(reason => Number(/^Dropped (\d+) spans/.exec(reason)?.[1]))

@@ -513,7 +513,7 @@ describeOverDatabases('delivering', open => {
     expect(performance.now() - begun).toBeLessThan(8_000)
     await vi.waitFor(all(hanging, 4), { timeout: 10_000, interval: 10 })
 
-    // The others still hang. What else the machine does may hold up a round.
+    // The others still hang, for 20 s: no round waits for that. What else the machine does may hold up a round for a while.
     const slowestOfRounds: number[] = []
     for (let round = 2; round < 5; round += 1) {
       time += 1
