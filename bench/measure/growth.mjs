@@ -10,6 +10,8 @@ import { openServices } from '../services.mjs'
 import { openIdle } from './idle.mjs'
 
 const rounds = Number(process.env.GROWTH_ROUNDS ?? 9)
+/** Of a process each: what one process takes changes by a tenth from start to start. */
+const idleRounds = 5
 const routeCounts = [10, 1_000, 10_000]
 /** A WebSocket takes two descriptors of a proxy. @type {readonly (readonly ['connection' | 'WebSocket', number])[]} */
 const idleKinds = [
@@ -26,7 +28,9 @@ export async function growth({ say, table }) {
   if (rounds > 0) table(['routes', 'CPU µs for a request', 'against 10'], await routes(services, upstream))
   say(`\nRoutes: medians of ${rounds} rounds; the route in the middle is asked for, over 48 connections.\n`)
   table(['idle', 'how many', 'KiB each, gateway', 'bare http-proxy', 'ratio'], await idle(services, upstream))
-  say('\nResident memory, after a collection, over what it was with 200 that came and went.')
+  say(
+    `\nResident memory, after a collection, over what it was with 200 that came and went: medians of ${idleRounds} processes of each.`,
+  )
 }
 
 async function routes(services, upstream) {
@@ -68,19 +72,30 @@ async function routes(services, upstream) {
 async function idle(services, upstream) {
   const rows = []
   for (const [kind, count] of idleKinds) {
-    const gateway = await startGateway(services, upstream, ['/service/*'])
-    const own = await bytesOfEach(gateway, kind, count)
-    await gateway.stop()
-    const bare = await startProgram('measure/serve-socket-proxy.mjs', [String(upstream.port)], collecting())
-    const its = await bytesOfEach(bare, kind, count)
-    await bare.stop()
-    rows.push([kind, count, (own / 1024).toFixed(1), (its / 1024).toFixed(1), (own / its).toFixed(2)])
+    const own = []
+    const its = []
+    for (let round = 0; round < idleRounds; round += 1) {
+      const gateway = await startGateway(services, upstream, ['/service/*'])
+      own.push(await kibOfEach(gateway, kind, count))
+      await gateway.stop()
+      const bare = await startProgram('measure/serve-socket-proxy.mjs', [String(upstream.port)], collecting())
+      its.push(await kibOfEach(bare, kind, count))
+      await bare.stop()
+    }
+    const ratio = quantile(own, 0.5) / quantile(its, 0.5)
+    rows.push([kind, count, told(own), told(its), ratio.toFixed(2)])
   }
   return rows
 }
 
+/** The median, and the least and the most. @param {number[]} values */
+function told(values) {
+  const [least, median, most] = [0, 0.5, 1].map(share => quantile(values, share).toFixed(1))
+  return `${median} [${least}–${most}]`
+}
+
 /** @param {import('../processes.mjs').Running} running */
-async function bytesOfEach({ port, pids: [pid = 0] }, kind, count) {
+async function kibOfEach({ port, pids: [pid = 0] }, kind, count) {
   const path = '/service/courses/42'
   // Code is compiled, and pools have their size.
   const first = await openIdle(port, path, kind, 200)
@@ -90,7 +105,7 @@ async function bytesOfEach({ port, pids: [pid = 0] }, kind, count) {
   const sockets = await openIdle(port, path, kind, count)
   const after = await collected(pid)
   sockets.close()
-  return ((after - before) * 1024 * 1024) / count
+  return ((after - before) * 1024) / count
 }
 
 /** MiB. */
