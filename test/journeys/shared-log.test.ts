@@ -42,3 +42,20 @@ it('lines of two processes never mix, however full the pipe is', async () => {
   const turns = said.filter((line, index) => index > 0 && line.name !== said[index - 1]?.name).length
   expect(turns).toBeGreaterThan(20)
 })
+
+it.each([
+  ['stalls', 'sleep 20'],
+  ['has ended', 'true'],
+])('a process ends when it calls process.exit, although the reader of its log %s', async (_, reader) => {
+  const script = `("$0" "$1" a 5000 0 exit; echo "status $?" >&2) | ${reader}`
+  const child = spawn('sh', ['-c', script, process.execPath, program.file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  })
+  try {
+    const [status] = (await once(child.stderr, 'data', { signal: AbortSignal.timeout(15_000) })) as [Buffer]
+    expect(status.toString()).toBe('status 0\n')
+  } finally {
+    process.kill(-(child.pid as number), 'SIGKILL')
+  }
+})

@@ -1,8 +1,8 @@
-// A process that logs as a worker does: `node log-lines.js NAME COUNT START` writes so many lines, as fast as it can, from
-// a time on (milliseconds since the epoch).
+// A process that logs as a worker does: `node log-lines.js NAME COUNT START [exit]` writes COUNT lines, as fast as it can,
+// from START on (milliseconds since the epoch). With `exit` it then calls `process.exit`.
 import { openLog } from '../../src/observability/stdout.ts'
 
-const [, , name = '', count = '0', start = '0'] = process.argv
+const [, , name = '', count = '0', start = '0', end] = process.argv
 const logger = await openLog(process.stdout, { level: 'info', requests: true }, { isShared: true })
 let number = 0
 
@@ -13,6 +13,7 @@ function writeSome(): void {
     logger.info({ name, number, fill: name.repeat(length) }, 'said')
   }
   if (number < Number(count)) setImmediate(writeSome)
+  else if (end === 'exit') process.exit(0)
 }
 
 setTimeout(writeSome, Number(start) - Date.now())
