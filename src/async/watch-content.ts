@@ -1,7 +1,7 @@
 // Polls for changes: reports each new content once, when two polls in a row have found it.
 
 interface Options {
-  /** The content or what stands for it; `undefined` if there is nothing to compare. Never rejects. */
+  /** The content or what stands for it; `undefined` if there is nothing to compare, as if not polled. Never rejects. */
   read(): string | undefined | Promise<string | undefined>
   inUse(): string | undefined
   intervalMs: number
@@ -22,14 +22,18 @@ export function watchContent({ read, inUse, intervalMs, onChange }: Options): ()
   async function poll(): Promise<void> {
     const content = await read()
     if (isStopped) return
+    if (content !== undefined) compare(content)
+    timer = setTimeout(poll, intervalMs).unref()
+  }
+
+  function compare(content: string): void {
     if (content === inUse()) reported = undefined
     // Once per content: to take it into use may last longer than the interval.
-    else if (content !== undefined && content === previous && content !== reported) {
+    else if (content === previous && content !== reported) {
       reported = content
       onChange()
     }
     previous = content
-    timer = setTimeout(poll, intervalMs).unref()
   }
 
   return () => {

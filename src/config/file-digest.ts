@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { FileRefused, maxFileBytes, notReadable, tooLarge } from './read-file.ts'
+import { FileRefused, machineFailure, maxFileBytes, notReadable, tooLarge } from './read-file.ts'
 
 export function digestOf(chunks: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')
@@ -16,7 +16,10 @@ export function unreadable(error: unknown): string {
   return String((error as NodeJS.ErrnoException).code)
 }
 
-/** Polls one file; resolves to `undefined` for one that cannot be read twice (a pipe). Never rejects. */
+/**
+ * Polls one file. Resolves to `undefined` if there is nothing to compare: the file is a pipe, which cannot be read twice,
+ * or the machine failed. Never rejects.
+ */
 export function createDigestPoll(path: string): () => Promise<string | undefined> {
   let seen: { identity: string; digest: string } | undefined
   let sameFor = 0
@@ -45,7 +48,7 @@ export function createDigestPoll(path: string): () => Promise<string | undefined
         await file.close()
       }
     } catch (error) {
-      return unreadable(error)
+      return machineFailure(error) === undefined ? unreadable(error) : undefined
     }
   }
 }

@@ -9,6 +9,42 @@ export const maxValueBytes = 64 * 1024
 /** @throws the error that keeps the file from being read; FileRefused if it may not be read */
 export type ReadFile = (path: string, maxBytes: number) => string
 
+/** Errors of a process or a machine that is out of something, or of a disk or a server behind the file. */
+const machineCodes = new Set([
+  'EAGAIN',
+  'EBUSY',
+  'EINTR',
+  'EIO',
+  'EMFILE',
+  'ENFILE',
+  'ENOBUFS',
+  'ENOMEM',
+  'ESTALE',
+  'ETIMEDOUT',
+])
+
+/**
+ * Such an error says nothing about the file: a later read may succeed.
+ * @returns the code of the error or of its cause; undefined for any other error
+ */
+export function machineFailure(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { code } = error as NodeJS.ErrnoException
+  return code !== undefined && machineCodes.has(code) ? code : machineFailure(error.cause)
+}
+
+/** Reports machine failures, which a reader of several files would list among the faults of the files. */
+export function reportingFailures(readFile: ReadFile, onFailure: (error: unknown) => void): ReadFile {
+  return (path, maxBytes) => {
+    try {
+      return readFile(path, maxBytes)
+    } catch (error) {
+      if (machineFailure(error) !== undefined) onFailure(error)
+      throw error
+    }
+  }
+}
+
 /** An existing file that is not read; the message follows its name in parentheses. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'

@@ -4,7 +4,7 @@ import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from 'pino'
 import { watchContent } from '../async/watch-content.ts'
 import type { Clock } from '../clock.ts'
-import { readLimited } from '../config/read-file.ts'
+import { readLimited, reportingFailures } from '../config/read-file.ts'
 import { type CertificatePair, pairErrors, readPair } from '../config/rules/tls.ts'
 
 export interface TlsCertificate {
@@ -47,12 +47,12 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   return {
     initial: contextOf(initialPair),
     watch(onChange) {
-      let current: CertificatePair | { error: string } = initialPair
+      let current: CertificatePair | Unusable = initialPair
       let inUse = initialPair
       stop = watchContent({
         read() {
           current = readCertificate(files)
-          return comparisonKey(current)
+          return 'error' in current && current.isUnread ? undefined : comparisonKey(current)
         },
         inUse: () => comparisonKey(inUse),
         intervalMs: 500,
@@ -72,15 +72,28 @@ export function openTlsCertificate(files: CertificatePair, { clock, logger }: De
   }
 }
 
-function readCertificate(files: CertificatePair): CertificatePair | { error: string } {
-  const { pair, errors } = readPair(files, (path, maxBytes) => readLimited(path, maxBytes, 0))
+interface Unusable {
+  readonly error: string
+  /** The machine could not read the files, so the error says nothing about them. */
+  readonly isUnread: boolean
+}
+
+function readCertificate(files: CertificatePair): CertificatePair | Unusable {
+  let isUnread = false
+  const read = reportingFailures(
+    (path, maxBytes) => readLimited(path, maxBytes, 0),
+    () => {
+      isUnread = true
+    },
+  )
+  const { pair, errors } = readPair(files, read)
   const messages = [
     ...errors.map(describeError),
     ...pairErrors(pair).map(({ half, message }) =>
       describeError({ half, message: `${files[half]} ${message}` }),
     ),
   ]
-  return messages.length === 0 ? (pair as CertificatePair) : { error: messages.join('; ') }
+  return messages.length === 0 ? (pair as CertificatePair) : { error: messages.join('; '), isUnread }
 }
 
 function describeError({ half, message }: { half: string; message: string }): string {
@@ -88,7 +101,7 @@ function describeError({ half, message }: { half: string; message: string }): st
 }
 
 /** Holds the private key: for comparison only. */
-function comparisonKey(state: CertificatePair | { error: string }): string {
+function comparisonKey(state: CertificatePair | Unusable): string {
   return 'error' in state ? state.error : `${state.cert}\0${state.key}`
 }
 

@@ -4,6 +4,7 @@ import { inSlices } from '../async/steps.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { type ListedProblem, linesOf, logWarnings } from '../config/diagnostics.ts'
 import { maskProblems } from '../config/listing.ts'
+import { machineFailure } from '../config/read-file.ts'
 import type { Reread } from '../config/reading/read-apart.ts'
 import { diffSteps, keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/schema/schema.ts'
@@ -43,6 +44,13 @@ export function createReload(options: Options): Reload {
   let isOver = false
   let running: Promise<void> | undefined
   let isRequestedAgain = false
+  let retry: NodeJS.Timeout | undefined
+
+  /** Says nothing about the configuration: it may be good, and the machine could not read it or open what it needs. */
+  function tryAgainLater(reason: string): void {
+    if (retry === undefined) logger.warn({ reason }, unread)
+    retry = setTimeout(now, retryMs).unref()
+  }
 
   function refuse(lines: readonly string[], problems: readonly ListedProblem[]): void {
     counters.countReload('failure')
@@ -81,12 +89,17 @@ export function createReload(options: Options): Reload {
   }
 
   async function reload({ file }: ReloadSource): Promise<void> {
+    clearTimeout(retry)
     try {
       const read = await file.reload()
       if (isOver) return
       if ('problems' in read) refuse(linesOf(read), read.listed ?? maskProblems(read))
       else await apply(read)
+      retry = undefined
     } catch (error) {
+      const failure = machineFailure(error)
+      if (failure !== undefined) return tryAgainLater(failure)
+      retry = undefined
       // The file is good, and its message may name what the file says.
       const text = 'the configuration cannot be served with; the log says why'
       refuse([`error: ${error instanceof Error ? error.message : error}`], [{ ...start, path: '', text }])
@@ -114,12 +127,18 @@ export function createReload(options: Options): Reload {
     drainTimeoutMs: () => activeConfig.server.drain_timeout,
     stop() {
       isOver = true
+      clearTimeout(retry)
       unwatch?.()
     },
   }
 }
 
 const start = { line: 1, column: 1 }
+
+/** Another look at a machine that may have recovered. */
+const retryMs = 1_000
+
+const unread = 'the configuration could not be read: the gateway tries again every second'
 
 const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
 

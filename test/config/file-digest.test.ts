@@ -1,9 +1,11 @@
 // A file that is polled: every change is seen by the next poll, however long it stayed as it was.
-import { renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createDigestPoll, digestOf } from '../../src/config/file-digest.ts'
+import { machineFailure } from '../../src/config/read-file.ts'
+import { readAgain } from '../../src/config/reading/read-again.ts'
 import { emptyFolder } from '../commands/peage.ts'
 
 const folder = emptyFolder()
@@ -44,5 +46,36 @@ describe.each([1, 26, 27, 28, 29, 30, 31, 49, 50, 51])('a file that was the same
     expect(await poll()).toBe('ENOENT')
     writeFileSync(path, 'two')
     expect(await poll()).toBe(digest('two'))
+  })
+})
+
+/** A regular file whose reads fail with EIO. */
+const failingFile = '/proc/self/mem'
+
+describe('a file that the machine cannot read', () => {
+  it('the poll of such a file finds nothing to compare, and the next poll finds the content again', async () => {
+    const path = join(folder, 'failing')
+    writeFileSync(path, 'one')
+    const poll = createDigestPoll(path)
+    expect(await poll()).toBe(digest('one'))
+    rmSync(path)
+    symlinkSync(failingFile, path)
+    expect(await poll()).toBeUndefined()
+    rmSync(path)
+    writeFileSync(path, 'two')
+    expect(await poll()).toBe(digest('two'))
+  })
+
+  it.each([
+    ['the configuration', failingFile],
+    ['a file that it names', 'naming.yaml'],
+  ])('a reload reports the failure if the file is %s', (_, file) => {
+    writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
+    const { failure } = readAgain({ file, folder, env: {} })
+    expect(machineFailure(failure)).toBe('EIO')
+  })
+
+  it('a reload reports no failure if the file is missing', () => {
+    expect(readAgain({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 // A certificate's files are replaced while it is in use: one after the other, badly, or not at all for a while.
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -93,6 +93,19 @@ describe('a certificate that is replaced', () => {
     else writeFileSync(file('cert'), text)
     await poll(2)
     expect(rejections()).toEqual([expect.stringContaining(why)])
+    replace('cert', second)
+    replace('key', second)
+    await poll(2)
+    expect(reported).toEqual([second.cert])
+  })
+
+  it('a certificate that the machine cannot read is not rejected, and the next one is used', async () => {
+    rmSync(file('cert'))
+    // A regular file whose reads fail with EIO.
+    symlinkSync('/proc/self/mem', file('cert'))
+    await poll(5)
+    expect(rejections()).toEqual([])
+    rmSync(file('cert'))
     replace('cert', second)
     replace('key', second)
     await poll(2)

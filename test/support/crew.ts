@@ -54,7 +54,7 @@ export async function startCrew(settings: CrewSettings): Promise<Crew> {
 }
 
 /** Without the process that reads the configuration. */
-function workersOf(pid: number): number[] {
+export function workersOf(pid: number): number[] {
   return childrenOf(pid).filter(child => {
     try {
       return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('worker.js')

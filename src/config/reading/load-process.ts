@@ -2,6 +2,7 @@
 import { constants, setPriority } from 'node:os'
 import process from 'node:process'
 import { atOnce } from '../../async/steps.ts'
+import { machineFailure } from '../read-file.ts'
 import { packSteps } from './packed-config.ts'
 import { type FileSource, readAgain } from './read-again.ts'
 import type { ReadAnswer } from './read-apart.ts'
@@ -23,7 +24,8 @@ process.on('message', (source: FileSource) => {
 /** The batches of routes one by one, so that the gateway takes each in between two requests. */
 function* answers(source: FileSource): Generator<ReadAnswer> {
   try {
-    const { read, digest } = readAgain(source)
+    const { read, digest, failure } = readAgain(source)
+    if (failure !== undefined) throw failure
     if ('problems' in read) return yield { problems: read, digest }
     // A gateway does not use the test cases.
     const { rest, routes } = atOnce(packSteps({ ...read.config, tests: [] }))
@@ -31,6 +33,6 @@ function* answers(source: FileSource): Generator<ReadAnswer> {
     const { lines, warnings, listing } = read
     yield { rest, lines, warnings, ...(listing === undefined ? {} : { listing }), digest }
   } catch (error) {
-    yield { error: error instanceof Error ? error.message : String(error) }
+    yield { error: error instanceof Error ? error.message : String(error), code: machineFailure(error) }
   }
 }

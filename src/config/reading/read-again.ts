@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Problems } from '../diagnostics.ts'
 import { digestOf, unreadable } from '../file-digest.ts'
 import { type LoadedConfig, loadConfig } from '../load.ts'
-import { type ReadFile, readLimited, readLimitedBytes } from '../read-file.ts'
+import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from '../read-file.ts'
 
 /** Plain data, because it is sent to another process. */
 export interface FileSource {
@@ -23,6 +23,8 @@ interface ReadAgain {
   readonly read: LoadedConfig | Problems
   /** Of the file's bytes, or why they could not be read. */
   readonly digest: string
+  /** The machine could not read one of the files: what was read says nothing about the configuration. */
+  readonly failure?: unknown
 }
 
 /** Never throws for the file's content. */
@@ -42,6 +44,10 @@ export function readAgain(source: FileSource): ReadAgain {
       throw error
     }
   }
-  const read = loadConfig({ ...source, readFile, toServe: true })
-  return { read, digest: digest ?? '' }
+  let failure: unknown
+  const reporting = reportingFailures(readFile, error => {
+    failure = error
+  })
+  const read = loadConfig({ ...source, readFile: reporting, toServe: true })
+  return { read, digest: digest ?? '', failure }
 }

@@ -17,7 +17,7 @@ export type Reread = { readonly digest: string | undefined } & (
 /** What is read along with the configuration. */
 type Beside = Pick<LoadedConfig, 'lines' | 'warnings' | 'listing'>
 
-/** @throws Error if the process fails */
+/** @throws Error if the process fails, or if the machine could not read the files (`machineFailure`) */
 export type ReadApart = (source: FileSource) => Promise<Reread>
 
 /** Any number of batches of routes, then one of the others. */
@@ -26,7 +26,7 @@ export type ReadAnswer = { readonly routes: Uint8Array } | LastAnswer
 type LastAnswer =
   | ({ readonly rest: Uint8Array; readonly digest: string } & Beside)
   | { readonly problems: Problems; readonly digest: string }
-  | { readonly error: string }
+  | { readonly error: string; readonly code: string | undefined }
 
 /** For everything that is read; the active configuration is not in this heap. */
 const maxHeapMiB = 768
@@ -60,7 +60,8 @@ export function createReadApart(): ReadApart {
   }
 
   function end(): void {
-    reader?.kill('SIGKILL')
+    // Without an id, the signal would go to the gateway's own process group.
+    if (reader?.pid !== undefined) reader.kill('SIGKILL')
     reader = undefined
   }
 
@@ -69,7 +70,7 @@ export function createReadApart(): ReadApart {
     reader ??= start()
     try {
       const { last, routes } = await ask(reader, { ...source, maxWaitMs })
-      if ('error' in last) throw new Error(last.error)
+      if ('error' in last) throw Object.assign(new Error(last.error), { code: last.code })
       if ('problems' in last) return { ...last.problems, digest: last.digest }
       const { rest, ...beside } = last
       return { config: await inSlices(unpackSteps({ rest, routes })), ...beside }
@@ -112,6 +113,7 @@ function ask(reader: ChildProcess, source: FileSource): Promise<{ last: LastAnsw
       .on('message', onAnswer as (message: unknown) => void)
       .on('error', onError)
       .on('exit', onExit)
-    reader.send(source)
+    // If the machine had no room for the process, an `error` event follows.
+    if (reader.pid !== undefined) reader.send(source)
   })
 }

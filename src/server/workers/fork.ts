@@ -47,10 +47,14 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
     try {
       worker = cluster.fork(allocation)
     } catch (error) {
-      return failedFork(error)
+      return failedFork(Promise.resolve(reasonOf(error)))
+    }
+    const { pid } = worker.process
+    // An `error` event follows. Without an id, a signal would go to this process's own group.
+    if (pid === undefined) {
+      return failedFork(new Promise(resolve => worker.once('error', error => resolve(reasonOf(error)))))
     }
     rescueConnections(worker)
-    const { pid } = worker.process
     let onHello = async () => {}
     const hello = new Promise<void>(resolve => {
       onHello = async () => resolve()
@@ -60,9 +64,9 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
       worker.once('exit', (code: number | null, signal: string | null) =>
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) }),
       )
-      // If the process exists, an error concerns a single message.
-      worker.on('error', error => pid === undefined && resolve({ reason: error.message }))
     })
+    // The process exists, so an error concerns a single message.
+    worker.on('error', () => {})
     void ended.then(channel.close)
     return {
       pid,
@@ -74,13 +78,16 @@ export function createFork(answers: Omit<PrimaryApi, 'hello'>): Fork {
   }
 }
 
-function failedFork(error: unknown): WorkerProcess {
-  const reason = error instanceof Error ? error.message : String(error)
+function failedFork(ended: Promise<ExitStatus>): WorkerProcess {
   return {
     pid: undefined,
-    ready: Promise.resolve(),
+    ready: ended,
     channel: { call: async () => undefined, close() {} },
-    ended: Promise.resolve({ reason }),
+    ended,
     kill() {},
   }
+}
+
+function reasonOf(error: unknown): ExitStatus {
+  return { reason: error instanceof Error ? error.message : String(error) }
 }

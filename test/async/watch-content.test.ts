@@ -1,0 +1,40 @@
+// Polls for a changed content: what one poll finds is compared with what the previous poll found.
+import { expect, it } from 'vitest'
+import { watchContent } from '../../src/async/watch-content.ts'
+
+/** How often a watch reports a change while its polls find these contents. */
+async function changesIn(contents: (string | undefined)[], inUse: string | undefined): Promise<number> {
+  let changes = 0
+  let stop = () => {}
+  await new Promise<void>(resolve => {
+    const left = [...contents]
+    stop = watchContent({
+      read() {
+        if (left.length === 0) resolve()
+        return left.shift()
+      },
+      inUse: () => inUse,
+      intervalMs: 1,
+      onChange: () => {
+        changes += 1
+      },
+    })
+  })
+  stop()
+  return changes
+}
+
+it.each([
+  ['once, if two polls agree', ['new', 'new', 'new'], 'old', 1],
+  ['never, if no two polls agree', ['new', 'newer', 'newest'], 'old', 0],
+  ['once, if a poll in between found nothing', ['new', undefined, 'new'], 'old', 1],
+  ['never, if polls find nothing', [undefined, undefined, undefined], 'old', 0],
+  [
+    'once, if polls find nothing later and no content is in use',
+    ['a', 'a', undefined, 'a', 'a'],
+    undefined,
+    1,
+  ],
+])('a new content is reported %s', async (_, contents, inUse, changes) => {
+  expect(await changesIn(contents, inUse)).toBe(changes)
+})
