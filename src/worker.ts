@@ -8,12 +8,18 @@ import { inSlices } from './async/steps.ts'
 import { systemClock } from './clock.ts'
 import { createDependencies, type Dependencies } from './composition/dependencies.ts'
 import type { PreparedChange } from './composition/gateway.ts'
+import { machineFailure } from './config/read-file.ts'
 import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
 import type { Config } from './config/schema/schema.ts'
 import { openLog } from './observability/stdout.ts'
 import { openTracing, readTracing } from './observability/tracing/open.ts'
 import { type DataPlane, serveInProcess } from './server/serve.ts'
-import { type PrimaryApi, replyTimeoutMs, type WorkerApi } from './server/workers/protocol.ts'
+import {
+  type PrepareReply,
+  type PrimaryApi,
+  replyTimeoutMs,
+  type WorkerApi,
+} from './server/workers/protocol.ts'
 import { createRpcChannel } from './server/workers/rpc.ts'
 import type { StoreChecks } from './storage/open.ts'
 import { packageFacts } from './version.ts'
@@ -80,10 +86,7 @@ async function begin(config: Config): Promise<RunningWorker> {
   }
 }
 
-async function prepare(
-  packed: PackedConfig,
-  before: Promise<unknown> | undefined,
-): Promise<{ error?: string }> {
+async function prepare(packed: PackedConfig, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
   // The primary has abandoned the change that is still prepared.
   await prepared?.change.rollback()
@@ -94,7 +97,7 @@ async function prepare(
     prepared = { config, change: await running.dataPlane.prepare(config) }
     return {}
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) }
+    return { error: error instanceof Error ? error.message : String(error), code: machineFailure(error) }
   }
 }
 

@@ -14,14 +14,15 @@ export interface LastReload {
   readonly problems: readonly ListedProblem[]
 }
 
-export type ReloadOutcome =
-  | {
-      readonly ok: true
-      readonly listing: Listing | undefined
-      /** JSON Pointers of changes that need a restart. */
-      readonly restartRequired: readonly string[]
-    }
-  | { readonly ok: false; readonly problems: readonly ListedProblem[] }
+export interface ReloadOutcome {
+  readonly problems: readonly ListedProblem[]
+  /** The configuration that is active now; undefined if the new one is refused. */
+  readonly active?: {
+    readonly listing: Listing | undefined
+    /** JSON Pointers of changes that need a restart. */
+    readonly restartRequired: readonly string[]
+  }
+}
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
@@ -39,13 +40,13 @@ export function createConfigurationRecord(first: Listing | undefined, clock: Clo
   let last: LastReload | null = null
   const counts = { success: 0, failure: 0 }
   return {
-    reloaded(outcome) {
-      counts[outcome.ok ? 'success' : 'failure'] += 1
-      const problems = outcome.ok ? [] : outcome.problems
-      last = { at: new Date(clock.now()), ok: outcome.ok, problems }
-      if (!outcome.ok) return
-      latest = outcome.listing
-      waiting = outcome.restartRequired.map(toPath)
+    reloaded({ problems, active }) {
+      const ok = active !== undefined && problems.length === 0
+      counts[ok ? 'success' : 'failure'] += 1
+      last = { at: new Date(clock.now()), ok, problems }
+      if (active === undefined) return
+      latest = active.listing
+      waiting = active.restartRequired.map(toPath)
     },
     running() {
       const values = latest === undefined ? [] : unpackListing(latest)

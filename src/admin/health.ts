@@ -1,4 +1,5 @@
 // Whether this gateway can do its work (CONTRACT §7, `/readyz`).
+import type { ReloadResult } from '../observability/metrics/counters.ts'
 import type { StoreChecks } from '../storage/open.ts'
 
 type Status = 'ok' | 'degraded' | 'down'
@@ -6,8 +7,8 @@ type Status = 'ok' | 'degraded' | 'down'
 interface HealthReport {
   readonly status: Status
   readonly checks: Readonly<Record<string, Status>>
-  /** The latest configuration file was rejected; the gateway works with the previous one. */
-  readonly configuration?: 'refused'
+  /** What came of the last reload, unless its configuration is active in every process. */
+  readonly configuration?: Exclude<ReloadResult, 'success'>
   /** Things that work, but not as they should in production. */
   readonly warnings?: readonly string[]
 }
@@ -38,14 +39,13 @@ interface Dependencies extends StoreChecks {
   workers?: (() => Promise<WorkerHealth[]>) | undefined
   /** Warnings of the current configuration. */
   warnings(): readonly string[]
-  /** Whether the last reload was accepted. */
-  isLastReloadGood(): boolean
+  lastReload(): ReloadResult
   /** Whether clients are accepted no more. */
   isStopping(): boolean
 }
 
 export function createHealth(dependencies: Dependencies): Health {
-  const { workers, warnings, isLastReloadGood, isStopping, ...stores } = dependencies
+  const { workers, warnings, lastReload, isStopping, ...stores } = dependencies
   const serving = (workerHealths: readonly WorkerHealth[] | undefined): Record<string, Status> => ({
     ...(workerHealths === undefined ? {} : { workers: workersStatus(workerHealths) }),
     ...(isStopping() ? { listener: 'down' } : {}),
@@ -54,11 +54,12 @@ export function createHealth(dependencies: Dependencies): Health {
     async readiness() {
       const [own, workerHealths] = await Promise.all([probeStores(stores), workers?.()])
       const checks = { ...checksOf(own, workerHealths), ...serving(workerHealths) }
+      const configuration = lastReload()
       const allWarnings = [...warnings(), ...(workerHealths ?? []).flatMap(workerWarnings)]
       return {
         status: statusOf(checks),
         checks,
-        ...(isLastReloadGood() ? {} : { configuration: 'refused' }),
+        ...(configuration === 'success' ? {} : { configuration }),
         ...(allWarnings.length === 0 ? {} : { warnings: allWarnings }),
       }
     },

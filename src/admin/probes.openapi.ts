@@ -13,7 +13,11 @@ const health = record(
         'Of each store that is configured, of the workers, and of the `listener` while the gateway stops.',
     }),
     configuration: Type.Optional(
-      oneOf(['refused'], 'What was saved last could not be taken: the configuration before is in force.'),
+      oneOf(
+        ['refused', 'incomplete'],
+        '`refused`: the last reload failed and the previous configuration is active. `incomplete`: a worker that did not ' +
+          'activate the new configuration in time is being replaced.',
+      ),
     ),
     warnings: Type.Optional(
       Type.Array(Type.String(), { description: 'What works, but not as it should in production.' }),

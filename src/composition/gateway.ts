@@ -12,9 +12,17 @@ import { createSnapshot, type Snapshot } from './snapshot.ts'
 
 /** A configuration that is ready to serve with: call exactly one of the two, once. */
 export interface PreparedChange {
-  /** Resolves when it is active in every process: requests parsed from then on are served with it. */
-  commit(): Promise<void>
+  /** Resolves when it is active, or was not activated in time: requests parsed from then on are served with it. */
+  commit(): Promise<Activation>
   rollback(): Promise<void>
+}
+
+/** What came of a change in the processes that serve. */
+export interface Activation {
+  /** The processes that did not activate it in time, by pid. They are replaced. */
+  readonly late: readonly number[]
+  /** Resolves when the configuration is active in every process. */
+  readonly everywhere: Promise<unknown>
 }
 
 export interface Gateway {
@@ -100,6 +108,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
             watchCertificates()
           }
           before.retire()
+          return { late: [], everywhere: Promise.resolve() }
         },
         rollback: async () => next.retire(),
       }

@@ -168,7 +168,7 @@ async function startAdminListener(
     ...storage.checks,
     workers: workers?.health,
     warnings: () => current().warnings,
-    isLastReloadGood: metrics.counters.isLastReloadGood,
+    lastReload: metrics.counters.lastReload,
     isStopping,
   })
   const app = createAdminListener({

@@ -33,7 +33,7 @@ interface Options {
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
   primaryServices: Pick<PrimaryServices, 'applyConfig' | 'reloaded'>
-  counters: Pick<Counters, 'countReload'>
+  counters: Pick<Counters, 'countReload' | 'completeReload' | 'lastReload'>
   logger: Logger
 }
 
@@ -53,8 +53,8 @@ export function createReload(options: Options): Reload {
   }
 
   function refuse(lines: readonly string[], problems: readonly ListedProblem[]): void {
-    counters.countReload('failure')
-    primaryServices.reloaded({ ok: false, problems })
+    counters.countReload('refused')
+    primaryServices.reloaded({ problems })
     source?.onRefused(lines)
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
@@ -68,13 +68,18 @@ export function createReload(options: Options): Reload {
       return
     }
     logger.level = config.server.log.level
-    await prepared.commit()
+    const { late, everywhere } = await prepared.commit()
     primaryServices.applyConfig(config)
     activeConfig = config
     const isSameFile = digest !== undefined && digest === activeDigest
     activeDigest = digest
-    counters.countReload('success')
-    primaryServices.reloaded({ ok: true, listing, restartRequired })
+    counters.countReload(late.length === 0 ? 'success' : 'incomplete')
+    const problems = late.map(pid => ({
+      ...start,
+      path: '',
+      text: `worker ${pid} did not activate it in time`,
+    }))
+    primaryServices.reloaded({ problems, active: { listing, restartRequired } })
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
@@ -84,7 +89,12 @@ export function createReload(options: Options): Reload {
     }
     logWarnings(warnings, logger)
     // A stale mount may show the old file forever, so the log must not suggest that a change was applied.
-    if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
+    if (late.length > 0) {
+      logger.error({ workers: late, ...changes }, incomplete)
+      void everywhere.then(() => {
+        if (activeConfig === config && counters.lastReload() === 'incomplete') counters.completeReload()
+      })
+    } else if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
     else logger.info(changes, 'the configuration is reloaded')
   }
 
@@ -139,6 +149,8 @@ const start = { line: 1, column: 1 }
 const retryMs = 1_000
 
 const unread = 'the configuration could not be read: the gateway tries again every second'
+
+const incomplete = 'the reload is incomplete: workers that did not activate it in time are replaced'
 
 const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
 

@@ -1,6 +1,7 @@
 // How `/readyz` reports the stores and the workers (CONTRACT §7).
 import { describe, expect, it } from 'vitest'
 import { createHealth, type WorkerHealth } from '../../src/admin/health.ts'
+import type { ReloadResult } from '../../src/observability/metrics/counters.ts'
 
 const up = { postgres: true, redis: true }
 
@@ -8,14 +9,14 @@ const up = { postgres: true, redis: true }
 function health(
   workers: (WorkerHealth['stores'] | 'gone')[] | undefined,
   own = up,
-  isLastReloadGood = true,
+  lastReload: ReloadResult = 'success',
   isStopping = false,
 ) {
   return createHealth({
     postgres: async () => own.postgres,
     redis: async () => own.redis,
     warnings: () => [],
-    isLastReloadGood: () => isLastReloadGood,
+    lastReload: () => lastReload,
     isStopping: () => isStopping,
     workers:
       workers &&
@@ -35,23 +36,26 @@ describe('the view of health', () => {
     expect(await health(undefined).publicReadiness()).toEqual({ status: 'ok', checks: {} })
   })
 
-  it('tells of a refused reload, which is no failure', async () => {
-    expect(await health(undefined, up, false).readiness()).toEqual({
-      status: 'ok',
-      checks: { postgres: 'ok', redis: 'ok' },
-      configuration: 'refused',
-    })
-    expect(await health(undefined, up, false).publicReadiness()).toEqual({ status: 'ok', checks: {} })
-  })
+  it.each(['refused', 'incomplete'] as const)(
+    'the readiness contains a reload that is %s, and the gateway stays ready',
+    async lastReload => {
+      expect(await health(undefined, up, lastReload).readiness()).toEqual({
+        status: 'ok',
+        checks: { postgres: 'ok', redis: 'ok' },
+        configuration: lastReload,
+      })
+      expect(await health(undefined, up, lastReload).publicReadiness()).toEqual({ status: 'ok', checks: {} })
+    },
+  )
 
   it('is down from the stop on, for unguarded routes too, and names the listener', async () => {
-    const one = health(undefined, up, true, true)
+    const one = health(undefined, up, 'success', true)
     expect(await one.readiness()).toEqual({
       status: 'down',
       checks: { postgres: 'ok', redis: 'ok', listener: 'down' },
     })
     expect(await one.publicReadiness()).toEqual({ status: 'down', checks: { listener: 'down' } })
-    const ofWorkers = health([up], up, true, true)
+    const ofWorkers = health([up], up, 'success', true)
     expect(await ofWorkers.publicReadiness()).toEqual({
       status: 'down',
       checks: { workers: 'ok', listener: 'down' },

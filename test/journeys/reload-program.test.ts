@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
 import { ask, type Crew, startCrew } from '../support/crew.ts'
@@ -328,5 +329,39 @@ describeWithServices('several workers', () => {
     }
     await expect.poll(() => logged('is reloaded'), soon).toBe(4)
     expect(await everyWorker('/turn-4')).toEqual(new Set([200]))
+  })
+
+  it('a worker that does not activate a reload in time is reported and replaced', async () => {
+    const [slow = 0, stuck = 0] = crew.pids()
+    const reloaded = logged('is reloaded')
+    const replaced = logged('serves in its place')
+    // The stuck worker has prepared the configuration when it stops, and the slow worker prepares it after that.
+    process.kill(slow, 'SIGSTOP')
+    try {
+      const other = `other: { health: { path: /health }, targets: ['${upstream.url}'] }`
+      await save(file, /(echo:[\s\S]*)\/turn-4/, `${other}, $1/turn-5`)
+      await expect.poll(() => upstream.received.map(({ url }) => url), soon).toContain('/health')
+      await sleep(1_000)
+      process.kill(stuck, 'SIGSTOP')
+    } finally {
+      process.kill(slow, 'SIGCONT')
+    }
+    await expect.poll(() => logged('the reload is incomplete'), soon).toBe(1)
+    const page = await scrape(crew.admin)
+    expect((await crew.ready()).body).toMatchObject({ status: 'degraded', configuration: 'incomplete' })
+    expect(page.value('peage_config_last_reload_successful')).toBe(0)
+    expect(page.value('peage_config_reloads_total', { result: 'failure' })).toBe(2)
+    expect(crew.lines.map(line => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({ level: 50, workers: [stuck] }),
+    )
+    await expect.poll(() => logged('serves in its place'), soon).toBe(replaced + 1)
+    expect(crew.pids()).not.toContain(stuck)
+    expect([await everyWorker('/turn-5'), await everyWorker('/turn-4')]).toEqual([
+      new Set([200]),
+      new Set([404]),
+    ])
+    expect((await crew.ready()).body).not.toHaveProperty('configuration')
+    expect((await scrape(crew.admin)).value('peage_config_last_reload_successful')).toBe(1)
+    expect(logged('is reloaded')).toBe(reloaded)
   })
 })

@@ -38,6 +38,12 @@ export interface MailOutcomes {
   count(kind: string, outcome: 'sent' | 'retried' | 'failed'): void
 }
 
+/**
+ * `refused`: the previous configuration is active. `incomplete`: the new configuration is active, except in a worker that
+ * did not activate it in time and is being replaced.
+ */
+export type ReloadResult = 'success' | 'refused' | 'incomplete'
+
 export interface Counters {
   readonly guards: GuardDecisions
   readonly identityCache: CacheResults
@@ -52,9 +58,10 @@ export interface Counters {
   /** @param outcome `success`, a refusal's code, or `client_gone` */
   countAuth(endpoint: string, outcome: string): void
   /** Counts an attempt to reload the configuration; a rejected one leaves the previous configuration active. */
-  countReload(result: 'success' | 'failure'): void
-  /** Whether the active configuration is the one saved last, as far as that is known. */
-  isLastReloadGood(): boolean
+  countReload(outcome: ReloadResult): void
+  /** The last reload is now active in every process. It stays counted as a failure. */
+  completeReload(): void
+  lastReload(): ReloadResult
   readonly families: readonly Family[]
 }
 
@@ -63,7 +70,7 @@ export function createCounters(): Counters {
   const auth: Counts = new Map()
   const mails: Counts = new Map()
   const reloads = { success: 0, failure: 0 }
-  let isLastReloadGood = true
+  let lastReload: ReloadResult = 'success'
   const counters: Counters = {
     guards: {
       authenticate: zeroCounts(),
@@ -86,11 +93,14 @@ export function createCounters(): Counters {
     dailyUsageFallbacks: 0,
     untrustedForwarders: 0,
     countAuth: (endpoint, outcome) => countIn(auth, endpoint, outcome),
-    countReload(result) {
-      reloads[result] += 1
-      isLastReloadGood = result === 'success'
+    countReload(outcome) {
+      reloads[outcome === 'success' ? 'success' : 'failure'] += 1
+      lastReload = outcome
     },
-    isLastReloadGood: () => isLastReloadGood,
+    completeReload() {
+      lastReload = 'success'
+    },
+    lastReload: () => lastReload,
     families: [
       counter('peage_guard_decisions_total', 'Decisions of the guards, where they had one to make.', () =>
         nested('guard', Object.entries(counters.guards), 'decision'),
@@ -137,7 +147,7 @@ export function createCounters(): Counters {
           type: 'gauge',
           aggregator: 'min',
         },
-        () => unlabeledSample(isLastReloadGood ? 1 : 0),
+        () => unlabeledSample(lastReload === 'success' ? 1 : 0),
       ),
     ],
   }

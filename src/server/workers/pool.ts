@@ -7,7 +7,7 @@ import { worstOf } from '../../upstream/targets/target-status.ts'
 import type { DataPlane } from '../serve.ts'
 import { createFork } from './fork.ts'
 import { createMergedMetrics } from './merged-metrics.ts'
-import { prepareTimeoutMs, replyTimeoutMs } from './protocol.ts'
+import { type PrepareReply, prepareTimeoutMs, replyTimeoutMs } from './protocol.ts'
 import { createWorkerSlot, type WorkerSlot } from './supervisor.ts'
 
 /** @throws Error with the reason of the first worker that cannot listen; no worker is left running */
@@ -33,21 +33,25 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
       address,
       async prepare(given) {
         const next = await inSlices(packSteps(given))
-        const finish = async (how: 'commit' | 'rollback') => {
-          await Promise.all(slots.map(slot => slot.call('finish', prepareTimeoutMs, how)))
+        const rollback = async () => {
+          await Promise.all(slots.map(slot => slot.call('finish', prepareTimeoutMs, 'rollback')))
         }
-        const error = await prepareInAll(slots, next)
-        if (error !== undefined) {
-          await finish('rollback')
-          throw new Error(error)
+        const failure = await prepareInAll(slots, next)
+        if (failure !== undefined) {
+          await rollback()
+          throw Object.assign(new Error(failure.error), { code: failure.code })
         }
         return {
-          commit() {
+          async commit() {
             // Workers that start from now on start with it.
             config = next
-            return finish('commit')
+            const late = (await Promise.all(slots.map(commitIn))).filter(slot => slot !== undefined)
+            return {
+              late: late.map(({ pid }) => pid),
+              everywhere: Promise.all(late.map(({ replaced }) => replaced)),
+            }
           },
-          rollback: () => finish('rollback'),
+          rollback,
         }
       },
       changesVisible,
@@ -83,22 +87,36 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
  * Prepares the configuration in every worker, and also in a replacement that began to serve meanwhile, which started
  * with the active one. @returns the first failure
  */
-async function prepareInAll(slots: readonly WorkerSlot[], config: PackedConfig): Promise<string | undefined> {
+async function prepareInAll(
+  slots: readonly WorkerSlot[],
+  config: PackedConfig,
+): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
   const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))
   for (let pending = unprepared(); pending.length > 0; pending = unprepared()) {
     for (const slot of pending) prepared.set(slot, slot.pid())
-    const errors = await Promise.all(pending.map(slot => prepareIn(slot, config)))
-    const error = errors.find(said => said !== undefined)
-    if (error !== undefined) return error
+    const replies = await Promise.all(pending.map(slot => prepareIn(slot, config)))
+    const failure = replies.find(reply => reply.error !== undefined)
+    if (failure !== undefined) return failure
   }
   return undefined
 }
 
-/** @returns the failure; none for a worker that has exited, since its replacement starts with the active one */
-async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<string | undefined> {
+/** Replaces a worker that does not activate the configuration in time: it would serve with the old one for ever. */
+async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Promise<void> } | undefined> {
+  const pid = slot.pid()
+  const hasActivated = await slot.call('finish', prepareTimeoutMs, 'commit')
+  // A worker that has exited is replaced anyway.
+  if (hasActivated || pid === undefined || slot.pid() !== pid) return undefined
+  return { pid, replaced: slot.replace() }
+}
+
+/** @returns no failure for a worker that has exited, since its replacement starts with the active configuration */
+async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<PrepareReply> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)
-  if (answer === undefined && pid !== undefined && slot.pid() === pid) return `worker ${pid} does not answer`
-  return answer?.error
+  if (answer === undefined && pid !== undefined && slot.pid() === pid) {
+    return { error: `worker ${pid} does not respond` }
+  }
+  return answer ?? {}
 }

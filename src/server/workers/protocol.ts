@@ -9,8 +9,11 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 export type WorkerApi = {
   /** Serves with this configuration. Replies when the worker listens, or with the reason why it cannot. */
   serve(config: PackedConfig): Promise<{ address: string } | { error: string }>
-  /** Builds another configuration, without serving requests with it yet. Replies with the reason if it fails. */
-  prepare(config: PackedConfig): Promise<{ error?: string }>
+  /**
+   * Builds another configuration, without serving requests with it yet. Replies with the reason if it fails, and with the
+   * code of a machine failure.
+   */
+  prepare(config: PackedConfig): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
   /** Which stores the worker reaches. */
@@ -23,6 +26,11 @@ export type WorkerApi = {
   catch_up(): Promise<void>
   /** Drains and exits; the exit is the reply. @param time milliseconds */
   drain(time: number): Promise<never>
+}
+
+export interface PrepareReply {
+  readonly error?: string
+  readonly code?: string | undefined
 }
 
 export type PrimaryApi = {

@@ -16,6 +16,8 @@ export interface WorkerSlot {
   readonly call: RpcChannel<WorkerApi>['call']
   /** Undefined if no worker serves. */
   pid(): number | undefined
+  /** Kills the worker, which does not respond. Resolves when another one serves in its place. */
+  replace(): Promise<void>
   /** Drains the worker, and resolves when it has exited. @param time milliseconds until it is killed */
   end(time: number): Promise<void>
   /** Kills the worker at once and does not replace it. */
@@ -33,6 +35,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
   let worker: WorkerProcess | undefined
   let isServing = false
   let isEnding = false
+  let onServing: (() => void)[] = []
 
   async function start(): Promise<string> {
     const started = fork()
@@ -49,6 +52,8 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     }
     if (answer !== undefined && 'address' in answer && error === undefined) {
       isServing = !isEnding
+      for (const resolve of onServing) resolve()
+      onServing = []
       return answer.address
     }
     started.kill()
@@ -66,7 +71,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
       const facts = { worker: worker?.pid, ...ending, delay_ms: delay }
       logger.error(facts, `a worker ended ${describeExit(ending)} and is replaced`)
       await sleep(delay, undefined, { ref: false })
-      while (!isEnding && !(await replace())) {
+      while (!isEnding && !(await startAnother())) {
         delay = nextDelay(delay, 0)
         await sleep(delay, undefined, { ref: false })
       }
@@ -74,7 +79,7 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     }
   }
 
-  async function replace(): Promise<boolean> {
+  async function startAnother(): Promise<boolean> {
     try {
       await start()
       logger.info({ worker: worker?.pid }, 'a worker serves in its place')
@@ -94,6 +99,12 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     call: (...question) =>
       isServing && worker !== undefined ? worker.channel.call(...question) : Promise.resolve(undefined),
     pid: () => (isServing ? worker?.pid : undefined),
+    replace() {
+      const replaced = new Promise<void>(resolve => onServing.push(resolve))
+      isServing = false
+      worker?.kill()
+      return replaced
+    },
     async end(time) {
       isEnding = true
       // A little less, so that it exits by itself before it is killed.

@@ -73,7 +73,7 @@ describe('reloads', () => {
     expect(before.series.get('peage_config_reloads_total{result="failure"}')).toBe(0)
     expect(before.value('peage_config_last_reload_successful')).toBe(1)
     metrics.counters.countReload('success')
-    metrics.counters.countReload('failure')
+    metrics.counters.countReload('refused')
     const refused = await read(metrics)
     expect(refused.value('peage_config_reloads_total', { result: 'success' })).toBe(1)
     expect(refused.value('peage_config_reloads_total', { result: 'failure' })).toBe(1)
@@ -140,7 +140,7 @@ describe('several processes', () => {
       metrics.counters.guards.plan.pass += 1
     }
     one.counters.countReload('success')
-    two.counters.countReload('failure')
+    two.counters.countReload('refused')
 
     // Processes exchange it as JSON.
     const gathered = await Promise.all([one, two].map(metrics => metrics.gather()))
