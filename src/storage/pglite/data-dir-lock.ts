@@ -55,7 +55,13 @@ async function acquire(file: string, mine: string, dir: string): Promise<void> {
   for (;;) {
     if (create(file, mine)) return
     const theirs = read(file)
-    if (theirs === undefined) continue
+    if (theirs === undefined) {
+      // Released meanwhile, or a link to a place that does not exist, which stays.
+      if (Date.now() > deadline)
+        throw Object.assign(new Error(`${file} is a broken link`), { code: 'EEXIST' })
+      await sleep(10)
+      continue
+    }
     const owner = parse(theirs)
     if (owner === undefined ? isRecent(file) : isAlive(owner)) {
       if (owner !== undefined && (!file.endsWith('.takeover') || Date.now() > deadline)) {

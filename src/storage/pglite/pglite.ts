@@ -9,6 +9,7 @@ import { type Database, type Prepared, type Queryable, textOf } from '../databas
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import { DataDirLocked, lockDataDir } from './data-dir-lock.ts'
+import { makeFolder, restoreEmptyFolders, UnusableFolder } from './data-folder.ts'
 import { DataDirOfAnotherPostgres, refuseAnotherPostgres } from './folder-version.ts'
 import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule, withoutOptimising } from './wasm-module.ts'
@@ -46,24 +47,29 @@ export async function openEmbedded({ dir, snapshot }: EmbeddedOptions = {}): Pro
     return embeddedDatabase(await openFolder(dir), () => lock.release())
   } catch (error) {
     await lock.release()
-    throw toStorageError(error)
+    throw error instanceof UnusableFolder ? unwritable(dir, error) : toStorageError(error)
   }
 }
 
 async function claim(dir: string) {
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 })
+    await makeFolder(dir)
     refuseAnotherPostgres(dir)
     return await lockDataDir(dir)
   } catch (error) {
     if (error instanceof DataDirLocked || error instanceof DataDirOfAnotherPostgres) throw error
-    const { code = 'unknown' } = error as NodeJS.ErrnoException
-    throw new Error(
-      `the data folder ${dir} cannot be written to (${code}): give the gateway one that it may write to ` +
-        '(storage.data_dir), or a Postgres (storage.postgres)',
-      { cause: error },
-    )
+    throw unwritable(dir, error)
   }
+}
+
+function unwritable(dir: string, error: unknown): Error {
+  const { code = 'unknown' } = error as NodeJS.ErrnoException
+  const reason = error instanceof UnusableFolder ? error.message : code
+  return new Error(
+    `the data folder ${dir} cannot be written to (${reason}): give the gateway one that it may write to ` +
+      '(storage.data_dir), or a Postgres (storage.postgres)',
+    { cause: error },
+  )
 }
 
 interface Opened {
@@ -75,7 +81,10 @@ interface Opened {
 /** Created under another name, then renamed: a first start that is killed must not leave half a database. */
 async function openFolder(dir: string): Promise<Opened> {
   const folder = join(dir, 'postgres')
-  if (existsSync(folder)) return { pglite: await open({ dataDir: folder }), prepared: [] }
+  if (existsSync(folder)) {
+    await restoreEmptyFolders(folder)
+    return { pglite: await open({ dataDir: folder }), prepared: [] }
+  }
   const fresh = join(dir, 'postgres.new')
   await rm(fresh, { recursive: true, force: true })
   const prepared = await unpackPrepared(fresh)

@@ -1,7 +1,15 @@
 // One process at a time on a data folder, however the previous one ended.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -73,6 +81,13 @@ describe('the lock of a data folder', () => {
     await expect(lockDataDir(dir)).rejects.toBeInstanceOf(DataDirLocked)
     await next.release()
     expect(readdirSync(dir)).toEqual([])
+  })
+
+  it('a lock file that is a broken link is an error after the time for a takeover', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'peage-lock-'))
+    symlinkSync('/nowhere/lock', join(dir, 'peage.lock'))
+    await expect(lockDataDir(dir)).rejects.toMatchObject({ code: 'EEXIST' })
+    rmSync(dir, { recursive: true })
   })
 
   it('takes over from a process that was killed', async () => {

@@ -1,7 +1,17 @@
 // The embedded database in a folder: private, held by one process, and intact after a kill at any moment.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -38,12 +48,44 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  it('says of a folder that cannot be written to which it is, and what to do', async () => {
+  it('a data folder that cannot be made or used is refused with its name and the reason', async () => {
     const file = join(parent, 'file')
+    const link = join(parent, 'link')
+    const taken = join(parent, 'taken')
     writeFileSync(file, '')
-    await expect(openEmbedded({ dir: join(file, 'data') })).rejects.toThrow(
-      `the data folder ${join(file, 'data')} cannot be written to (ENOTDIR): give the gateway one that it may write to`,
-    )
+    symlinkSync('/nowhere/data', link)
+    mkdirSync(taken)
+    writeFileSync(join(taken, 'postgres'), '')
+    for (const [refused, reason] of [
+      ['/proc/data', '/proc accepts no new folder: ENOENT'],
+      ['/proc/data/below', '/proc accepts no new folder: ENOENT'],
+      [file, `${file} is not a folder`],
+      [join(file, 'data'), `${file} is not a folder`],
+      [link, `${link} is not a folder`],
+      [join(link, 'data'), `${link} is not a folder`],
+      [taken, `${join(taken, 'postgres')} is not a folder`],
+    ] as const) {
+      await expect(openEmbedded({ dir: refused })).rejects.toThrow(
+        `the data folder ${refused} cannot be written to (${reason}): give the gateway one that it may write to`,
+      )
+    }
+  })
+
+  it('a database that was restored without its empty folders opens with all of its rows', async () => {
+    const database = await openEmbedded({ dir })
+    await database.query('insert into rows values (1000)')
+    await database.close()
+    const root = join(dir, 'postgres')
+    const isEmpty = (path: string) => statSync(path).isDirectory() && readdirSync(path).length === 0
+    const emptyOnes = readdirSync(root, { recursive: true })
+      .map(name => join(root, String(name)))
+      .filter(isEmpty)
+    expect(emptyOnes.length).toBeGreaterThan(5)
+    for (const path of emptyOnes) rmdirSync(path)
+    const restored = await openEmbedded({ dir })
+    expect(await restored.query('delete from rows where id = 1000 returning id')).toEqual([{ id: 1000 }])
+    await restored.close()
+    for (const path of emptyOnes) expect(statSync(path).mode & 0o777).toBe(0o700)
   })
 
   it('starts anew where a first start was cut short', async () => {

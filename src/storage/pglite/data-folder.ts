@@ -1,0 +1,73 @@
+// Makes and checks the folders of an embedded database before Postgres opens them.
+import { statSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** A folder cannot be made or used; the message is a clause for a sentence about the data folder. */
+export class UnusableFolder extends Error {
+  override readonly name = 'UnusableFolder'
+}
+
+/**
+ * Makes `dir` and the folders above it. Node's `mkdir` with `recursive` would retry for ever in `/proc`, which exists and
+ * refuses new folders with ENOENT.
+ * @throws UnusableFolder
+ */
+export async function makeFolder(dir: string): Promise<void> {
+  const found = kindOf(dir)
+  if (found === 'folder') return
+  if (found === 'other') throw new UnusableFolder(`${dir} is not a folder`)
+  const parent = dirname(dir)
+  if (parent !== dir) await makeFolder(parent)
+  try {
+    await mkdir(dir, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (kindOf(dir) === 'folder') return
+    const { code = 'unknown' } = error as NodeJS.ErrnoException
+    // A link to a place that does not exist.
+    if (code === 'EEXIST') throw new UnusableFolder(`${dir} is not a folder`)
+    throw new UnusableFolder(`${parent} accepts no new folder: ${code}`)
+  }
+}
+
+/** The folders that are empty in a new database. Postgres does not start without them. Parents come first. */
+const emptyFolders = [
+  'pg_commit_ts',
+  'pg_dynshmem',
+  'pg_logical/mappings',
+  'pg_logical/snapshots',
+  'pg_notify',
+  'pg_replslot',
+  'pg_serial',
+  'pg_snapshots',
+  'pg_stat',
+  'pg_stat_tmp',
+  'pg_tblspc',
+  'pg_twophase',
+  'pg_wal/archive_status',
+  'pg_wal/summaries',
+]
+
+/**
+ * Makes the empty folders of a database again: object stores, git and some archives restore no empty folder.
+ * @param database the folder with `PG_VERSION` in it
+ * @throws UnusableFolder
+ */
+export async function restoreEmptyFolders(database: string): Promise<void> {
+  if (kindOf(database) === 'other') throw new UnusableFolder(`${database} is not a folder`)
+  if (kindOf(join(database, 'PG_VERSION')) === undefined) return
+  for (const name of emptyFolders) {
+    // A folder that is never empty and missing all the same is not an effect of the copy: Postgres reports it.
+    if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
+  }
+}
+
+/** Undefined if nothing has that name. */
+function kindOf(path: string): 'folder' | 'other' | undefined {
+  try {
+    return statSync(path).isDirectory() ? 'folder' : 'other'
+  } catch {
+    return undefined
+  }
+}
