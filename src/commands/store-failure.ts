@@ -70,7 +70,5 @@ const otherwise = {
 function placeOf(address: string): string {
   const { hostname, port, pathname, searchParams } = new URL(address)
   const host = searchParams.get('host') ?? (hostname || 'localhost')
-  // An unencoded `/` in a password ends the host there, and the rest of the password is in the path.
-  const name = pathname.includes('@') ? '' : pathname
-  return `${host}:${searchParams.get('port') ?? (port || 5432)}${name}`
+  return `${host}:${searchParams.get('port') ?? (port || 5432)}${pathname}`
 }

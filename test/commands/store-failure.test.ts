@@ -125,11 +125,4 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       }
     },
   )
-
-  it('is named without what stands before an @, also where a password was not encoded', async () => {
-    writeConfiguration(cwd, { postgres: 'postgres://peage:1/s3cret@127.0.0.1:1/x' })
-    const { code, stderr } = await runProgram(['start'], cwd)
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: the database failed \(peage:1: /)])
-    expect(stderr).not.toContain('s3cret')
-  })
 })

@@ -48,8 +48,14 @@ export function findRedis(): string | undefined {
     .find(isProgram)
 }
 
-/** A Postgres with trust authentication, role and database `postgres`; `bin` as from `findPostgres`. */
-export async function startPostgres(bin: string, { maxConnections = 200 } = {}): Promise<Server> {
+/**
+ * Starts a Postgres with trust authentication, role and database `postgres`.
+ * @param bin as from `findPostgres` @param options `socketFolder`: where it also has a Unix socket; any user may write there
+ */
+export async function startPostgres(
+  bin: string,
+  { maxConnections = 200, socketFolder = '' } = {},
+): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-'))
   const user = unprivilegedUser()
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
@@ -60,7 +66,7 @@ export async function startPostgres(bin: string, { maxConnections = 200 } = {}):
   const settings = [
     'fsync=off',
     `max_connections=${maxConnections}`,
-    'unix_socket_directories=',
+    `unix_socket_directories=${socketFolder}`,
     'listen_addresses=127.0.0.1',
   ]
   const flags = ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])]

@@ -1,5 +1,4 @@
-// Addresses as operators write them: listeners, trusted networks, hosts, origins, upstreams, stores, the payment page
-// (CONTRACT §2).
+// Addresses as operators write them: listeners, trusted networks, hosts, origins, upstreams, the payment page.
 import ipaddr from 'ipaddr.js'
 import { FormatError } from './units.ts'
 
@@ -65,40 +64,6 @@ export function parseTarget(text: string): string {
 export function isLookedUp(origin: string): boolean {
   const { hostname } = new URL(origin)
   return hostname !== 'localhost' && !isIPv4(hostname) && !hostname.startsWith('[')
-}
-
-/** A Postgres connection address, or empty for the embedded database. */
-export function parsePostgres(text: string): string {
-  if (text === '') return text
-  if (!/^postgres(ql)?:\/\/\S/.test(text) || !URL.canParse(text)) {
-    throw new FormatError('must be a postgres:// address, or empty for the embedded database')
-  }
-  return text
-}
-
-/** A Redis connection address, or empty for none. */
-export function parseRedis(text: string): string {
-  if (text === '') return text
-  if (!/^rediss?:\/\/[^/\s]/.test(text) || !URL.canParse(text)) {
-    throw new FormatError('must be a redis:// or rediss:// address, or empty for none')
-  }
-  // ioredis takes any other path for a database number, which Redis refuses, and that ends the process.
-  if (!/^(\/[0-9]{0,5})?$/.test(new URL(text).pathname)) {
-    throw new FormatError('must have the number of a database after the /, or nothing')
-  }
-  return text
-}
-
-/** One node of a cluster, or one sentinel: `host:port` or a `redis://` address → always the address. */
-export function parseRedisNode(text: string): string {
-  const address = text.includes('://') ? text : `redis://${text}`
-  if (!/^rediss?:\/\/[^/\s]/.test(address) || !URL.canParse(address)) {
-    throw new FormatError('must be HOST:PORT or a redis:// or rediss:// address')
-  }
-  if (!['', '/'].includes(new URL(address).pathname)) {
-    throw new FormatError('must not name a database: of several nodes the first database is used')
-  }
-  return address
 }
 
 const isIPv4 = (text: string) => ipaddr.IPv4.isValidFourPartDecimal(text)

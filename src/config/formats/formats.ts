@@ -6,6 +6,7 @@ import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
 import { parseEventSecret, parseEventUrl } from './events.ts'
 import { parseCodeTtl, parseMailLink, parseSender, parseSmtp } from './mail.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
+import { parsePostgres, parseRedis, parseRedisNode } from './store-addresses.ts'
 import {
   FormatError,
   parseAge,
@@ -84,14 +85,14 @@ export const formats = {
   postgres: {
     noun: 'a postgres:// address, or empty for the embedded database',
     pattern: '^$|^postgres(ql)?://',
-    parse: addresses.parsePostgres,
+    parse: parsePostgres,
   },
   redis: {
     noun: 'a redis:// or rediss:// address, or empty for none',
     pattern: '^$|^rediss?://',
-    parse: addresses.parseRedis,
+    parse: parseRedis,
   },
-  redis_node: { noun: 'HOST:PORT or a redis:// address', pattern: '^\\S+$', parse: addresses.parseRedisNode },
+  redis_node: { noun: 'HOST:PORT or a redis:// address', pattern: '^\\S+$', parse: parseRedisNode },
   upgrade_url: {
     noun: 'an http:// or https:// address such as https://pay.example.com/checkout?user={user_id}&plan={plan}, or empty for none',
     pattern: '^$|^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@{}]+([/?#]|$)',

@@ -31,6 +31,7 @@ export function parseSmtp(text: string): SmtpServer | 'log' | undefined {
     /^(smtps?):\/\/(?:([^/?#]*)@)?(?:\[([^\]@/?#]*)\]|([^:@/?#[\]]*))(?::([0-9]{1,5}))?\/?(?:\?([^#]*))?$/.exec(
       text,
     ) ?? []
+  if (/^smtps?:\/\/[^@]*[/?#].*@/.test(text)) throw new FormatError(expectedUserInfo)
   if (scheme === undefined || !(bracketed === undefined ? isHostName(named) : isIPv6(bracketed))) {
     throw new FormatError(
       'must be an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none',
@@ -79,9 +80,12 @@ function readUserInfo(text: string): { user: string; password: string } {
     return { user, password }
   } catch (error) {
     if (error instanceof FormatError) throw error
-    throw new FormatError('must have user and password percent-encoded (% is %25, / is %2F)')
+    throw new FormatError(expectedUserInfo)
   }
 }
+
+const expectedUserInfo =
+  'must have user and password percent-encoded (% is %25, / is %2F, # is %23, ? is %3F)'
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

@@ -3,6 +3,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
+import { parsePostgres } from '../formats/store-addresses.ts'
 import { maxFileBytes, type ReadFile, readErrorReason, tryRead } from '../read-file.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
@@ -151,7 +152,7 @@ export function checkDatabaseFiles(
     const pointer = appendToPointer('/storage', key)
     const address = storage?.[key]
     if (typeof address !== 'string' || address === '' || !validation.isValid(pointer)) return []
-    const { searchParams } = new URL(address)
+    const { searchParams } = new URL(parsePostgres(address))
     return ['sslrootcert', 'sslcert', 'sslkey'].flatMap(name => {
       const file = searchParams.get(name)
       if (!file) return []

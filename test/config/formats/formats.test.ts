@@ -1,14 +1,7 @@
 // Durations, sizes, rates and addresses as operators write them.
 import { describe, expect, it } from 'vitest'
-import {
-  parseHost,
-  parseListen,
-  parseNetwork,
-  parsePostgres,
-  parseRedis,
-  parseRedisNode,
-  parseTarget,
-} from '../../../src/config/formats/addresses.ts'
+import { parseHost, parseListen, parseNetwork, parseTarget } from '../../../src/config/formats/addresses.ts'
+import { parsePostgres, parseRedis, parseRedisNode } from '../../../src/config/formats/store-addresses.ts'
 import {
   FormatError,
   parseDuration,

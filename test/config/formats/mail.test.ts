@@ -24,6 +24,7 @@ describe('mail.smtp', () => {
 
   const expected =
     'must be an smtps:// or smtp:// address such as smtps://user:password@smtp.example.com, log, or empty for none'
+  const encoded = 'must have user and password percent-encoded (% is %25, / is %2F, # is %23, ? is %3F)'
   const options = 'must have no other options than ?name=… and ?tls=off, each once'
   it.each([
     ['mx.example.com', expected],
@@ -42,7 +43,10 @@ describe('mail.smtp', () => {
     ['smtps://mx?tls=off', 'has ?tls=off beside smtps://: write smtp://'],
     ['smtp://mx?name=a%0D%0AMAIL', 'must have a host name after ?name='],
     ['smtp://user@mx', 'must have both user and password before the @'],
-    ['smtp://user:100%@mx', 'must have user and password percent-encoded (% is %25, / is %2F)'],
+    ['smtp://user:100%@mx', encoded],
+    ['smtp://user:p#1@mx', encoded],
+    ['smtp://user:p/1@mx', encoded],
+    ['smtps://user:12?1@mx', encoded],
     ['smtp://user:a%0D%0Ab@mx', 'must have no control characters in user and password'],
   ])('%j is a fault', (smtp, message) => {
     expect(linesOf(`mail: { smtp: ${JSON.stringify(smtp)}, from: a@b.fr }`)).toEqual([

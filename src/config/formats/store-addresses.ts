@@ -1,0 +1,138 @@
+// Addresses of Postgres and Redis as operators write them. The drivers parse each address again: an address passes here
+// only if they neither throw nor read another user, password or host from it.
+import { FormatError } from './units.ts'
+
+/**
+ * A Postgres connection address with a host, or empty for the embedded database. The host `localhost` fills an empty
+ * place beside `?host=`, which both libpq and the driver prefer.
+ */
+export function parsePostgres(text: string): string {
+  if (text === '') return text
+  const { scheme, userInfo, host, rest } = readAddress(text, postgres)
+  const options = new URLSearchParams(/\?.*/s.exec(rest)?.[0])
+  const named = options.get('host') ?? ''
+  if (named.includes(',')) throw new FormatError(postgres.oneHost)
+  const isComplete = !/^(:|$)/.test(host)
+  if (!isComplete && named === '' && (userInfo !== '' || host !== '' || rest === '')) {
+    throw new FormatError(
+      'must have a host, as in postgres://user@db.internal/name or postgres://user@/name?host=/run/postgresql',
+    )
+  }
+  const port = options.get('port')
+  if (port !== null && !isPort(port)) throw new FormatError(expectedPort)
+  if (
+    options.get('uselibpqcompat') === 'true' &&
+    options.get('sslmode') === 'verify-ca' &&
+    !options.get('sslrootcert')
+  ) {
+    throw new FormatError('must have sslrootcert, the file of the authority that sslmode=verify-ca checks')
+  }
+  const address =
+    isComplete || `${userInfo}${host}` === '' ? text : `${scheme}://${userInfo}localhost${host}${rest}`
+  if (!URL.canParse(address)) throw new FormatError(postgres.expected)
+  return address
+}
+
+interface Kind {
+  readonly schemes: RegExp
+  readonly expected: string
+  /** Refuses several hosts. */
+  readonly oneHost: string
+}
+
+const postgres: Kind = {
+  schemes: /^postgres(ql)?$/,
+  expected: 'must be a postgres:// address, or empty for the embedded database',
+  oneHost: 'must have one host; name the primary, or an address that leads to it',
+}
+
+/** A Redis connection address, or empty for none. */
+export function parseRedis(text: string): string {
+  if (text === '') return text
+  const { host } = readAddress(text, redis)
+  if (host === '' || !URL.canParse(text)) throw new FormatError(redis.expected)
+  // ioredis takes any other path or option `db` for a database number, which Redis refuses, and that ends the process.
+  const { pathname, searchParams } = new URL(text)
+  if (!/^(\/[0-9]{0,5})?$/.test(pathname) || !/^[0-9]{0,5}$/.test(searchParams.get('db') ?? '')) {
+    throw new FormatError('must have the number of a database after the /, or nothing')
+  }
+  return text
+}
+
+const redis: Kind = {
+  schemes: /^rediss?$/,
+  expected: 'must be a redis:// or rediss:// address, or empty for none',
+  oneHost: 'must have one host; name several as { cluster: […] }, or as { sentinels: […], name: … }',
+}
+
+/** One node of a cluster, or one sentinel: `host:port` or a `redis://` address → always the address. */
+export function parseRedisNode(text: string): string {
+  const address = text.includes('://') ? text : `redis://${text}`
+  const { host } = readAddress(address, node)
+  if (host === '' || !URL.canParse(address)) throw new FormatError(node.expected)
+  if (!['', '/'].includes(new URL(address).pathname)) {
+    throw new FormatError('must not name a database: of several nodes the first database is used')
+  }
+  return address
+}
+
+const node: Kind = {
+  schemes: redis.schemes,
+  expected: 'must be HOST:PORT or a redis:// or rediss:// address',
+  oneHost: 'must have one host; name each node in an entry of its own',
+}
+
+interface Address {
+  readonly scheme: string
+  /** With its `@`; empty if there is none. */
+  readonly userInfo: string
+  /** With its port. */
+  readonly host: string
+  /** The path and the query. */
+  readonly rest: string
+}
+
+/**
+ * Splits an address, and refuses each character that must be percent-encoded (RFC 3986 §2.1, §3.2.1). URL parsers repair
+ * some of them, each in its own way.
+ */
+function readAddress(text: string, { schemes, expected, oneHost }: Kind): Address {
+  if (/^["']/.test(text)) throw new FormatError('begins with a quotation mark; write the address without it')
+  const [, scheme = '', userInfo = '', host = '', rest = ''] =
+    /^([^:/?#]*):\/\/([^/?#]*@)?([^/?#]*)(.*)$/s.exec(text) ?? []
+  if (!schemes.test(scheme)) throw new FormatError(expected)
+  if (text.includes('#'))
+    throw new FormatError('has a # that is not percent-encoded; percent-encode it as %23')
+  if (!isPercentEncoded(text)) {
+    throw new FormatError('has a % that begins no escape such as %2F; percent-encode it as %25')
+  }
+  if (/["']/.test(userInfo)) {
+    throw new FormatError(
+      'has a quotation mark in user or password; percent-encode it (" is %22 and \' is %27)',
+    )
+  }
+  if (/[\s\p{Cc}]/u.test(text)) throw new FormatError('has white space; percent-encode it (a space is %20)')
+  // An unencoded / or ? ends the host early: the end of the password is then in the path or in the first option.
+  if (/^[^=]*@/.test(rest)) {
+    throw new FormatError('has a / or a ? in user or password; percent-encode it (/ is %2F and ? is %3F)')
+  }
+  if (host.includes(',')) throw new FormatError(oneHost)
+  const [, port] = /:([^:\]]*)$/.exec(host) ?? []
+  if (port !== undefined && port !== '' && !isPort(port)) throw new FormatError(expectedPort)
+  return { scheme, userInfo, host, rest }
+}
+
+const expectedPort = 'must have a port of 1 to 65535'
+
+function isPort(text: string): boolean {
+  return /^[0-9]{1,5}$/.test(text) && Number(text) > 0 && Number(text) <= 65_535
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
