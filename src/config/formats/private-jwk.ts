@@ -9,11 +9,12 @@ import {
   verify,
 } from 'node:crypto'
 
-/** The checked members of a JWK: only those listed here. `ext` and anything else in the file are left out. */
+/** A checked JWK. */
 export interface PrivateJwk {
   readonly kid: string
   /** The only algorithm that this key signs and verifies with (RFC 8725 §3.1). */
   readonly alg: 'ES256' | 'EdDSA' | 'RS256'
+  /** In base64url without padding (RFC 7515 §2), coordinates with all their bytes (RFC 7518 §6.2.1.2). */
   readonly publicMembers: Readonly<Record<string, string>>
   readonly privateMembers: Readonly<Record<string, string>>
 }
@@ -31,11 +32,13 @@ export function readJwk(text: string, kid?: string): PrivateJwk | { error: strin
   if (kind === undefined) {
     return { error: 'is of a type that does not sign here (EC P-256, OKP Ed25519 and RSA do)' }
   }
-  const publicMembers = pick(jwk, kind.publicMembers)
-  const privateMembers = pick(jwk, kind.privateMembers)
-  const error =
-    errorOfPurpose(jwk, kind.alg) ?? errorOfPair(publicMembers, { ...publicMembers, ...privateMembers })
+  const error = errorOfPurpose(jwk, kind.alg)
   if (error !== undefined) return { error }
+  const pair = readPair(pick(jwk, kind.publicMembers), pick(jwk, kind.privateMembers))
+  if (typeof pair === 'string') return { error: pair }
+  // Not the members as written: Node reads padding and missing zeros, and strict verifiers do not.
+  const publicMembers = pick(pair.publicKey.export({ format: 'jwk' }), kind.publicMembers)
+  const privateMembers = pick(pair.privateKey.export({ format: 'jwk' }), kind.privateMembers)
   const name = kid ?? jwk.kid ?? thumbprintOf(publicMembers)
   if (typeof name !== 'string' || name === '' || name.length > 256) {
     return { error: 'has a kid that is not a string of 1 to 256 characters' }
@@ -87,16 +90,21 @@ function errorOfPurpose(jwk: Record<string, unknown>, alg: string): string | und
   return undefined
 }
 
-function errorOfPair(publicJwk: JsonWebKey, privateJwk: JsonWebKey): string | undefined {
+/** @returns the two halves, or what is wrong with them */
+function readPair(
+  publicMembers: JsonWebKey,
+  privateMembers: JsonWebKey,
+): { publicKey: KeyObject; privateKey: KeyObject } | string {
   let privateKey: KeyObject
   let publicKey: KeyObject
   try {
-    privateKey = createPrivateKey({ key: privateJwk, format: 'jwk' })
-    publicKey = createPublicKey({ key: publicJwk, format: 'jwk' })
+    privateKey = createPrivateKey({ key: { ...publicMembers, ...privateMembers }, format: 'jwk' })
+    publicKey = createPublicKey({ key: publicMembers, format: 'jwk' })
   } catch {
     return 'cannot be read as a private key: a member is missing or wrong'
   }
-  return errorOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
+  const error = errorOfStrength(publicKey) ?? (belong(privateKey, publicKey) ? undefined : unequal)
+  return error ?? { publicKey, privateKey }
 }
 
 /** Only RSA keys vary in strength. */
@@ -136,9 +144,8 @@ function thumbprintOf(publicMembers: Readonly<Record<string, string>>): string {
 }
 
 /** Leaves out members that are not strings: no member of a key is anything else, so it counts as missing. */
-function pick(jwk: Record<string, unknown>, members: readonly string[]): Record<string, string> {
-  const present = members.map(name => [name, Object.hasOwn(jwk, name) ? jwk[name] : undefined] as const)
+function pick(jwk: object, members: readonly string[]): Record<string, string> {
   return Object.fromEntries(
-    present.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    Object.entries(jwk).filter(([name, value]) => members.includes(name) && typeof value === 'string'),
   )
 }

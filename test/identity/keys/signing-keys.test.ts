@@ -52,6 +52,48 @@ describe('a private JWK', () => {
     }
   })
 
+  const bytesOf = (member: string) => Buffer.from(member, 'base64url')
+  const encodings: [string, (member: string) => string][] = [
+    ['padded', member => member.padEnd(Math.ceil(member.length / 4) * 4, '=')],
+    ['in the alphabet of base64', member => bytesOf(member).toString('base64')],
+    ['with a line end', member => `${member.slice(0, 20)}\n${member.slice(20)}\n`],
+  ]
+  it.each(encodings)('whose members are %s is published in base64url without padding', async (_, encode) => {
+    for (const jwk of [ecJwk, edJwk, rsaJwk]) {
+      const members = Object.entries(jwk ?? {}).map(([name, value]) => [
+        name,
+        ['kty', 'crv'].includes(name) ? value : encode(String(value)),
+      ])
+      const written = await readPrivateJwk(JSON.stringify(Object.fromEntries(members)))
+      expect(written.publicJwk).toEqual((await readPrivateJwk(JSON.stringify(jwk))).publicJwk)
+      expect(written.kid).toBe(await calculateJwkThumbprint(jwk as object))
+    }
+  })
+
+  it('whose numbers lack leading zeros, or have too many, is published with as many bytes as it needs', async () => {
+    let jwk = ecJwk
+    while (bytesOf(jwk?.x ?? '')[0] !== 0)
+      jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+    const short = {
+      ...jwk,
+      x: bytesOf(jwk?.x ?? '')
+        .subarray(1)
+        .toString('base64url'),
+    }
+    const long = {
+      ...rsaJwk,
+      n: Buffer.concat([Buffer.alloc(1), bytesOf(rsaJwk?.n ?? '')]).toString('base64url'),
+    }
+    const [ofShort, ofLong] = [
+      await readPrivateJwk(JSON.stringify(short)),
+      await readPrivateJwk(JSON.stringify(long)),
+    ]
+    expect(ofShort.publicJwk).toMatchObject({ x: jwk?.x, y: jwk?.y })
+    expect(ofLong.publicJwk).toMatchObject({ n: rsaJwk?.n, e: rsaJwk?.e })
+    expect(ofShort.kid).toBe(await calculateJwkThumbprint(jwk as object))
+    expect(ofLong.kid).toBe(await calculateJwkThumbprint(rsaJwk as object))
+  })
+
   it('may have a public exponent larger than 65537', async () => {
     const larger = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 65_539 })
     const jwk = larger.privateKey.export({ format: 'jwk' })
@@ -187,6 +229,18 @@ describeOverDatabases('keys in the database', open => {
     const replicas = await Promise.all(Array.from({ length: 8 }, () => openKeys()))
     expect(new Set(replicas.map(keys => keys.current().kid)).size).toBe(1)
     expect(await stored()).toHaveLength(1)
+  })
+
+  it('keep the kid that an earlier version stored them under, in whatever encoding', async () => {
+    const padded = { ...ecJwk, x: `${ecJwk?.x}=`, y: `${ecJwk?.y}=` }
+    const earlierKid = await calculateJwkThumbprint(padded as object)
+    await createKeyStore(database).addFirst(earlierKid, JSON.stringify(padded))
+    for (const keys of [await openKeys(), await openKeys('a secret'), await openKeys('a secret')]) {
+      expect(keys.current().kid).toBe(earlierKid)
+      expect(keys.jwks().keys).toEqual([
+        { kty: 'EC', crv: 'P-256', x: ecJwk?.x, y: ecJwk?.y, kid: earlierKid, alg: 'ES256', use: 'sig' },
+      ])
+    }
   })
 
   it('are sealed where a secret is set, and open with it alone', async () => {
