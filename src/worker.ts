@@ -8,7 +8,7 @@ import { inSlices } from './async/steps.ts'
 import { systemClock } from './clock.ts'
 import { createDependencies, type Dependencies } from './composition/dependencies.ts'
 import type { PreparedChange } from './composition/gateway.ts'
-import { machineFailure } from './config/read-file.ts'
+import { machineFailure, readLimited } from './config/read-file.ts'
 import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
 import type { Config } from './config/schema/schema.ts'
 import { openLog } from './observability/stdout.ts'
@@ -76,7 +76,7 @@ cluster.worker?.once('disconnect', () => {
 async function begin(config: Config): Promise<RunningWorker> {
   const logger = await openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
   const version = packageFacts().version
-  const tracing = await openTracing(readTracing(process.env).traces, { logger, version })
+  const tracing = await openTracing(readTracing(process.env, readLimited).traces, { logger, version })
   const opened = await createDependencies({ config, clock: systemClock, logger, tracing })
   try {
     return { ...opened, dataPlane: await serveInProcess(opened, changesVisibleEverywhere) }

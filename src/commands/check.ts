@@ -10,8 +10,8 @@ export function checkCommand(io: Io): Command {
     .action(async ({ config: file }: ConfigOption) => {
       const { warningLinesOf } = await import('../config/diagnostics.ts')
       const { readTracing } = await import('../observability/tracing/open.ts')
-      const { openConfigFile, orExit } = await import('./read-config.ts')
-      const { traces, problems } = readTracing(io.env)
+      const { fileReader, openConfigFile, orExit } = await import('./read-config.ts')
+      const { traces, problems } = readTracing(io.env, fileReader(io))
       const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
       const lines = [...warningLinesOf(warnings), ...(traces?.warnings ?? []).map(line => `warning: ${line}`)]
       const { routes, upstreams } = config

@@ -7,7 +7,7 @@ import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
 import { onEndSignals } from './end-signals.ts'
 import type { Io } from './io.ts'
-import { openConfigFile, orExit } from './read-config.ts'
+import { fileReader, openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
 
 /** @param name of the configuration file, as on the command line */
@@ -19,7 +19,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   let isReloadRequested = false
   process.on('SIGHUP', () => reload())
   const file = openConfigFile(io, name)
-  const { traces, problems } = readTracing(io.env)
+  const { traces, problems } = readTracing(io.env, fileReader(io))
   const { config, warnings } = orExit(file.load(), io.stderr, problems)
   const logger = await openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
   logWarnings(warnings, logger)

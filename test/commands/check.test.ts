@@ -77,6 +77,17 @@ describe('peage check', () => {
     })
   })
 
+  it('and start refuse a variable of OpenTelemetry that cannot work, without its value', async () => {
+    const file = write('traced.yaml', committed)
+    const env = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_HEADERS: '"Authorization=Basic abc"',
+    }
+    const sentence = 'OTEL_EXPORTER_OTLP_HEADERS: begins with a quotation mark; write name=value without it\n'
+    expect(await peage(['check', '-c', file], env)).toEqual({ exit: 2, stdout: sentence, stderr: '' })
+    expect(await peage(['start', '-c', file], env)).toEqual({ exit: 2, stdout: '', stderr: sentence })
+  })
+
   it('refuses a key_secret that is too short to be one, and takes none', async () => {
     for (const [secret, exit] of [
       ['abc', 2],

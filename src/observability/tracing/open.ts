@@ -1,5 +1,7 @@
 // Opens tracing if OpenTelemetry's standard variables switch it on: OpenTelemetry is loaded here, and nowhere else.
 import type { Logger } from 'pino'
+import type { ReadFile } from '../../config/read-file.ts'
+import { checkOtlpVariables } from './otlp-variables.ts'
 import type { Tracing } from './tracing.ts'
 
 interface Options {
@@ -33,8 +35,11 @@ interface ReadSettings {
   readonly problems: readonly string[]
 }
 
-/** Reads the settings of traces, and reports the mistakes on which the SDK is silent. */
-export function readTracing(env: Env): ReadSettings {
+/**
+ * Reads the settings of traces, and reports the mistakes on which the SDK is silent.
+ * @param readFile reads the files of certificates, relative to the working directory
+ */
+export function readTracing(env: Env, readFile: ReadFile): ReadSettings {
   // An empty value counts as absent (OpenTelemetry, "Environment Variable Specification").
   const get = (name: string) => env[name]?.trim() || undefined
   const otlpVariable = (name: string) => {
@@ -63,6 +68,14 @@ export function readTracing(env: Env): ReadSettings {
   }
   const url = urlOf(endpoint.value ?? 'http://localhost:4318')
   if (url === undefined) problems.push(`${endpoint.key}: not an http:// or https:// URL`)
+  else if (!isEncoded(url)) {
+    problems.push(
+      `${endpoint.key}: has a % in user or password that begins no escape; percent-encode it as %25`,
+    )
+  }
+  const ofExporter = checkOtlpVariables(get, readFile)
+  problems.push(...ofExporter.problems)
+  warnings.push(...ofExporter.warnings)
   if (!isValidAttributes(get('OTEL_RESOURCE_ATTRIBUTES'))) {
     warnings.push('OTEL_RESOURCE_ATTRIBUTES: none is taken; make it key=value,key=value, percent-encoded')
   }
@@ -77,6 +90,15 @@ export function readTracing(env: Env): ReadSettings {
 function urlOf(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined
+}
+
+/** Whether Node can decode the user info. It would throw for each export. */
+function isEncoded({ username, password }: URL): boolean {
+  try {
+    return decodeURIComponent(username + password) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** The SDK takes all attributes or, silently, none. */

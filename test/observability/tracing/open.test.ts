@@ -1,6 +1,9 @@
 // How OpenTelemetry's variables are read: on, off, or wrong.
 import { describe, expect, it } from 'vitest'
-import { readTracing } from '../../../src/observability/tracing/open.ts'
+import { readLimited } from '../../../src/config/read-file.ts'
+import { readTracing as readTracingWith } from '../../../src/observability/tracing/open.ts'
+
+const readTracing = (env: Record<string, string>) => readTracingWith(env, readLimited)
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
@@ -77,6 +80,66 @@ describe('tracing', () => {
     ],
   ])('with %j it says what is wrong', (env, problem) => {
     expect(readTracing({ ...endpoint, ...env })).toEqual({ problems: [problem] })
+  })
+
+  it.each([
+    ['"Authorization=Basic abc"', 'begins with a quotation mark; write name=value without it'],
+    ["'Authorization=Basic abc'", 'begins with a quotation mark; write name=value without it'],
+    ['api-key', 'entry 1 is not name=value; percent-encode a comma in a value as %2C'],
+    ['a=1,=2', 'entry 2 is not name=value; percent-encode a comma in a value as %2C'],
+    ['a=1;2', 'entry 1 has a ; that is not percent-encoded; percent-encode it as %3B'],
+    ['a=100%', 'entry 1 has a % that begins no escape such as %2C; percent-encode it as %25'],
+    ['a=1, my key=2', 'entry 2 has a name with characters that no header name may have'],
+    ['"a"=1', 'begins with a quotation mark; write name=value without it'],
+    ['x=1,"a"=1', 'entry 2 has a name with characters that no header name may have'],
+    ['a=b%0D%0Ac', 'entry 1 has a value with characters that no header can carry'],
+    ['a=€', 'entry 1 has a value with characters that no header can carry'],
+    ['a=%E2%82%AC', 'entry 1 has a value with characters that no header can carry'],
+    ['Content-Length=5', 'entry 1 has the name content-length, which the gateway sets itself'],
+  ])('refuses the header fields %j, which cannot be sent', (headers, message) => {
+    for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'])
+      expect(readTracing({ ...endpoint, [name]: headers })).toEqual({ problems: [`${name}: ${message}`] })
+  })
+
+  it.each(['Authorization=Basic%20YWJj=,x=1,', 'Authorization=Basic YWJj==', 'a=é,b="c"'])(
+    'takes the header fields %j',
+    headers => {
+      expect(readTracing({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers })).toMatchObject({
+        traces: { warnings: [] },
+        problems: [],
+      })
+    },
+  )
+
+  it.each([
+    [{ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=' }, 'entry 1 has no value and is not sent'],
+    [{ OTEL_EXPORTER_OTLP_TIMEOUT: '10s' }, 'is not a number; the default is used'],
+    [{ OTEL_BSP_MAX_QUEUE_SIZE: 'many' }, 'is not a number; the default is used'],
+    [
+      { OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' },
+      'is neither gzip nor none; traces are sent without compression',
+    ],
+  ])('warns of %j, which the SDK ignores', (env, message) => {
+    expect(readTracing({ ...endpoint, ...env } as Record<string, string>).traces?.warnings).toEqual([
+      `${Object.keys(env)[0]}: ${message}`,
+    ])
+  })
+
+  it.each([
+    [{ OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '0' }, 'must be a whole number of 1 to 2147483647'],
+    [{ OTEL_EXPORTER_OTLP_TIMEOUT: '3000000000' }, 'must be a whole number of 1 to 2147483647'],
+    [{ OTEL_BSP_SCHEDULE_DELAY: '-1' }, 'must be a whole number of 0 to 2147483647'],
+    [{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0' }, 'must be a whole number of 1 to 9007199254740991'],
+    [{ OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/ca.pem' }, 'cannot read the file "/no/ca.pem" (no such file)'],
+    [{ OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/' }, 'cannot read the file "/" (a folder)'],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:p%ss@c' },
+      'has a % in user or password that begins no escape; percent-encode it as %25',
+    ],
+  ])('refuses %j, with which no span would arrive', (env, message) => {
+    expect(readTracing({ ...endpoint, ...env } as Record<string, string>)).toEqual({
+      problems: [`${Object.keys(env)[0]}: ${message}`],
+    })
   })
 
   it('says all of it at once', () => {

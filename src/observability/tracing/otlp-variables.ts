@@ -1,0 +1,124 @@
+// Checks the variables of the OTLP exporter and of its batches: the SDK ignores some mistakes, and drops spans for others.
+import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { maxFileBytes, type ReadFile, tryRead } from '../../config/read-file.ts'
+
+/** A variable's value; undefined if it is empty. */
+type Get = (name: string) => string | undefined
+
+interface Findings {
+  /** A sentence for each variable that cannot work. */
+  readonly problems: readonly string[]
+  /** A sentence for each variable that the SDK does not use as written. */
+  readonly warnings: readonly string[]
+}
+
+/** @param readFile reads the files of certificates */
+export function checkOtlpVariables(get: Get, readFile: ReadFile): Findings {
+  const found = [
+    ...headerFindings(get),
+    ...numberFindings(get),
+    ...compressionFindings(get),
+    ...fileFindings(get, readFile),
+  ]
+  const sentences = (kind: Finding['kind']) =>
+    found.filter(finding => finding.kind === kind).map(({ name, message }) => `${name}: ${message}`)
+  return { problems: sentences('problem'), warnings: sentences('warning') }
+}
+
+interface Finding {
+  readonly kind: 'problem' | 'warning'
+  readonly name: string
+  readonly message: string
+}
+
+/** The exporter sends the fields of both variables. */
+function* headerFindings(get: Get): Generator<Finding> {
+  for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']) {
+    const text = get(name) ?? ''
+    if (/^["']/.test(text)) {
+      yield { kind: 'problem', name, message: 'begins with a quotation mark; write name=value without it' }
+      continue
+    }
+    for (const [index, entry] of text.split(',').entries()) {
+      const message = entry.trim() === '' ? undefined : entryError(entry)
+      if (message !== undefined) yield { kind: 'problem', name, message: `entry ${index + 1} ${message}` }
+      else if (/^[^=]*=\s*$/.test(entry))
+        yield { kind: 'warning', name, message: `entry ${index + 1} has no value and is not sent` }
+    }
+  }
+}
+
+/** Each of them is about the connection, or about a body that the exporter frames itself. */
+const ownFields = ['connection', 'content-length', 'expect', 'trailer', 'transfer-encoding', 'upgrade']
+
+/** Never repeats the entry: a name may be a secret that a comma has split. */
+function entryError(entry: string): string | undefined {
+  const [, rawName = '', rawValue] = /^([^=]*)=(.*)$/s.exec(entry) ?? []
+  if (rawName.trim() === '' || rawValue === undefined) {
+    return 'is not name=value; percent-encode a comma in a value as %2C'
+  }
+  // The SDK cuts the entry there.
+  if (entry.includes(';')) return 'has a ; that is not percent-encoded; percent-encode it as %3B'
+  let name: string
+  let value: string
+  try {
+    name = decodeURIComponent(rawName.trim())
+    value = decodeURIComponent(rawValue.trim())
+  } catch {
+    return 'has a % that begins no escape such as %2C; percent-encode it as %25'
+  }
+  try {
+    validateHeaderName(name)
+  } catch {
+    return 'has a name with characters that no header name may have'
+  }
+  if (ownFields.includes(name.toLowerCase()))
+    return `has the name ${name.toLowerCase()}, which the gateway sets itself`
+  try {
+    validateHeaderValue(name, value)
+  } catch {
+    return 'has a value with characters that no header can carry'
+  }
+  return undefined
+}
+
+/** Node fires a longer timer at once. */
+const maxTimerMs = 2 ** 31 - 1
+
+const numbers: readonly { name: string; least: number; most: number }[] = [
+  { name: 'OTEL_EXPORTER_OTLP_TIMEOUT', least: 1, most: maxTimerMs },
+  { name: 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', least: 1, most: maxTimerMs },
+  { name: 'OTEL_BSP_SCHEDULE_DELAY', least: 0, most: maxTimerMs },
+  { name: 'OTEL_BSP_EXPORT_TIMEOUT', least: 1, most: maxTimerMs },
+  { name: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', least: 1, most: Number.MAX_SAFE_INTEGER },
+  { name: 'OTEL_BSP_MAX_QUEUE_SIZE', least: 1, most: Number.MAX_SAFE_INTEGER },
+]
+
+function* numberFindings(get: Get): Generator<Finding> {
+  for (const { name, least, most } of numbers) {
+    const text = get(name)
+    const number = Number(text)
+    if (text === undefined || (Number.isInteger(number) && number >= least && number <= most)) continue
+    if (Number.isNaN(number)) {
+      yield { kind: 'warning', name, message: 'is not a number; the default is used' }
+    } else yield { kind: 'problem', name, message: `must be a whole number of ${least} to ${most}` }
+  }
+}
+
+function* compressionFindings(get: Get): Generator<Finding> {
+  for (const name of ['OTEL_EXPORTER_OTLP_COMPRESSION', 'OTEL_EXPORTER_OTLP_TRACES_COMPRESSION']) {
+    if (['none', 'gzip', undefined].includes(get(name))) continue
+    yield { kind: 'warning', name, message: 'is neither gzip nor none; traces are sent without compression' }
+  }
+}
+
+/** The SDK would connect with Node's authorities, and without a certificate of its own. */
+function* fileFindings(get: Get, readFile: ReadFile): Generator<Finding> {
+  for (const kind of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
+    const specific = `OTEL_EXPORTER_OTLP_TRACES_${kind}`
+    const name = get(specific) === undefined ? `OTEL_EXPORTER_OTLP_${kind}` : specific
+    const path = get(name)
+    const message = path === undefined ? undefined : tryRead(path, maxFileBytes, readFile).error
+    if (message !== undefined) yield { kind: 'problem', name, message }
+  }
+}
