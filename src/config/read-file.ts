@@ -153,7 +153,7 @@ export function readErrorReason(error: unknown): string {
     ENOENT: 'no such file',
     EISDIR: 'a folder',
     EACCES: 'not permitted',
-    NOT_UTF8: 'not text in UTF-8',
+    NOT_UTF8: 'not UTF-8 text',
   }
   return reasons[code] ?? code
 }

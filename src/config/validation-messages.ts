@@ -54,6 +54,9 @@ function sentence(error: ShapeError): string {
     const allowed = (schema.enum ?? []).map(String)
     return `must be ${list(allowed)}${typeof value === 'string' ? didYouMean(value, allowed) : ''}`
   }
+  if (schema.type === 'object' && typeof value === 'string') {
+    return `must be ${nounOf(schema)}; write each as key: value, with a space after the colon`
+  }
   const asText = schemaOfText(error)
   return asText === undefined ? `must be ${nounOf(schema)}` : `must be ${nounOf(asText)}, in quotes`
 }
@@ -71,7 +74,8 @@ function unknownKey(error: ShapeError): string {
   if (Object.keys(properties).length === 0)
     return 'must be a name of letters, digits, _ . and - that begins with a letter or digit'
   const near = nearestKey(error)
-  return near === undefined ? unknownAmong(properties) : `unknown key; did you mean ${near}?`
+  if (near === undefined) return unknownAmong(properties)
+  return `unknown key; did you mean ${near}${isPartOfListen(error) ? ' (HOST:PORT)' : ''}?`
 }
 
 /** Built once per section: it may have a hundred thousand unknown keys. */
@@ -83,8 +87,14 @@ function unknownAmong(properties: object): string {
 
 const unknownKeys = new WeakMap<object, string>()
 
-function nearestKey({ key = '', schema }: ShapeError): string | undefined {
-  return nearest(key, Object.keys(schema.properties ?? {}))
+function nearestKey(error: ShapeError): string | undefined {
+  const { key = '', schema } = error
+  return isPartOfListen(error) ? 'listen' : nearest(key, Object.keys(schema.properties ?? {}))
+}
+
+/** Other programs have a key for each part of `listen`. */
+function isPartOfListen({ key = '', schema: { properties = {} } }: ShapeError): boolean {
+  return Object.hasOwn(properties, 'listen') && /^(port|host|hostname|address|addr|bind|ip)$/i.test(key)
 }
 
 function didYouMean(text: string, known: readonly string[]): string {

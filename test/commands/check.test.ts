@@ -121,14 +121,19 @@ describe('peage check', () => {
     write('binary', Buffer.from([0x61, 0xff, 0x62]))
     const file = write('binary.yaml', 'auth:\n  key_secret: ${file:binary}\n')
     expect((await peage(['check', '-c', file])).stdout).toBe(
-      'binary.yaml:2:15  auth.key_secret  cannot read the file "binary" (not text in UTF-8)\n',
+      'binary.yaml:2:15  auth.key_secret  cannot read the file "binary" (not UTF-8 text)\n',
     )
-    const utf16 = write('utf16.yaml', Buffer.from('\uFEFFlimits: { free_daily: 1 }\n', 'utf16le'))
-    expect(await peage(['check', '-c', utf16])).toEqual({
-      exit: 2,
-      stdout: 'utf16.yaml:1:1  (file)  cannot be read (not text in UTF-8)\n',
-      stderr: '',
-    })
+    const littleEndian = Buffer.from('\uFEFFlimits: { free_daily: 1 }\n', 'utf16le')
+    for (const marked of [littleEndian, Buffer.from(littleEndian).swap16()]) {
+      for (const bytes of [marked, marked.subarray(2)]) {
+        const utf16 = write('utf16.yaml', bytes)
+        expect(await peage(['check', '-c', utf16])).toEqual({
+          exit: 2,
+          stdout: 'utf16.yaml:1:1  (file)  cannot be read (not UTF-8 text)\n',
+          stderr: '',
+        })
+      }
+    }
   })
 })
 

@@ -24,12 +24,15 @@ describe('the file as a whole', () => {
 
 describe('YAML that cannot be read', () => {
   it.each([
-    ['auth:\n\tissuer: x\n', '2:1  (file)  is not valid YAML: tabs are not allowed as indentation'],
-    ['auth: "x\nlimits: 1\n\n', '2:10  (file)  is not valid YAML: missing closing "quote'],
-    ['auth: a: b\n', '1:7  (file)  is not valid YAML: nested mappings are not allowed in compact mappings'],
+    ['auth:\n\tissuer: x\n', '2:1  (file)  is not valid YAML: the indentation has a tab; indent with spaces'],
+    ['auth: "x\nlimits: 1\n\n', '2:10  (file)  is not valid YAML: the closing " of this text is missing'],
+    [
+      'auth: a: b\n',
+      '1:7  (file)  is not valid YAML: this value contains a colon and a space; put the value in quotes',
+    ],
     [
       'server: { cors: { origins: ["https://a.com" "https://hunter2"] } }',
-      '1:45  (file)  is not valid YAML: missing , or : between flow sequence items',
+      '1:45  (file)  is not valid YAML: a comma is missing between two entries inside { } or [ ]',
     ],
     [
       'a: { targets: [http://[::1]:9000] }',
@@ -42,31 +45,80 @@ describe('YAML that cannot be read', () => {
     ['auth: &hunter2: 1', '1:15  (file)  is not valid YAML: anchor ending in : is ambiguous'],
     ['server: { cors: { origins: [*] } }', '1:29  (file)  is not valid YAML: put * in quotes: "*"'],
     ['server:\n  cors:\n    origins:\n      - *\n', '4:9  (file)  is not valid YAML: put * in quotes: "*"'],
-    ['auth: |hunter2\n  x', '1:8  (file)  is not valid YAML: block scalar header includes extra characters'],
-    ['auth: "abc" hunter2\n', '1:13  (file)  is not valid YAML: unexpected scalar at node end'],
-    ['- a\nb: hunter2\n', '2:1  (file)  is not valid YAML: unexpected scalar at node end'],
+    [
+      'auth: |hunter2\n  x',
+      '1:8  (file)  is not valid YAML: the text after | or > must begin on the next line',
+    ],
+    [
+      'auth: "abc" hunter2\n',
+      '1:13  (file)  is not valid YAML: this text follows a closing "; write \\" for a quote inside the text',
+    ],
+    [
+      '- a\nb: hunter2\n',
+      '2:1  (file)  is not valid YAML: this text belongs to no value; correct its indentation',
+    ],
+    [
+      'routes:\n  - path: /x\n   upstream: a\n',
+      '3:1  (file)  is not valid YAML: the indentation does not fit the list above; align this line, or begin it with -',
+    ],
+    [
+      'auth:\n  issuer: x\n audience: y\n',
+      '3:1  (file)  is not valid YAML: the indentation differs from the keys above; align this line with them',
+    ],
+    [
+      'routes:\n- path: /x\n - path: /y\n',
+      '3:2  (file)  is not valid YAML: the indentation differs from the items above; align this line with them',
+    ],
+    [
+      'auth:\n  issuer: x\n    audience: y\n',
+      '2:11  (file)  is not valid YAML: the indentation of the line after this value is too deep; align it with this key',
+    ],
+    [
+      'server\n  listen: x\n',
+      '1:1  (file)  is not valid YAML: the colon after this key is missing; write key: value',
+    ],
+    [
+      'server: {}\nauth\n',
+      '2:1  (file)  is not valid YAML: the colon after this key is missing; write key: value',
+    ],
+    [
+      "auth: { issuer: 'it's' }",
+      "1:21  (file)  is not valid YAML: this text follows a closing '; write '' for a quote inside the text",
+    ],
+    [
+      'storage: { postgres: "postgres://u:p"ss@h/db" }',
+      '1:38  (file)  is not valid YAML: this text follows a closing "; percent-encode a quote in an address (" is %22 and \' is %27)',
+    ],
+    [
+      'auth: { issuer: x\n',
+      '1:18  (file)  is not valid YAML: the closing } is missing, or a line after { is not indented',
+    ],
+    [
+      'auth: ]\n',
+      '1:7  (file)  is not valid YAML: this ] closes nothing; remove it, or put the value in quotes',
+    ],
   ])('%j is one line, which quotes nothing from the file', (text, line) => {
     expect(linesOf(text)).toEqual([line])
   })
 
   it('for a key of over 1,024 characters is said in a whole sentence', () => {
     expect(linesOf(`${'k'.repeat(1_025)}: 1`)).toEqual([
-      '1:1  (file)  is not valid YAML: the : indicator must be at most 1024 chars after the start of an implicit block mapping key',
+      '1:1  (file)  is not valid YAML: this key is longer than 1024 characters',
     ])
   })
 
   it('in one value is told beside what cannot be read after it', () => {
     expect(linesOf('auth:\n  issuer: @x\n  audience: "\\q"\nlimits: a: b\nx: @y')).toEqual([
-      '2:11  (file)  is not valid YAML: plain value cannot start with reserved character @',
+      '2:11  (file)  is not valid YAML: a value that begins with @ must be in quotes',
       '3:14  (file)  is not valid YAML: unknown escape after \\ (in single quotes \\ is an ordinary character)',
-      '4:9  (file)  is not valid YAML: nested mappings are not allowed in compact mappings',
+      '4:9  (file)  is not valid YAML: this value contains a colon and a space; put the value in quotes',
     ])
   })
 
   it('in one value does not hide what is wrong elsewhere', () => {
     const text = 'auth:\n  issuer: @x\n  audience: "\\q"\nlimits: !big { free_daily: 0 }\n---\nx: 1'
     expect(linesOf(text)).toEqual([
-      '2:11  (file)  is not valid YAML: plain value cannot start with reserved character @',
+      '2:11  (file)  is not valid YAML: a value that begins with @ must be in quotes',
       '3:14  (file)  is not valid YAML: unknown escape after \\ (in single quotes \\ is an ordinary character)',
       '4:9  (file)  is not valid YAML: tags (!…) have no meaning here',
       '4:28  limits.free_daily  must be at least 1',
@@ -97,6 +149,8 @@ describe('keys', () => {
       'server: { reload: 2 }',
       '1:11  server.reload  unknown key; known here: listen, workers, trusted_proxies, drain_timeout, timeouts, log, tls, cors',
     ],
+    ['server: { port: 8080 }', '1:11  server.port  unknown key; did you mean listen (HOST:PORT)?'],
+    ['admin: { host: 127.0.0.1 }', '1:10  admin.host  unknown key; did you mean listen (HOST:PORT)?'],
     ['limits: { a/b~c: 1 }', '1:11  limits["a/b~c"]  unknown key; known here: free_daily'],
     ['limits: { "a\\nb": 1 }', '1:11  limits["a\\nb"]  unknown key; known here: free_daily'],
     ['limits: { 1: 1 }', '1:11  limits["1"]  unknown key; known here: free_daily'],
@@ -133,6 +187,10 @@ describe('keys', () => {
 describe('values', () => {
   it.each([
     ['server: []', '1:9  server  must be a mapping of keys'],
+    [
+      'server:\n  listen:x\n',
+      '2:3  server  must be a mapping of keys; write each as key: value, with a space after the colon',
+    ],
     ['routes: {}', '1:9  routes  must be a list'],
     ['routes: [7]', '1:10  routes[0]  must be a mapping of keys'],
     ['admin:', '1:1  admin  must be a mapping of keys'],

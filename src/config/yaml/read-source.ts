@@ -22,9 +22,11 @@ interface ReadSource {
 /** @param keys the valid top-level keys, for the message about a file that has none */
 export function readSource(source: SourceFile, keys: readonly string[]): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
+  // ASCII in UTF-16 without a byte order mark is valid UTF-8 with NUL characters, which YAML does not allow.
+  const readYaml: ReadFile = (path, maxBytes) => readFile(path, maxBytes).replaceAll('\0', '\uFFFD')
   let text: string
   try {
-    text = inUtf8(readFile)(file, maxFileBytes).replace(/^\uFEFF/, '')
+    text = inUtf8(readYaml)(file, maxFileBytes).replace(/^\uFEFF/, '')
   } catch (error) {
     return locateDiagnostics(file, '', [wholeFile(`cannot be read (${readErrorReason(error)})`)])
   }

@@ -12,6 +12,7 @@ import {
   type YAMLWarning,
 } from 'yaml'
 import type { Diagnostic } from '../diagnostics.ts'
+import { sentenceOf } from './syntax-messages.ts'
 
 /** Each spoils one value. From any other error the parser recovers by guessing; its further errors are echoes. */
 const LOCAL_ERRORS = new Set(['BAD_SCALAR_START', 'BAD_DQ_ESCAPE', 'TAG_RESOLVE_FAILED', 'MULTIPLE_DOCS'])
@@ -70,25 +71,6 @@ function* tokensOf(text: string): Generator<CST.Token, void> {
 
 function toDiagnostic(text: string, error: YAMLParseError | YAMLWarning): Diagnostic {
   return { offset: error.pos[0], path: '', message: `is not valid YAML: ${sentenceOf(text, error)}` }
-}
-
-/**
- * Where the parser's messages begin to quote: behind a word and a colon; one that stands alone is what they are about.
- * Control characters are the file's: they would write lines of their own.
- */
-const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
-
-/** The parser's message without what it quotes from the file, which may be a secret. */
-function sentenceOf(text: string, { code, message, pos }: YAMLParseError | YAMLWarning): string {
-  if (text.slice(pos[0] - 1, pos[0] + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
-  if (text.slice(pos[0] - 3, pos[0] + 1) === '://[') return 'inside { } and [ ] put an IPv6 address in quotes'
-  if (code === 'BAD_ALIAS' && text[pos[0]] === '*') return 'put * in quotes: "*"'
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
-  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
-  if (code === 'BAD_DQ_ESCAPE')
-    return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
-  const [sentence = ''] = message.split(quotation, 1)
-  return sentence.charAt(0).toLowerCase() + sentence.slice(1)
 }
 
 /** Maps each alias to the last node before it with its anchor. The library itself searches again for every alias. */

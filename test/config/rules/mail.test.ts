@@ -69,7 +69,7 @@ it('needs the folder of templates to be there, and text in its files', () => {
   expect(problemsWith(folder)).toEqual([])
   writeFileSync(join(folder, 'reset.html'), Buffer.from([0xff]))
   expect(problemsWith(folder)).toEqual([
-    `gateway.yaml:1:20  mail.templates  names the folder "${folder}", which has a reset.html that cannot be read (not text in UTF-8)`,
+    `gateway.yaml:1:20  mail.templates  names the folder "${folder}", which has a reset.html that cannot be read (not UTF-8 text)`,
   ])
   expect(problemsWith(file)).toEqual([
     `gateway.yaml:1:20  mail.templates  names the folder "${file}", which is no folder`,

@@ -1,0 +1,111 @@
+// Says in words why a text is not YAML. A sentence repeats nothing from the file, which may contain secrets.
+import type { YAMLParseError, YAMLWarning } from 'yaml'
+
+type SyntaxError = Pick<YAMLParseError | YAMLWarning, 'code' | 'message' | 'pos'>
+
+/** What is wrong, and what would be right. */
+export function sentenceOf(text: string, error: SyntaxError): string {
+  const { code, message, pos } = error
+  const at = pos[0]
+  if (text.slice(at - 1, at + 1) === '${') return 'inside { } and [ ] put ${…} in quotes'
+  if (text.slice(at - 3, at + 1) === '://[') return 'inside { } and [ ] put an IPv6 address in quotes'
+  if (code === 'BAD_ALIAS' && [text[at], text[at - 1]].includes('*')) return 'put * in quotes: "*"'
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; keep one'
+  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!…) have no meaning here'
+  if (code === 'BAD_DQ_ESCAPE')
+    return 'unknown escape after \\ (in single quotes \\ is an ordinary character)'
+  for (const [pattern, sentence] of sentences) {
+    const match = pattern.exec(message)
+    if (match !== null) return typeof sentence === 'string' ? sentence : sentence(text, at, match[1] ?? '')
+  }
+  return withoutQuotation(message)
+}
+
+type Sentence = string | ((text: string, at: number, part: string) => string)
+
+/** By the parser's message; its codes are too coarse. */
+const sentences: readonly (readonly [RegExp, Sentence])[] = [
+  [/^Tabs are not allowed/, 'the indentation has a tab; indent with spaces'],
+  [
+    /^All (mapping|sequence) items must start/,
+    (_text, _at, kind) =>
+      `the indentation differs from the ${kind === 'mapping' ? 'keys' : 'items'} above; align this line with them`,
+  ],
+  [
+    /^Sequence item without -/,
+    'the indentation does not fit the list above; align this line, or begin it with -',
+  ],
+  [
+    /^Block scalars? .*(indent|leading)/,
+    'the indentation of this text differs from its first line; align its lines',
+  ],
+  [/^Nested mappings are not allowed/, ofNestedMapping],
+  [
+    /^A block sequence may not be used/,
+    'the indentation of this list does not fit the value above; align it, or remove that value',
+  ],
+  [/^Implicit (map )?keys need to be/, 'the colon after this key is missing; write key: value'],
+  [/^Missing closing (["'])/, (_text, _at, quote) => `the closing ${quote} of this text is missing`],
+  [/at node end$/, ofTextAfterValue],
+  [
+    /^Plain value cannot start with .* (\W)$/,
+    (_text, _at, character) => `a value that begins with ${character} must be in quotes`,
+  ],
+  [/end with a (.)$/, ofUnclosed],
+  [/^Unexpected flow-map-end/, 'this } closes nothing; remove it, or put the value in quotes'],
+  [/^Unexpected flow-seq-end/, 'this ] closes nothing; remove it, or put the value in quotes'],
+  [/^Missing space after :/, 'the space after a colon is missing'],
+  [/^Missing ,/, 'a comma is missing between two entries inside { } or [ ]'],
+  [/^Unexpected (,|empty item)/, 'a comma inside { } or [ ] follows no entry; remove it'],
+  [
+    /^Block collections are not allowed/,
+    'inside { } or [ ] a comma is missing, or a value with a colon is not in quotes',
+  ],
+  [/^Unexpected (double|single)-quoted-scalar/, 'a comma or a colon is missing before this text'],
+  [/^Unexpected block-seq-ind on same line/, 'a list must begin on the line after its key'],
+  [/^Block scalar header includes/, 'the text after | or > must begin on the next line'],
+  [/^The : indicator must be at most/, 'this key is longer than 1024 characters'],
+  [/^Comments must be separated/, 'the space before # is missing'],
+]
+
+/** The parser reports a colon too many on the line, and a next line that is indented deeper, at the same place. */
+function ofNestedMapping(text: string, at: number): string {
+  return /:(\s|$)/.test(lineAfter(text, at))
+    ? 'this value contains a colon and a space; put the value in quotes'
+    : 'the indentation of the line after this value is too deep; align it with this key'
+}
+
+function ofTextAfterValue(text: string, at: number): string {
+  const before = text.slice(Math.max(0, at - mostLooked), at)
+  const quote = before.trimEnd().at(-1) ?? ''
+  if (quote !== '"' && quote !== "'") return 'this text belongs to no value; correct its indentation'
+  const line = before.slice(before.lastIndexOf('\n') + 1) + lineAfter(text, at)
+  const inside = line.includes('://')
+    ? 'percent-encode a quote in an address (" is %22 and \' is %27)'
+    : `write ${quote === '"' ? '\\"' : "''"} for a quote inside the text`
+  return `this text follows a closing ${quote}; ${inside}`
+}
+
+/** Characters in each direction: a line may be as long as the file, and have as many errors. */
+const mostLooked = 500
+
+function lineAfter(text: string, at: number): string {
+  return text.slice(at, at + mostLooked).split('\n', 1)[0] ?? ''
+}
+
+function ofUnclosed(_text: string, _at: number, bracket: string): string {
+  const opening = bracket === '}' ? '{' : '['
+  return `the closing ${bracket} is missing, or a line after ${opening} is not indented`
+}
+
+/**
+ * Where the parser's messages begin to quote: behind a word and a colon; one that stands alone is what they are about.
+ * Control characters are the file's: they would write lines of their own.
+ */
+const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u
+
+/** The parser's message without what it quotes from the file. */
+function withoutQuotation(message: string): string {
+  const [sentence = ''] = message.split(quotation, 1)
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1)
+}
