@@ -52,6 +52,27 @@ describe('gateway.schema.json', () => {
     { routes: [{ path: '/x' }] },
   ])('refuses %j', document => expect(validate(document)).toBe(false))
 
+  it('has the default of each key whose omission means one value', () => {
+    const defaults: Record<string, unknown> = {}
+    const look = (part: unknown): void => {
+      if (typeof part !== 'object' || part === null) return
+      for (const [key, inner] of Object.entries(part)) {
+        const { description, default: byDefault } = (inner ?? {}) as {
+          description?: string
+          default?: unknown
+        }
+        if (['weight', 'verified', 'used_today'].includes(key) && !description?.startsWith('Lets'))
+          defaults[key] = byDefault
+        expect(String(description), key).not.toMatch(/Omitted: (\d+|true|false)\b/)
+        look(inner)
+      }
+    }
+    look({ gateway: jsonSchema() })
+    expect(defaults).toEqual({ weight: 100, verified: true, used_today: 0 })
+    const { targets } = configOf('upstreams: { a: { targets: [{ url: "http://a" }] } }').upstreams.a ?? {}
+    expect(targets).toEqual([{ url: 'http://a', weight: 100 }])
+  })
+
   it('explains every key', () => {
     const silent: string[] = []
     const look = (part: unknown, path: string): void => {

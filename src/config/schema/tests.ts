@@ -10,10 +10,10 @@ const caller = Type.Union(
       {
         plan: Type.Enum(['free', 'premium', 'pro'], { description: 'The plan of the user who calls.' }),
         verified: Type.Optional(
-          Type.Boolean({ description: 'Whether the email of the user is verified. Omitted: true.' }),
+          Type.Boolean({ description: 'Whether the email of the user is verified.', default: true }),
         ),
         used_today: Type.Optional(
-          Type.Integer({ description: 'Uses that are spent of the day. Omitted: 0.', minimum: 0 }),
+          Type.Integer({ description: 'Uses that are spent of the day.', minimum: 0, default: 0 }),
         ),
       },
       { description: 'A user who has spent some of the day, or whose email is not verified.' },

@@ -84,9 +84,10 @@ const target = Type.Convert(
           url: formatted('target', { description: 'Scheme, host and port.' }),
           weight: Type.Optional(
             Type.Integer({
-              description: 'Its share of the requests beside other targets; 0 takes none. Omitted: 100.',
+              description: 'Its share of the requests beside other targets; 0 takes none.',
               minimum: 0,
               maximum: 1_000,
+              default: defaultWeight,
             }),
           ),
         },
