@@ -10,7 +10,7 @@ import type { YamlSource } from './yaml/yaml-source.ts'
 export interface ListedValue {
   /** `server.listen`, `routes[0].path`. */
   readonly path: string
-  /** As it stands in the file, with `${…}` filled in; `***` in the place of a secret. */
+  /** As it stands in the file, with `${…}` filled in; `***` in the place of a secret that is set. */
   readonly value: unknown
   /** Null for a default. */
   readonly line: number | null
@@ -89,10 +89,17 @@ const secretKeys = new Set<unknown>([
 ])
 
 function isSecret(yaml: YamlSource, value: unknown, pointer: string, keys: Place['keys']): boolean {
+  // The value says that nothing is set, which operators must see.
+  if (value === '' || (typeof value === 'object' && isEmpty(value))) return false
+  if (pointer === '/auth/remember/tokens' && typeof value === 'number') return false
   if (keys.some((key, depth) => secretKeys.has(key) && !isDeclaredName(keys, depth))) return true
   if (yaml.fromFile.has(pointer)) return true
   if (typeof value === 'string' && /:\/\/[^\s/?#]*@/.test(value)) return true
   return isHeaderValue(keys) && (yaml.interpolated.has(pointer) || isSecretField(String(keys.at(-1))))
+}
+
+function isEmpty(value: object | null): boolean {
+  return value === null || Object.keys(value).length === 0
 }
 
 /** The name of an upstream or of an operator: an operator's own word, and no key. */

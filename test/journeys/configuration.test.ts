@@ -28,6 +28,7 @@ routes:
           X-From-File: \${file:${secretFile}}
           X-From-Default: \${NO_SUCH_VARIABLE:-planted-as-default}
           Authorization: Basic planted-as-basic
+          X-Empty: \${NO_SUCH_VARIABLE:-}
 `
 
 describe('the running configuration', () => {
@@ -85,13 +86,23 @@ describe('the running configuration', () => {
       'auth.key_secret',
       'routes[0].headers.request.set.X-Link',
       'events.secret',
-      'storage.postgres',
-      'storage.redis',
       'routes[0].headers.request.set.Cookie',
       'routes[0].headers.request.set.X-From-File',
       'routes[0].headers.request.set.X-From-Default',
     ])
       expect([path, at(path)?.value]).toEqual([path, '***'])
+  })
+
+  it('shows which secrets are not set, and a number of tokens, unmasked', async () => {
+    const { values } = await ask()
+    const value = (path: string) => values.find(each => each.path === path)?.value
+    expect({
+      postgres: value('storage.postgres'),
+      listen: value('storage.postgres_listen'),
+      old: value('auth.key_secret_old'),
+      header: value('routes[0].headers.request.set.X-Empty'),
+      remembered: value('auth.remember.tokens'),
+    }).toEqual({ postgres: '', listen: '', old: '', header: '', remembered: 50_000 })
   })
 
   it('explains requests, with none of its secrets, also for a user by the record', async () => {
@@ -141,7 +152,7 @@ describe('the running configuration', () => {
     expect(last_reload).toMatchObject({ ok: true, problems: [] })
     expect(values.find(({ path }) => path === 'routes[0].path')?.value).toBe('/two')
     expect(values.filter(value => value.waits_for_restart)).toEqual([
-      { path: 'storage.postgres', value: '***', line: 3, waits_for_restart: true },
+      { path: 'storage.postgres', value: '', line: 3, waits_for_restart: true },
     ])
     await save(text => text.replace("'postgres://other:planted@db/x'", "''"))
     expect((await ask()).values.filter(value => value.waits_for_restart)).toEqual([])

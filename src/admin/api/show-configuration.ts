@@ -8,7 +8,10 @@ import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
 const value = terms.record(
   {
     path: terms.text('Such as `routes[0].path`.'),
-    value: Type.Unsafe<unknown>({ description: 'With `${…}` filled in; `***` in the place of a secret.' }),
+    value: Type.Unsafe<unknown>({
+      description:
+        'With `${…}` filled in; `***` in the place of a secret. A secret that is not set is empty.',
+    }),
     line: terms.nullable(Type.Integer({ minimum: 1, description: 'In the file; `null` for a default.' })),
     waits_for_restart: Type.Optional(
       Type.Unsafe<true>({
