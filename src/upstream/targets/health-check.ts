@@ -1,5 +1,6 @@
 // Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
 
+import type { buildConnector } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { Client } from '../../http/undici.ts'
 import { createConnector, type Dial } from './dial.ts'
@@ -28,14 +29,16 @@ type Options = NonNullable<UpstreamConfig['health']> & {
 /** Starts checking immediately. */
 export function createHealthCheck(options: Options): HealthCheck {
   const { dial, interval, unhealthy_after, healthy_after, ejection, random } = options
-  // Outside the pool: a check must not wait behind requests, nor take a connection from them.
-  const client = new Client(dial.origin, { pipelining: 1, connect: createConnector(dial, options.timeout) })
+  const connect = createConnector(dial, options.timeout)
   let state = options.initialState
   let consecutiveResults = 0
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
+  let cancel = () => {}
   const run = async () => {
-    const result = (await check(client, options)) ? 'passing' : 'failing'
+    const checking = startCheck(connect, options)
+    cancel = checking.cancel
+    const result = (await checking.hasPassed) ? 'passing' : 'failing'
     if (isStopped) return
     if (result === 'passing') ejection.readmit()
     consecutiveResults = result === state ? 0 : consecutiveResults + 1
@@ -54,25 +57,46 @@ export function createHealthCheck(options: Options): HealthCheck {
     stop() {
       isStopped = true
       clearTimeout(timer)
-      void client.destroy()
+      cancel()
     },
   }
 }
 
-/** Opens a new connection: one already open would not reveal that the target accepts no new ones. */
-async function check(client: Client, { path, timeout, dial }: Options): Promise<boolean> {
-  try {
+interface Check {
+  /** Settles within `timeout`. */
+  readonly hasPassed: Promise<boolean>
+  cancel(): void
+}
+
+/**
+ * Opens a new connection: one already open would not reveal that the target accepts no new ones. It is outside the
+ * pool: a check must not wait behind requests, nor take a connection from them. Each check has a client and a limit of
+ * its own, because undici 7 never settles a request whose certificate has another name.
+ */
+function startCheck(connect: buildConnector.connector, { path, timeout, dial }: Options): Check {
+  const client = new Client(dial.origin, { pipelining: 1, connect })
+  const request = async () => {
     const { statusCode, body } = await client.request({
       method: 'GET',
       path,
       headers: { 'user-agent': 'peage' },
       reset: true,
       servername: dial.serverName,
-      signal: AbortSignal.timeout(timeout),
     } as Parameters<Client['request']>[0])
     await body.dump()
     return statusCode >= 200 && statusCode < 400
-  } catch {
-    return false
   }
+  let end: (hasPassed: boolean) => void = () => {}
+  const hasPassed = new Promise<boolean>(resolve => {
+    end = result => {
+      clearTimeout(limit)
+      resolve(result)
+      void client.destroy()
+    }
+    const limit = setTimeout(() => end(false), timeout)
+    limit.unref()
+  })
+  client.on('connectionError', () => end(false))
+  request().then(end, () => end(false))
+  return { hasPassed, cancel: () => end(false) }
 }
