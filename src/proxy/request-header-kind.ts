@@ -54,24 +54,43 @@ const overrides = new Set(['x-http-method-override', 'x-http-method', 'x-method-
 // In some frameworks `X-Original-URL` and `X-Rewrite-URL` override the path that the guards checked.
 const dropped = /^x-(?:original|rewrite)-/
 
-const forwarded = new Set([
-  'forwarded',
-  'x-real-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'cf-connecting-ip',
-  'true-client-ip',
-  'fastly-client-ip',
+// These fields describe the client: address, host, user or certificate. Services believe them, because proxies set them.
+const forwardedNames = new Set([
+  'coming-from',
+  'x-coming-from',
+  'x-custom-ip-authorization',
+  'x-vercel-proxied-for',
+  'remote-host',
+  'x-remote-host',
   'remote-user',
   'x-remote-user',
-  'remote-addr',
+  'x-arr-ssl',
 ])
+
+const forwardedPatterns = [
+  // `Forwarded`, `X-Forwarded-For`, `Forwarded-For`, `X-Vercel-Forwarded-For`.
+  /^(?:x-)?forwarded(?:-|$)|(?:^|-)forward(?:ed)?-for(?:-ip)?$/,
+  // `Client-IP`, `X-Real-IP`, `CF-Connecting-IPv6`, `X-Azure-ClientIP`, `X-NF-Client-Connection-IP`.
+  /(?:^|-)(?:client|connecting|originating|proxyuser|pseudo|real|remote|socket|source|src|true|user)(?:-connection)?-?ip(?:v?[46])?(?:-?addr(?:ess)?)?$/,
+  // `Remote-Addr`, `X-Remote-Address`, `X-Envoy-External-Address`, `CloudFront-Viewer-Address`.
+  /(?:^|-)(?:client|remote|envoy-external|viewer)-addr(?:ess)?$/,
+  // `SSL-Client-Verify`, `X-SSL-Client-S-DN`, `X-TLS-Client-Cert`, `X-SSL-Issuer`, `X-Amzn-Mtls-Clientcert`.
+  /(?:^|-)(?:mtls(?:-|$)|(?:ssl|tls)-?client|(?:ssl|tls)-(?:cert|issuer|subject|verif))/,
+  // `Client-Cert` and `Client-Cert-Chain` (RFC 9440), `X-ARR-ClientCert`, `X-Client-Certificate`.
+  /(?:^|-)(?:client|peer)-?cert(?:ificate)?(?:-|$)/,
+  // `X-Client-Verify`, `X-Client-DN`.
+  /(?:^|-)client-(?:verify|verified|(?:[si]-|subject-|issuer-)?dn)$/,
+]
+
+function describesClient(canonical: string): boolean {
+  return forwardedNames.has(canonical) || forwardedPatterns.some(pattern => pattern.test(canonical))
+}
 
 function classify(name: string): HeaderKind {
   const canonical = canonicalName(name)
   if (identityNames.has(canonical)) return 'identity'
   if (isHopByHop(canonical) || overrides.has(canonical) || dropped.test(canonical)) return 'drop'
-  const isForwarded = forwarded.has(canonical) || canonical.startsWith('x-forwarded-')
+  const isForwarded = describesClient(canonical)
   if (!isForwarded && !exact.has(canonical as HeaderKind)) return 'pass'
   // Nobody vouches for an alias: a trusted proxy that sets `X-Real-IP` may let a client's `x_real_ip` through.
   if (name.toLowerCase() !== canonical) return 'drop'

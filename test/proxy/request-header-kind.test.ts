@@ -166,6 +166,17 @@ describe('the header canonicaliser', () => {
     ['Sec-WebSocket-Key', 'pass'],
     ['__proto__', 'pass'],
     ['constructor', 'pass'],
+    ['Client-IP', 'forwarded'],
+    ['client_ip', 'drop'],
+    ['X-Client-Id', 'pass'],
+    ['X-Client-Version', 'pass'],
+    ['Client-Certainty', 'pass'],
+    ['X-Forward-To', 'pass'],
+    ['X-User-Address', 'pass'],
+    ['X-Zip', 'pass'],
+    ['X-Recipient-IP', 'pass'],
+    ['Source-Ship', 'pass'],
+    ['Sec-CH-UA', 'pass'],
   ])('%s is %s', (name, kind) => {
     expect(headerKind(name)).toBe(kind)
   })

@@ -5,6 +5,59 @@ import { newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
+/** Fields in which proxies describe the client, and which services therefore believe. */
+const clientFields = [
+  'Client-IP',
+  'X-Client-IP',
+  'X-Cluster-Client-IP',
+  'True-Client-IP',
+  'X-Real-IP',
+  'X-Remote-IP',
+  'X-Remote-Addr',
+  'Remote-Addr',
+  'X-Originating-IP',
+  'X-Forwarded',
+  'Forwarded-For',
+  'X-Vercel-Forwarded-For',
+  'CF-Connecting-IP',
+  'CF-Connecting-IPv6',
+  'CF-Pseudo-IPv4',
+  'DO-Connecting-IP',
+  'Fastly-Client-IP',
+  'Fly-Client-IP',
+  'X-Azure-ClientIP',
+  'X-Azure-SocketIP',
+  'X-Appengine-User-IP',
+  'X-NF-Client-Connection-IP',
+  'X-ProxyUser-Ip',
+  'WL-Proxy-Client-IP',
+  'X-Envoy-External-Address',
+  'CloudFront-Viewer-Address',
+  'SSL-Client-Cert',
+  'SSL-Client-Verify',
+  'SSL-Client-Subject-DN',
+  'X-SSL-Client-S-DN',
+  'X-SSL-Client-Verify',
+  'X-SSL-Issuer',
+  'X-TLS-Client-Cert',
+  'X-Client-Cert',
+  'X-Client-Cert-Present',
+  'X-Client-Certificate',
+  'X-Client-DN',
+  'Client-Cert',
+  'Client-Cert-Chain',
+  'CF-Client-Cert-Der-Base64',
+  'WL-Proxy-Client-Cert',
+  'X-ARR-ClientCert',
+  'X-Amzn-Mtls-Clientcert-Leaf',
+  'X-Forwarded-Client-Cert',
+  'X-Forwarded-Tls-Client-Cert',
+]
+
+const underscored = (name: string) => name.replaceAll('-', '_')
+const dotted = (name: string) => name.replaceAll('-', '.').toUpperCase()
+const stretched = (name: string) => `${name.toLowerCase().replaceAll('-', '__-')}_`
+
 describe.each([
   ['where nobody is trusted', ''],
   ['behind a trusted proxy', ", trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8', '2001:db8:1::/48']"],
@@ -26,6 +79,7 @@ routes:
   - { name: credentials, path: /credentials, upstream: app, forward_credentials: true }
   - { name: email, path: /email, upstream: app, forward_email: true }
   - { name: stripped, path: /old/v1/races/*, upstream: app, auth: none, strip_prefix: /old/v1 }
+  - { name: socket, path: /socket, upstream: app, auth: none, websocket: true }
 `,
       undefined,
       { server: trustedProxies },
@@ -141,6 +195,45 @@ routes:
           ]
         : [['127.0.0.1'], ['http'], ['gw.test'], [], [], []],
     )
+  })
+
+  it('a field that describes the client arrives only from a trusted proxy', async () => {
+    for (let i = 0; i < clientFields.length; i += 15) {
+      const names = clientFields.slice(i, i + 15)
+      upstream.received.length = 0
+      const fields = await received(names.map(name => `${name}: forged`))
+      const arrived = fields.filter(([, text]) => text === 'forged').map(([name]) => name)
+      expect(arrived).toEqual(isTrusted ? names : [])
+    }
+  })
+
+  it.each([
+    ['underscores', underscored],
+    ['dots and capitals', dotted],
+    ['runs of separators', stretched],
+  ])('a field that describes the client never arrives spelled with %s', async (_, spell) => {
+    for (let i = 0; i < clientFields.length; i += 15) {
+      const lines = clientFields.slice(i, i + 15).map(name => `${spell(name)}: forged`)
+      upstream.received.length = 0
+      const fields = await received(lines)
+      expect(fields.filter(([, text]) => text === 'forged')).toEqual([])
+    }
+  })
+
+  it('a WebSocket handshake passes client fields on only from a trusted proxy', async () => {
+    const names = ['Client-IP', 'X-SSL-Client-Verify', 'X-Client-Cert']
+    let seen: string[] = []
+    upstream.answer = (request, response) => {
+      seen = request.rawHeaders
+      response.writeHead(403).end()
+    }
+    const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+    const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+    const forged = names.map(name => `${name}: forged`)
+    await ask(gateway.url, requestBytes('GET', '/socket', [...lines, key, ...forged]))
+    upstream.answer = undefined
+    expect(seen).toContain('Sec-WebSocket-Key')
+    expect(names.filter(name => seen.includes(name))).toEqual(isTrusted ? names : [])
   })
 
   it('no alias of them comes along: an upstream that folds names would join it to ours', async () => {
