@@ -2,9 +2,11 @@
 
 import type { Decision } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
+import { usualMethods } from '../gate/routing/route.ts'
 import { readBodyless } from '../http/bodyless-request.ts'
 import { endDeferred } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
+import { Refusal } from '../refusals/refusal.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** Serves a request at one of the gateway's own endpoints. */
@@ -14,7 +16,7 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
   const { routing } = context
   if (routing.kind === 'route') serveRoute(context, routing)
   else if (routing.kind === 'local') serveEndpoint(context)
-  else if (routing.kind === 'preflight') answerPreflight(context)
+  else if (routing.kind === 'preflight') answerOptions(context)
   else context.refuse(routing.refusal)
 }
 
@@ -28,18 +30,29 @@ function serveRoute(context: RequestContext, routing: ToRoute): void {
 }
 
 function follow(context: RequestContext, routing: ToRoute, decision: Decision): void {
-  if (decision.allowed) {
+  if (!decision.allowed) context.refuse(decision.thrown)
+  else if (context.head.isLastHop) answerLastHop(context, routing)
+  else {
     context.decision = 'forwarded'
     context.snapshot.forward(context, routing, decision.identity)
-  } else context.refuse(decision.thrown)
+  }
 }
 
-function answerPreflight(context: RequestContext): void {
+/** Answers OPTIONS and refuses TRACE: a reflected TRACE could show credentials (RFC 9110 §9.3.8). */
+function answerLastHop(context: RequestContext, { route }: ToRoute): void {
+  const methods = [...(route.allowedMethods ?? usualMethods)].filter(method => method !== 'TRACE')
+  const allow = methods.join(', ')
+  if (context.request.method === 'OPTIONS') answerOptions(context, ['allow', allow])
+  else context.refuse(new Refusal('method_not_allowed', { headers: { allow } }))
+}
+
+/** @param fields more headers of the response, names and values in turn */
+function answerOptions(context: RequestContext, fields: readonly string[] = []): void {
   const { request, response, head } = context
   context.decision = 'answered'
   lingeringClose(request, response, true)
   // Without a 100 the client may or may not send its body, so the connection is not reusable.
   const last = head.expectsContinue ? ['connection', 'close'] : []
-  response.writeHead(204, [...context.gatewayHeaders(), ...last, 'cache-control', 'no-store'])
+  response.writeHead(204, [...context.gatewayHeaders(), ...fields, ...last, 'cache-control', 'no-store'])
   endDeferred(response, '')
 }

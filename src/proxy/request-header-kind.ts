@@ -18,6 +18,8 @@ export type HeaderKind =
   | 'x-request-id'
   | 'connection'
   | 'content-length'
+  /** Limits how often OPTIONS and TRACE are forwarded. */
+  | 'max-forwards'
   /** May carry an operator's session, which is the admin listener's alone. */
   | 'cookie'
   /** May carry a bearer token that only the gateway may read (CONTRACT §4). */
@@ -44,6 +46,7 @@ const exact = new Set<HeaderKind>([
   'x-request-id',
   'connection',
   'content-length',
+  'max-forwards',
   'cookie',
   'sec-websocket-protocol',
 ])

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { withoutConsoleCookies } from '../admin/console/cookies.ts'
 import { canonicalName } from '../config/formats/header-names.ts'
 import { carriesGatewayCredential, isGatewayApiKey } from '../gate/guards/credential.ts'
+import { nextMaxForwards } from '../gate/parsing/max-forwards.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RequestTarget } from '../gate/parsing/request-target.ts'
 import { parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
@@ -54,6 +55,8 @@ export function buildUpstreamHeaders(
     } else if (kind === 'cookie') {
       const rest = withoutConsoleCookies(value)
       if (rest !== '') fields.push(name, rest)
+    } else if (kind === 'max-forwards') {
+      fields.push(name, nextMaxForwards(request.method, value))
     } else {
       collectProxied(proxied, kind, name, value, head.peerIsTrusted)
     }
@@ -76,6 +79,7 @@ const ofTrace = new Set(['traceparent', 'tracestate'])
 const droppableByConnection = new Set<HeaderKind>([
   'pass',
   'cookie',
+  'max-forwards',
   'authorization',
   'x-api-key',
   'sec-websocket-protocol',

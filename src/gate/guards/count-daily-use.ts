@@ -60,6 +60,8 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
   return (request, targeted) => {
     const identity = targeted as Identity as UsageCounted
     if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
+    // The gateway answers it: the service is not used.
+    if (request.head.isLastHop) return identity
     const today = utcDay(clock.now())
     if (spent.has(identity.user.id, today)) return refusal(today)
     return count(request, identity.user, identity)

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isPrivate, normalizeAddress, type TrustedProxies } from '../../http/client-address.ts'
 import { maxHeaderBytes } from '../../http/http-server.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import { isLastHop } from './max-forwards.ts'
 import { hasValidFraming, type RequestHeaders, scanHeaders } from './request-headers.ts'
 import { safeId } from './request-ids.ts'
 import { isHost, parseRequestTarget, type RequestTarget } from './request-target.ts'
@@ -30,6 +31,8 @@ export interface RequestHead {
   readonly hasBody: boolean
   /** The client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean
+  /** `Max-Forwards: 0`: the gateway answers the request itself (RFC 9110 §7.6.2). */
+  readonly isLastHop: boolean
   /** The parsed target, or the refusal if the request is invalid. */
   readonly target: RequestTarget | Refusal
 }
@@ -54,6 +57,7 @@ export function parseRequestHead(request: IncomingMessage, proxies: TrustedProxi
     contentLength: seen.contentLength === undefined ? undefined : Number(seen.contentLength),
     hasBody: seen.transferEncoding !== undefined || (seen.contentLength ?? '0') !== '0',
     expectsContinue: request.headers.expect !== undefined && request.httpVersion === '1.1',
+    isLastHop: isLastHop(request),
     target: targetOf(request, seen),
   }
 }

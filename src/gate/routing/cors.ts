@@ -3,7 +3,7 @@ import { type IncomingMessage, METHODS } from 'node:http'
 import { mapSteps, type Steps } from '../../async/steps.ts'
 import { everyOrigin } from '../../config/formats/addresses.ts'
 import type { RouteConfig } from '../../config/schema/schema.ts'
-import type { Route } from './route.ts'
+import { type Route, usualMethods } from './route.ts'
 
 type CorsConfig = NonNullable<RouteConfig['cors']>
 
@@ -100,8 +100,7 @@ function allowance(origin: string, { credentials }: CorsConfig): CorsHeaders {
 
 /** A list, because `*` would be a literal method name to a request with credentials. */
 function everyMethod(method: string): Iterable<string> {
-  const usual = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-  return new Set(METHODS.includes(method) ? [...usual, method] : usual)
+  return new Set(METHODS.includes(method) ? [...usualMethods, method] : usualMethods)
 }
 
 /** A list of header names (RFC 9110 §5.6.1): nothing else is echoed. */

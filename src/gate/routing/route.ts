@@ -47,6 +47,9 @@ export function compileRoute({ upstream, ...config }: RouteConfig): Route {
   }
 }
 
+/** Named to clients where a route accepts every method. */
+export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
 function withHead(methods: readonly string[]): Set<string> {
   const allowed = new Set(methods)
   if (allowed.has('GET')) allowed.add('HEAD')

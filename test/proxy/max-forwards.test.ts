@@ -1,0 +1,119 @@
+// Max-Forwards (RFC 9110 §7.6.2): OPTIONS and TRACE are forwarded at most as often as the client allows.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { expectRefusal } from '../security/invariants.ts'
+import { ask, type RawAnswer, RawConnection, requestBytes, value } from '../security/raw-client.ts'
+import { newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+describe('Max-Forwards', () => {
+  let upstream: Upstream
+  let gateway: TestGateway
+  let user: TestUser
+
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${upstream.url}'] }
+routes:
+  - { name: public, path: /public/*, upstream: app, auth: none }
+  - { name: some, path: /some, upstream: app, auth: none, methods: [GET, OPTIONS, TRACE] }
+  - { name: private, path: /private, upstream: app }
+  - { name: counted, path: /counted, upstream: app, free_daily: true }
+  - { name: cors, path: /cors, upstream: app, auth: none, cors: { origins: ['https://a.example'] } }
+`)
+    user = await newUser(gateway)
+  })
+  beforeEach(() => {
+    upstream.received.length = 0
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await upstream?.close()
+  })
+
+  async function send(method: string, path: string, lines: string[], body = ''): Promise<RawAnswer> {
+    const answer = await ask(gateway.url, requestBytes(method, path, lines, body), method)
+    if (answer === undefined) throw new Error('no answer')
+    return answer
+  }
+
+  /** The values of Max-Forwards that the upstream received. */
+  const received = () =>
+    upstream.received.flatMap(({ rawHeaders }) =>
+      rawHeaders.filter((_, i) => i % 2 === 1 && /^max-forwards$/i.test(rawHeaders[i - 1] as string)),
+    )
+
+  it.each(['0', '00'])(
+    'OPTIONS with %s is answered by the gateway with the methods of the route',
+    async limit => {
+      const answer = await send('OPTIONS', '/public/x', [`Max-Forwards: ${limit}`])
+      expect([answer.status, value(answer, 'allow')]).toEqual([204, everyMethod])
+      expect([value(answer, 'cache-control'), value(answer, 'content-length')]).toEqual([
+        'no-store',
+        undefined,
+      ])
+      const limited = await send('OPTIONS', '/some', [`max-forwards: ${limit}`])
+      expect([limited.status, value(limited, 'allow')]).toEqual([204, 'GET, OPTIONS, HEAD'])
+      expect(upstream.received).toEqual([])
+    },
+  )
+
+  it('TRACE with 0 is refused, and nothing of the request is reflected', async () => {
+    const answer = await send('TRACE', '/some', ['Max-Forwards: 0', 'Cookie: session=secret'])
+    expectRefusal(answer, 'method_not_allowed')
+    expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
+    expect(JSON.stringify(answer) + answer.body).not.toContain('secret')
+    expect(upstream.received).toEqual([])
+  })
+
+  it.each([
+    ['OPTIONS', '5', '4'],
+    ['OPTIONS', '1', '0'],
+    ['TRACE', '010', '9'],
+    ['OPTIONS', '9'.repeat(30), String(Number.MAX_SAFE_INTEGER)],
+    ['OPTIONS', '-1', '-1'],
+    ['OPTIONS', 'many', 'many'],
+    ['OPTIONS', '1.5', '1.5'],
+    ['GET', '0', '0'],
+    ['GET', '5', '5'],
+    ['POST', '0', '0'],
+  ])('%s with %s is forwarded with %s', async (method, limit, next) => {
+    const length = method === 'POST' ? ['Content-Length: 0'] : []
+    expect((await send(method, '/public/x', [`Max-Forwards: ${limit}`, ...length])).status).toBe(200)
+    expect(received()).toEqual([next])
+  })
+
+  it('of several values the lowest counts', async () => {
+    expect((await send('OPTIONS', '/public/x', ['Max-Forwards: 5', 'Max-Forwards: 0'])).status).toBe(204)
+    expect(upstream.received).toEqual([])
+  })
+
+  it('the guards of the route run before the answer, and no daily use is spent', async () => {
+    expectRefusal(await send('OPTIONS', '/private', ['Max-Forwards: 0']), 'token_invalid')
+    const bearer = `Authorization: Bearer ${user.access}`
+    for (let i = 0; i < 2; i += 1) {
+      expect((await send('OPTIONS', '/counted', ['Max-Forwards: 0', bearer])).status).toBe(204)
+    }
+    expect((await send('GET', '/counted', [bearer])).status).toBe(200)
+    expectRefusal(await send('GET', '/counted', [bearer]), 'daily_limit_reached')
+  })
+
+  it('the answer has the CORS headers of the route', async () => {
+    const answer = await send('OPTIONS', '/cors', ['Max-Forwards: 0', 'Origin: https://a.example'])
+    expect([answer.status, value(answer, 'access-control-allow-origin')]).toEqual([204, 'https://a.example'])
+  })
+
+  it('a connection serves the next request after an answer to OPTIONS with a body', async () => {
+    const connection = new RawConnection(gateway.url)
+    const lines = ['Max-Forwards: 0', 'Content-Length: 5']
+    connection.write(requestBytes('OPTIONS', '/public/x', lines, 'five!'))
+    expect((await connection.answer('OPTIONS'))?.status).toBe(204)
+    connection.write(requestBytes('GET', '/public/y'))
+    expect((await connection.answer())?.status).toBe(200)
+    connection.close()
+    expect(upstream.received.map(({ url }) => url)).toEqual(['/public/y'])
+  })
+})
