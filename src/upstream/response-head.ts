@@ -12,12 +12,14 @@ export interface ResponseHeaderRules {
 }
 
 /**
+ * @param status of the response: 204 and 1xx have no `Content-Length`
  * @param rawHeaders names and values in turn, as undici passes them
  * @param requestId added if the upstream sends none
  * @param canSendTrailers the response can carry trailers: node:http refuses their announcement otherwise
  * @throws Refusal 502 if the body has a coding other than `chunked`: it would be relayed as if it had none
  */
 export function relayHeaders(
+  status: number,
   rawHeaders: readonly Buffer[],
   requestId: string,
   rules?: ResponseHeaderRules,
@@ -46,8 +48,9 @@ export function relayHeaders(
     else if (!rules?.remove.has(lower)) fields.push(name, value)
     if (lower === 'x-request-id') hasRequestId = true
   }
-  const relayed =
-    connectionOptions === undefined ? fields : withoutConnectionOptions(fields, connectionOptions)
+  let relayed = connectionOptions === undefined ? fields : without(connectionOptions, fields)
+  // Clients would wait for a body that does not follow (RFC 9110 §8.6).
+  if (status === 204 || status < 200) relayed = without(lengthOnly, relayed)
   if (trailerFields !== undefined && isChunked && canSendTrailers) relayed.push(...trailerFields)
   if (rules !== undefined) relayed.push(...rules.set)
   if (!hasRequestId || connectionOptions?.has('x-request-id')) relayed.push('x-request-id', requestId)
@@ -91,11 +94,13 @@ function addConnectionOptions(value: string, known: Set<string> | undefined): Se
   return connectionOptions
 }
 
-function withoutConnectionOptions(fields: string[], connectionOptions: Set<string>): string[] {
+const lengthOnly = new Set(['content-length'])
+
+function without(names: ReadonlySet<string>, fields: string[]): string[] {
   const others: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!connectionOptions.has(name.toLowerCase())) others.push(name, fields[i + 1] as string)
+    if (!names.has(name.toLowerCase())) others.push(name, fields[i + 1] as string)
   }
   return others
 }
@@ -109,7 +114,10 @@ interface HeaderName {
   /** As received. */
   readonly name: string
   readonly lower: string
-  /** Hop-by-hop (RFC 9110 §7.6.1), or the gateway's alone: clients recognise its refusals by `X-Peage-Error`. */
+  /**
+   * Hop-by-hop (RFC 9110 §7.6.1), or only the gateway may send it. Clients recognise its refusals by `X-Peage-Error`.
+   * `Alt-Svc` (RFC 7838) would send browsers past the gateway, to a port that the service names.
+   */
   readonly isDropped: boolean
 }
 
@@ -163,6 +171,8 @@ const droppedNames = new Set([
   'transfer-encoding',
   'upgrade',
   'x-peage-error',
+  'alt-svc',
+  'alternate-protocol',
 ])
 
 /** Such a response does not end by itself. @param fields its headers, names and values in turn */

@@ -87,7 +87,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     const { request, response, requestId, responseHeaderRules, onEventStream } = this.#options
     const canSendTrailers =
       request.method !== 'HEAD' && status !== 204 && status !== 304 && response.useChunkedEncodingByDefault
-    const fields = relayHeaders(rawHeaders, requestId, responseHeaderRules, canSendTrailers)
+    const fields = relayHeaders(status, rawHeaders, requestId, responseHeaderRules, canSendTrailers)
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
     } catch (error) {

@@ -85,6 +85,26 @@ routes:
     }
   })
 
+  it('a service cannot send browsers to another port: its Alt-Svc is dropped, also from trailers', async () => {
+    for (const name of ['Alt-Svc', 'alt-svc', 'ALT-SVC', 'Alternate-Protocol']) {
+      const field = `${name}: h2=":9443"; ma=86400`
+      const answer = await answerTo(`HTTP/1.1 200 OK\r\nX-A: 1\r\n${field}\r\nContent-Length: 0\r\n\r\n`)
+      expect(passed(answer)).toEqual([
+        ['x-a', '1'],
+        ['content-length', '0'],
+      ])
+      const trailed = await answerTo(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${field}\r\nX-B: 2\r\n\r\n`,
+      )
+      expect(trailed.trailers).toEqual([['x-b', '2']])
+    }
+  })
+
+  it('a HEAD whose answer is a 204 gets no length', async () => {
+    const answer = await answerTo('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', 'HEAD')
+    expect([answer.status, passed(answer)]).toEqual([204, []])
+  })
+
   it('Via names the gateway behind what came before, and X-Request-Id the request', async () => {
     const answer = await answerTo('HTTP/1.1 200 OK\r\nVia: 1.0 inner\r\nContent-Length: 0\r\n\r\n', 'GET', [
       'X-Request-Id: abc-123',
@@ -105,6 +125,12 @@ routes:
 
   it.each([
     ['204', 'HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n', [['x-a', '1']]],
+    [
+      '204 without its length',
+      'HTTP/1.1 204 No Content\r\nX-A: 1\r\ncontent-LENGTH: 5\r\n\r\n',
+      [['x-a', '1']],
+    ],
+    ['204 without its length of 0', 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n', []],
     [
       '304 with the length of what it stands for',
       'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 42\r\n\r\n',

@@ -86,13 +86,8 @@ function switchingProtocolsHeaders({
       cause: new Error('the upstream answered 101 to something else'),
     })
   }
-  const fields = ['connection', 'Upgrade', 'upgrade', 'websocket']
-  const relayed = relayHeaders(rawHeaders, requestId, responseHeaderRules)
-  for (let i = 0; i < relayed.length; i += 2) {
-    const name = relayed[i] as string
-    // A 101 has no body, and so no length (RFC 9110 §8.6).
-    if (name.toLowerCase() !== 'content-length') fields.push(name, relayed[i + 1] as string)
-  }
+  const relayed = relayHeaders(101, rawHeaders, requestId, responseHeaderRules)
+  const fields = ['connection', 'Upgrade', 'upgrade', 'websocket', ...relayed]
   if (
     protocol === undefined &&
     handshake.offeredProtocols.length === 0 &&
