@@ -1,6 +1,7 @@
 // Opens the configured stores: the only place where embedded and production setups differ.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
+import { createLogThrottle } from '../observability/log-throttle.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
 import type { Listen } from './change-feed.ts'
@@ -64,7 +65,7 @@ const REDIS_START_TIMEOUT_MS = 1_000
  * Opens the stores. A Redis that is down is used once it is up; a Postgres that is down fails the first statement
  * (`migrate`).
  * @throws DataDirLocked when another process holds the data folder, DataDirOfAnotherPostgres; StorageError when it
- *   cannot be opened
+ *   cannot be opened; ScriptError when Redis refuses the configured database
  */
 export async function openStorage(
   { storage }: Pick<Config, 'storage'>,
@@ -84,14 +85,27 @@ export async function openStorage(
           ),
       })
     : undefined
-  await redis?.whenUp(REDIS_START_TIMEOUT_MS)
+  try {
+    await redis?.whenUp(REDIS_START_TIMEOUT_MS)
+  } catch (error) {
+    await redis?.close()
+    await database.close()
+    throw error
+  }
+  const throttle = createLogThrottle(clock)
+  const onFailure = (error: unknown) => {
+    const failures = throttle('rate limits')
+    if (failures === undefined) return
+    const reason = error instanceof Error ? error.message : String(error)
+    logger.warn({ reason, failures }, 'rate limits counted in memory of this process')
+  }
   const scriptRunner = redis && spans ? tracedScriptRunner(redis, spans) : redis
   const log: MigrationLog = (level, line) => logger[level]({}, line)
   return {
     database: spans === undefined ? database : tracedDatabase(database, spans),
     listen,
     scriptRunner,
-    createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner }),
+    createRateLimiter: (name, limit) => createRateLimiter(name, limit, { clock, scriptRunner, onFailure }),
     checks: {
       // A database that only reads cannot record a use or a login.
       postgres: async () =>

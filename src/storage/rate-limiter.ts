@@ -29,6 +29,8 @@ interface Dependencies {
   clock: Clock
   /** Absent without Redis. */
   scriptRunner?: ScriptRunner | undefined
+  /** Called at each call that memory counted because Redis failed. */
+  onFailure?: ((error: unknown) => void) | undefined
 }
 
 /** Creates the limiter of a name; `null` turns the limit off. */
@@ -54,9 +56,10 @@ export function createRateLimiter(
   dependencies: Dependencies,
 ): RateLimiter {
   if (limit === null) return unlimited
-  const { clock, scriptRunner } = dependencies
+  const { clock, scriptRunner, onFailure } = dependencies
   const alone = inMemory(limit, clock)
-  const limiter = scriptRunner === undefined ? alone : withMemoryFallback(name, limit, alone, scriptRunner)
+  const limiter =
+    scriptRunner === undefined ? alone : withMemoryFallback(name, limit, alone, scriptRunner, onFailure)
   return {
     consume: key => limiter.consume(shortKey(key)),
     refund: key => limiter.refund(shortKey(key)),
@@ -88,6 +91,7 @@ function withMemoryFallback(
   limit: Limit,
   alone: RateLimiter,
   scriptRunner: ScriptRunner,
+  onFailure: Dependencies['onFailure'],
 ): RateLimiter {
   const redisKey = (key: string) => `peage:limit:${name}:${key}`
   return {
@@ -96,14 +100,16 @@ function withMemoryFallback(
         const reply = await scriptRunner.run(CONSUME, redisKey(key), [limit.limit, limit.windowMs])
         const [allowed, used, resetMs] = reply as [number, number, number]
         return toResult(limit, { allowed: allowed === 1, used, resetMs })
-      } catch {
+      } catch (error) {
+        onFailure?.(error)
         return alone.consume(key)
       }
     },
     async refund(key) {
       try {
         await scriptRunner.run(REFUND, redisKey(key), [])
-      } catch {
+      } catch (error) {
+        onFailure?.(error)
         await alone.refund(key)
       }
     },

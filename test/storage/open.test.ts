@@ -2,13 +2,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Config } from '../../src/config/schema/schema.ts'
 import { openStorage } from '../../src/storage/open.ts'
 import { createRateLimiters } from '../../src/storage/rate-limiter.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
-import { describeWithServices, emptyRedisUrl } from '../support/services.ts'
+import { startRedis } from '../support/servers.ts'
+import { describeWithRedisBinary, describeWithServices, emptyRedisUrl } from '../support/services.ts'
 
 const limit = { limit: 1, windowMs: 60_000 }
 const rate_limits: Parameters<typeof createRateLimiters>[0] = {
@@ -78,5 +80,58 @@ describeWithServices('the backing, in production', () => {
     })
     expect(lines).toContain('redis is up')
     await dropPostgresDatabase(postgres)
+  })
+})
+
+describeWithRedisBinary('a Redis that cannot be used', () => {
+  let data_dir: string
+  beforeEach(() => {
+    data_dir = mkdtempSync(join(tmpdir(), 'peage-test-data-'))
+  })
+  afterEach(() => rmSync(data_dir, { recursive: true }))
+
+  it('refuses scripts: it is down, and counts in memory are logged at once and then once a minute', async () => {
+    const server = await startRedis(inject('redisBin'))
+    const raw = new Redis(server.url)
+    await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
+    const logged: [object, string][] = []
+    const clock = { at: 0, now: () => clock.at }
+    const redis = `redis://gateway:secret@127.0.0.1:${server.port}`
+    const backing = await openStorage(
+      { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
+      {
+        logger: { info: () => {}, warn: (fields, text) => logged.push([fields, text]) },
+        failureLog: () => {},
+        clock,
+      },
+    )
+    expect([backing.gauges.isRedisUp?.(), await backing.checks.redis?.()]).toEqual([false, false])
+    const limiter = backing.createRateLimiter('test', { limit: 2, windowMs: 600_000 })
+    const lines = () => logged.filter(([, text]) => text === 'rate limits counted in memory of this process')
+    const counted = []
+    for (let i = 0; i < 4; i += 1) counted.push((await limiter.consume('key')).allowed)
+    expect(counted).toEqual([true, true, false, false])
+    const reason = expect.stringContaining('NOPERM')
+    expect(lines()).toEqual([[{ reason, failures: 1 }, expect.anything()]])
+    clock.at += 60_000
+    await limiter.consume('key')
+    expect(lines()[1]?.[0]).toEqual({ reason, failures: 4 })
+    await backing.close()
+    raw.disconnect()
+    await server.stop()
+  })
+
+  it('does not have the database: the start fails and gives the data folder up', async () => {
+    const server = await startRedis(inject('redisBin'))
+    const open = (redis: string) =>
+      openStorage(
+        { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
+        { logger, failureLog: () => {}, clock: systemClock },
+      )
+    await expect(open(`${server.url}/99`)).rejects.toThrow('storage.redis names database 99')
+    const backing = await open(`${server.url}/15`)
+    expect(backing.gauges.isRedisUp?.()).toBe(true)
+    await backing.close()
+    await server.stop()
   })
 })

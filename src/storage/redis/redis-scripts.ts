@@ -11,7 +11,7 @@ export interface Script {
 }
 
 export interface ScriptRunner {
-  /** False while Redis is unreachable or unresponsive: `run` then fails without waiting. */
+  /** False while Redis is unreachable, is unresponsive or refuses scripts: `run` then fails without waiting. */
   isUp(): boolean
   /**
    * Runs a script. A script that failed may still be applied later, so Redis must not be the record of anything.
@@ -28,9 +28,12 @@ export interface ScriptRunner {
     keys: readonly [string, ...string[]],
     args: readonly (string | number)[],
   ): Promise<readonly unknown[]>
-  /** Pings the server now; false without a response within 150 ms. */
+  /** Checks now whether the server runs scripts; false without a response within 150 ms. */
   ping(): Promise<boolean>
-  /** Resolves when Redis is connected, or after `timeoutMs` whatever its state. */
+  /**
+   * Resolves when Redis runs or refuses scripts, or after `timeoutMs`.
+   * @throws ScriptError if the server refuses the configured database
+   */
   whenUp(timeoutMs: number): Promise<void>
   close(): Promise<void>
 }

@@ -1,8 +1,9 @@
 // Redis behind the ScriptRunner interface: knows whether it answers, and lets no request wait for one that does not.
+import { Redis, ReplyError } from 'ioredis'
 import { createBatches } from '../../async/batches.ts'
 import { connectRedis, type RedisAddress } from './connect-redis.ts'
 import { evaluateAll, evaluateForAll, messageOf, type ScriptCall } from './evaluate-scripts.ts'
-import { ScriptError, type ScriptRunner } from './redis-scripts.ts'
+import { defineScript, ScriptError, type ScriptRunner } from './redis-scripts.ts'
 
 export interface RedisHooks {
   onUp?(): void
@@ -16,23 +17,45 @@ const COMMAND_TIMEOUT_MS = 150
 const MAX_PIPELINE_WAIT_MS = 5
 /** Bounds one write to Redis; a longer pipeline costs no less per script. */
 const MAX_SCRIPTS_IN_PIPELINE = 100
-/** Between two pings of a server that stopped responding. */
-const PROBE_INTERVAL_MS = 500
+/** Between two checks of a server that is down. */
+const CHECK_INTERVAL_MS = 500
+
+/**
+ * Uses every command of the gateway's scripts, on a key under their prefix. A server may answer PING and still refuse
+ * scripts, for example for a user without the right to run them, as a replica, or without free memory.
+ */
+const CHECK = defineScript(
+  'check_redis',
+  `
+redis.call('set', KEYS[1], '0')
+redis.call('incr', KEYS[1])
+redis.call('decr', KEYS[1])
+redis.call('expireat', KEYS[1], '4102444800')
+redis.call('pexpire', KEYS[1], '10000')
+return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}
+`,
+)
+const CHECK_KEY = 'peage:limit:check'
 
 /**
  * Connects in the background and retries forever; a server that is down at start is used once it is up. After a
- * command without a response only occasional pings are sent until one is answered: while Redis is known to be down,
- * no request waits the 150 ms.
+ * command without a response, or a check that fails, only occasional checks are sent until one succeeds. While Redis
+ * is known to be down, no request waits the 150 ms.
  */
 export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): ScriptRunner {
-  let isSilent = false
+  /** Whether the last check of this connection succeeded, and nothing has timed out since. */
+  let isFit = false
   let wasUp: boolean | undefined
   let lastError = 'not connected'
+  let refusedDatabase: string | undefined
   const client = connectRedis(address, reason => {
     lastError = reason
   })
-  let probe: NodeJS.Timeout | undefined
-  const isUp = () => client.status === 'ready' && !isSilent
+  const database = client instanceof Redis ? client.options.db : undefined
+  let timer: NodeJS.Timeout | undefined
+  let checking: Promise<boolean> | undefined
+  const waiting = new Set<() => void>()
+  const isUp = () => client.status === 'ready' && isFit
 
   function reportState(): void {
     if (isUp() === wasUp) return
@@ -44,31 +67,64 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
   function withTimeout<T>(reply: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        markSilent()
+        markUnfit(`no answer within ${COMMAND_TIMEOUT_MS} ms`)
         reject(new ScriptError(lastError))
       }, COMMAND_TIMEOUT_MS - MAX_PIPELINE_WAIT_MS)
       reply.finally(() => clearTimeout(timer)).then(resolve, reject)
     })
   }
 
-  function markSilent(): void {
-    lastError = `no answer within ${COMMAND_TIMEOUT_MS} ms`
-    isSilent = true
+  function markUnfit(reason: string): void {
+    lastError = reason
+    isFit = false
     reportState()
-    probe ??= setInterval(() => void ping(), PROBE_INTERVAL_MS).unref()
+    timer ??= setInterval(() => void check(), CHECK_INTERVAL_MS).unref()
   }
 
-  async function ping(): Promise<boolean> {
+  function check(): Promise<boolean> {
+    checking ??= runCheck().finally(() => {
+      checking = undefined
+    })
+    return checking
+  }
+
+  async function runCheck(): Promise<boolean> {
     try {
-      await withTimeout(client.ping())
-    } catch {
+      await withTimeout(selectDatabase())
+      await withTimeout(evaluateForAll(client, CHECK, [CHECK_KEY], []))
+    } catch (error) {
+      if (error instanceof ScriptError) return false
+      const isReply = error instanceof ReplyError
+      // The reason of a lost connection is known already.
+      markUnfit(isReply || !(client instanceof Redis) ? messageOf(error) : lastError)
+      if (isReply) for (const resume of waiting) resume()
       return false
     }
-    clearInterval(probe)
-    probe = undefined
-    isSilent = false
+    clearInterval(timer)
+    timer = undefined
+    isFit = true
     reportState()
+    for (const resume of waiting) resume()
     return true
+  }
+
+  /** After a refused SELECT, ioredis uses database 0. */
+  async function selectDatabase(): Promise<void> {
+    if (!(client instanceof Redis) || !database) return
+    try {
+      await client.select(database)
+      refusedDatabase = undefined
+    } catch (error) {
+      if (error instanceof ReplyError) refusedDatabase = messageOf(error)
+      throw error
+    }
+  }
+
+  /** An error may concern one key only, or every script: a check decides. */
+  function failed(error: unknown): ScriptError {
+    if (error instanceof ScriptError) return error
+    void check()
+    return new ScriptError(`redis: ${messageOf(error)}`)
   }
 
   const pipelines = createBatches({
@@ -78,8 +134,8 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
   })
 
   client.on('ready', () => {
-    isSilent = false
-    reportState()
+    isFit = false
+    void check()
   })
   client.on('close', reportState)
   // Without a listener ioredis writes to the console.
@@ -94,7 +150,7 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       try {
         return await pipelines({ script, key, args })
       } catch (error) {
-        throw toScriptError(error)
+        throw failed(error)
       }
     },
     async runForAll(script, keys, args) {
@@ -102,28 +158,31 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
       try {
         return await withTimeout(evaluateForAll(client, script, keys, args))
       } catch (error) {
-        throw toScriptError(error)
+        throw failed(error)
       }
     },
-    ping,
+    ping: check,
     async whenUp(timeoutMs) {
-      if (isUp()) return
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, timeoutMs)
-        client.once('ready', () => {
-          clearTimeout(timer)
-          resolve()
+      if (!isUp()) {
+        await new Promise<void>(resolve => {
+          const limit = setTimeout(resume, timeoutMs)
+          waiting.add(resume)
+          function resume(): void {
+            clearTimeout(limit)
+            waiting.delete(resume)
+            resolve()
+          }
         })
-      })
+      }
+      if (refusedDatabase === undefined) return
+      throw new ScriptError(
+        `storage.redis names database ${database}, and the server refuses it (${refusedDatabase}). Choose another database.`,
+      )
     },
     async close() {
-      clearInterval(probe)
+      clearInterval(timer)
       client.off('close', reportState)
       client.disconnect()
     },
   }
-}
-
-function toScriptError(error: unknown): ScriptError {
-  return error instanceof ScriptError ? error : new ScriptError(`redis: ${messageOf(error)}`)
 }

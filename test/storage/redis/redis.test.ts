@@ -165,19 +165,99 @@ describeWithRedisBinary('Redis', () => {
     await promoted.stop()
   })
 
-  it('that stays a replica is not reconnected to at each refusal', async () => {
+  it('a server that stays a replica is down, and is not connected to again at each refusal', async () => {
     const raw = new Redis(server.url)
+    const connections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await raw.info('stats'))?.[1])
     await raw.replicaof('127.0.0.1', 1)
     const heard: string[] = []
     const keyValue = open(server.url, { onDown: reason => heard.push(reason) })
-    await isUp(keyValue)
-    const refused = () => expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toThrow('READONLY')
-    await refused()
-    await vi.waitFor(() => expect(heard).toHaveLength(1))
-    await isUp(keyValue)
-    for (let turn = 0; turn < 20; turn += 1) await refused()
+    await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('READONLY')]))
+    const before = await connections()
+    for (let turn = 0; turn < 20; turn += 1) {
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toThrow('READONLY')
+      expect(await keyValue.ping()).toBe(false)
+    }
+    expect((await connections()) - before).toBeLessThan(5)
     expect(heard).toHaveLength(1)
     await raw.replicaof('NO', 'ONE')
+    await isUp(keyValue)
+    raw.disconnect()
+  })
+
+  describe('that answers PING and refuses scripts', () => {
+    let raw: Redis
+    let asUser: string
+    beforeAll(async () => {
+      raw = new Redis(server.url)
+      asUser = `redis://gateway:secret@127.0.0.1:${server.port}`
+    })
+    afterAll(() => raw.disconnect())
+
+    const allow = (...rules: string[]) => raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', ...rules)
+
+    it.each([
+      ['a user without EVAL and EVALSHA', '~*', '+@all', '-eval', '-evalsha'],
+      ['a user without scripting commands', '~*', '+@all', '-@scripting'],
+      ['a user without the keys of the gateway', '~other:*', '+@all'],
+      ['a user who may only read keys', '%R~*', '+@all'],
+      ['a user without a command of the scripts', '~*', '+@all', '-pexpire'],
+    ])('%s makes it down until the rights are given', async (_, ...rules) => {
+      await allow(...rules)
+      const heard: string[] = []
+      const keyValue = open(asUser, { onUp: () => heard.push('up'), onDown: why => heard.push(why) })
+      await keyValue.whenUp(5_000)
+      expect([keyValue.isUp(), await keyValue.ping()]).toEqual([false, false])
+      expect(heard).toEqual([expect.stringMatching(/permission|NOPERM|can't run this command/)])
+      await allow('~*', '+@all')
+      await isUp(keyValue)
+      expect(heard).toEqual([expect.anything(), 'up'])
+    })
+
+    it('rights that are withdrawn later are noticed by the next script', async () => {
+      await allow('~*', '+@all')
+      const heard: string[] = []
+      const keyValue = open(asUser, { onDown: why => heard.push(why) })
+      await isUp(keyValue)
+      await allow('~*', '+@all', '-eval', '-evalsha')
+      await expect(keyValue.run(COUNT, 'peage:test', [1])).rejects.toBeInstanceOf(ScriptError)
+      await vi.waitFor(() => expect(heard).toEqual([expect.stringContaining('NOPERM')]))
+      expect(keyValue.isUp()).toBe(false)
+    })
+
+    it('a wrong password makes it down', async () => {
+      await allow('~*', '+@all')
+      const heard: string[] = []
+      const keyValue = open(`redis://gateway:wrong@127.0.0.1:${server.port}`, {
+        onDown: why => heard.push(why),
+      })
+      await vi.waitFor(() => expect(heard).toEqual([expect.stringMatching(/WRONGPASS|NOAUTH/)]))
+      expect(keyValue.isUp()).toBe(false)
+    })
+
+    it('a server without free memory is down until there is some', async () => {
+      const keyValue = open(server.url)
+      await isUp(keyValue)
+      await raw.config('SET', 'maxmemory', '1')
+      expect(await keyValue.ping()).toBe(false)
+      expect(keyValue.isUp()).toBe(false)
+      await raw.config('SET', 'maxmemory', '0')
+      await isUp(keyValue)
+    })
+  })
+
+  it('a database that the server does not have is an error, and nothing goes to database 0', async () => {
+    const raw = new Redis(server.url)
+    await raw.flushall()
+    const keyValue = open(`${server.url}/99`)
+    await expect(keyValue.whenUp(5_000)).rejects.toThrow(/storage\.redis names database 99.*out of range/)
+    await expect(keyValue.run(COUNT, 'peage:test:lost', [1])).rejects.toBeInstanceOf(ScriptError)
+    expect(await raw.exists('peage:test:lost', 'peage:limit:check')).toBe(0)
+    const other = open(`${server.url}/7`)
+    await other.whenUp(5_000)
+    expect(await other.run(COUNT, 'peage:test:found', [1])).toBe(1)
+    await raw.select(7)
+    expect(await raw.get('peage:test:found')).toBe('1')
     raw.disconnect()
   })
 
