@@ -68,8 +68,7 @@ export function createCodeRequestStore({ database, codes, mails }: Dependencies)
         else await codes.void(tx, userId, 'email')
         if (owner?.is_active === 1 && notices)
           await mails.add(tx, { kind: 'email_taken', userId: owner.id, address: newEmail })
-        if (newEmail !== email && notices)
-          await mails.add(tx, { kind: 'email_change_requested', userId, address: email })
+        if (notices) await mails.add(tx, { kind: 'email_change_requested', userId, address: email })
         return true
       }),
   }

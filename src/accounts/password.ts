@@ -27,7 +27,13 @@ export function createPasswords(options: SemaphoreOptions): Passwords {
 
   async function compare(hash: string | undefined, password: string): Promise<boolean> {
     const isComparable = password.isWellFormed() && passwordRefusal(password) !== 'password_too_long'
-    if (isComparable && hash !== undefined && isArgon2(hash)) return argon2.verify(hash, password)
+    if (isComparable && hash !== undefined && isComputable(hash)) {
+      try {
+        return await argon2.verify(hash, password)
+      } catch {
+        // The library refuses the hash, for example for a short salt. No password matches it.
+      }
+    }
     await argon2.verify(dummyHash, '')
     return false
   }
@@ -63,7 +69,17 @@ export function passwordRefusal(
   return length > 1024 ? 'password_too_long' : undefined
 }
 
-// A hash of another algorithm, stored by another program, matches no password and is not the client's error.
-function isArgon2(hash: string): boolean {
-  return /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.test(hash)
+/** Bounds of a stored hash. Another program may have stored any: without bounds, one login could take all memory. */
+const maxMemoryKiB = 256 * 1024
+const maxLanes = 16
+/** Memory times passes, which is about 2 s on one core. */
+const maxWorkKiB = 1024 * 1024
+
+/** A hash of another algorithm or beyond the bounds matches no password and is not the client's error. */
+function isComputable(hash: string): boolean {
+  const parameters =
+    /^\$argon2(?:id|i|d)\$v=(?:16|19)\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash)
+  if (parameters === null) return false
+  const [memory = 0, passes = 0, lanes = 0] = parameters.slice(1).map(Number)
+  return memory <= maxMemoryKiB && lanes <= maxLanes && memory * passes <= maxWorkKiB
 }

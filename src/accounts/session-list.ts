@@ -38,8 +38,15 @@ export function listSessions(
 
 const orders = { none: '2, t.id', login: '2 desc, t.id desc', use: '3 desc, t.id desc' }
 
-/** For a record `t`: its own, or for one of 0.1 derived from the record's id, the same in every replica. */
-export const sessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
+/**
+ * For a record `t`: its own id. A record of 0.1 has none: its id is derived from the record's id, the same in every
+ * replica, as a UUID of version 8 (RFC 9562 §5.8).
+ */
+export const sessionIdOf =
+  "coalesce(t.session_id, overlay(overlay(md5('peage session ' || t.id) placing '8' from 13) placing '8' from 17)::uuid)"
+
+/** Earlier versions derived ids without version and variant. The successor of a record may have stored such an id. */
+export const earlierSessionIdOf = "coalesce(t.session_id, md5('peage session ' || t.id)::uuid)"
 
 /** For `t` and its user `u`; `$2` is the time. */
 export const isActive = 't.revoked = 0 and t.expires_at > $2 and t.session_epoch = u.session_epoch'

@@ -3,7 +3,14 @@ import type { ActiveSession } from '../identity/cache/session-cache.ts'
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 import { endSessions } from '../users/user-store.ts'
 import { type NewRefreshToken, type Rotation, rotate, type SessionOwner } from './rotation-store.ts'
-import { isActive, listSessions, type NewestSessions, type Session, sessionIdOf } from './session-list.ts'
+import {
+  earlierSessionIdOf,
+  isActive,
+  listSessions,
+  type NewestSessions,
+  type Session,
+  sessionIdOf,
+} from './session-list.ts'
 
 /** What is stored of a session at its login, and copied to its later records. */
 interface SessionOrigin {
@@ -122,7 +129,9 @@ export function createSessionStore(database: Database): SessionStore {
     revoke: tokenHashes =>
       database.transaction(async tx => {
         const presented = await tx.query<{ user_id: number; session_id: string }>(
-          `select t.user_id, ${sessionIdOf} as session_id from refresh_tokens t where t.token_hash = any($1::text[])`,
+          `select t.user_id, s.session_id from refresh_tokens t
+            cross join lateral (values (${sessionIdOf}), (${earlierSessionIdOf})) as s (session_id)
+            where t.token_hash = any($1::text[])`,
           [tokenHashes],
         )
         if (presented.length === 0) return []

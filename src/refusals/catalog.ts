@@ -37,6 +37,7 @@ export const catalog = {
   webhook_url_invalid: { status: 400, error: 'URL de webhook invalide (HTTPS requis)' },
   plan_invalid: { status: 400, error: 'Plan invalide' },
   user_inactive: { status: 409, error: 'Utilisateur inactif' },
+  delivery_unknown: { status: 404, error: 'Livraison introuvable' },
   delivery_over: { status: 409, error: 'Livraison terminée' },
   payment_not_configured: { status: 501, error: 'Paiement non configuré' },
   mail_not_configured: { status: 501, error: "Envoi d'e-mails non configuré" },

@@ -60,6 +60,24 @@ describe('passwords', () => {
     expect(verifications.mock.calls[0]?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
   })
 
+  const salt = 'c2FsdHNhbHRzYWx0c2FsdA'
+  const output = 'aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNoaGFzaGhhc2g'
+  it.each([
+    ['a salt of 4 bytes', `$argon2id$v=19$m=4096,t=1,p=1$c2FsdA$${output}`],
+    ['an output of 2 bytes', `$argon2id$v=19$m=4096,t=1,p=1$${salt}$aGE`],
+    ['no passes', `$argon2id$v=19$m=4096,t=0,p=1$${salt}$${output}`],
+    ['no lanes', `$argon2id$v=19$m=4096,t=1,p=0$${salt}$${output}`],
+    ['too little memory', `$argon2i$v=19$m=4,t=1,p=1$${salt}$${output}`],
+    ['an unknown version', `$argon2id$v=99$m=4096,t=1,p=1$${salt}$${output}`],
+    ['memory of 4 GiB', `$argon2id$v=19$m=4194304,t=1,p=1$${salt}$${output}`],
+    ['memory of more than 32 bits', `$argon2d$v=19$m=99999999999999999999,t=1,p=1$${salt}$${output}`],
+    ['a million passes', `$argon2id$v=19$m=4096,t=1000000,p=1$${salt}$${output}`],
+    ['a thousand lanes', `$argon2id$v=19$m=65536,t=1,p=1000$${salt}$${output}`],
+  ])('of a stored hash with %s are wrong, after the work of a wrong password', async (_, stored) => {
+    expect(await passwords.verify(stored, right)).toBe(false)
+    expect(verifications.mock.calls.at(-1)?.[0]).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  })
+
   it('that were stored with older parameters still open their account', async () => {
     const older = await argon2.hash(right, { memoryCost: 4096, timeCost: 3, parallelism: 2 })
     expect(await passwords.verify(older, right)).toBe(true)

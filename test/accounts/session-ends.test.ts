@@ -56,9 +56,27 @@ describeOverDatabases('a session', open => {
     )
     const [before] = await room.store.list(id, new Date(room.clock.now()))
     const [again] = await room.store.list(id, new Date(room.clock.now()))
-    expect(before?.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    // A UUID of version 8 (RFC 9562 §5.8).
+    expect(before?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(again?.id).toBe(before?.id)
     await room.store.end(id, before?.id ?? '')
+    expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
+  })
+
+  it('of 0.1 that an earlier version has rotated ends at a logout with the exchanged token', async () => {
+    const { id, email } = await newUser()
+    const old = await login(email)
+    await database.query('update refresh_tokens set session_id = null where user_id = $1', [id])
+    await room.sessions.refresh(old.refresh_token)
+    // The earlier version stored the id that it derived from the record of the exchanged token.
+    await database.query(
+      `update refresh_tokens t set session_id = md5('peage session ' || old.id)::uuid
+         from refresh_tokens old
+        where t.user_id = $1 and t.revoked = 0 and old.user_id = $1 and old.revoked = 1`,
+      [id],
+    )
+    expect(await room.store.list(id, new Date(room.clock.now()))).toHaveLength(1)
+    await room.store.revoke([sha256Hex(old.refresh_token)])
     expect(await room.store.list(id, new Date(room.clock.now()))).toEqual([])
   })
 

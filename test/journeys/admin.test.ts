@@ -227,7 +227,7 @@ describeOverSetups('the admin listener', setup => {
     const digits = '1'.repeat(3_000)
     expect(await told(`/console/assets/${long}`)).toEqual([404, 'route_unknown'])
     expect(await told(`/admin/v1/users/${digits}`)).toEqual([404, 'user_not_found'])
-    expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'route_unknown'])
+    expect(await told(`/admin/v1/deliveries/${digits}/retry`, 'POST')).toEqual([404, 'delivery_unknown'])
   })
 
   it('gives every answer an id, the client’s own where it is safe', async () => {

@@ -172,7 +172,7 @@ describeOverSetups('the admin listener', setup => {
       await call(at.gateway.url, 'DELETE', '/api/v1/user/webhook', { token: one.access })
       expectRefusal(await retry(delivery?.id ?? 0), 409, 'delivery_over', 'Livraison terminée')
       for (const id of ['9007199254740991', '0', 'x'])
-        expectRefusal(await retry(id), 404, 'route_unknown', 'Route inconnue')
+        expectRefusal(await retry(id), 404, 'delivery_unknown', 'Livraison introuvable')
       const { body } = await ask('GET', '/admin/v1/audit')
       // The first refusal of a minute stands for the others.
       const refused = { status: 409, user_id: null, changes: null }

@@ -175,10 +175,10 @@ describeOverSetups('emails', setup => {
       expect(await emailOf(user)).toBe(user.email)
     })
 
-    it('to one’s own address only verifies it, and ends no session', async () => {
+    it('a change to one’s own address sends code and notice, only verifies it, and ends no session', async () => {
       const user = await newUser(at.gateway)
       expectAnswer(await ask(user, user.email), 202, mailSent)
-      expect(await kindsTo(at.gateway, user.email)).toEqual(['email'])
+      expect(await kindsTo(at.gateway, user.email)).toEqual(['email', 'email_change_requested'])
       const { token } = await codeTo(at.gateway, user.email)
       expectAnswer(await post('email/confirm', { token }), 200, changed(user.email))
       expect([await isVerified(user), await refreshes(user)]).toEqual([true, true])

@@ -181,7 +181,7 @@ describeOverSetups('sessions', setup => {
   it('a pair of 0.1 goes on, in a session whose id is derived from its record and stands in its next tokens', async () => {
     const old = await pairOf01(at.gateway, await login(await register()))
     const [listed] = await sessionsOf(old.access)
-    expect(listed?.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    expect(listed?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect((await sessionsOf(old.access))[0]?.id).toBe(listed?.id)
     const next = pairOf((await refresh(old.refresh)).body)
     expect([sidOf(next.access), sidOf(next.refresh)]).toEqual([listed?.id, listed?.id])

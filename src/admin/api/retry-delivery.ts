@@ -20,7 +20,7 @@ export const retryDelivery = {
   roles: ['support'],
   params: terms.record({ id: terms.id('The delivery’s id.') }),
   responses: { 202: { description: 'It is due now.', body: terms.message } },
-  refusals: mergeRefusals(bodilessRefusals, { 404: ['route_unknown'], 409: ['delivery_over'] }),
+  refusals: mergeRefusals(bodilessRefusals, { 404: ['delivery_unknown'], 409: ['delivery_over'] }),
 } as const satisfies Operation
 
 interface Dependencies {
@@ -33,11 +33,11 @@ export function createDeliveryRetry({ deliveries, clock }: Dependencies): AdminE
     operation: retryDelivery,
     async handle({ params, audited }) {
       const id = parseSubject(params.id)
-      if (id === undefined) throw new Refusal('route_unknown')
+      if (id === undefined) throw new Refusal('delivery_unknown')
       const outcome = await deliveries.retryNow(id, new Date(clock.now()), userId =>
         audited({ userId, changes: { delivery: id } }),
       )
-      if (outcome === 'unknown') throw new Refusal('route_unknown')
+      if (outcome === 'unknown') throw new Refusal('delivery_unknown')
       if (outcome === 'over') throw new Refusal('delivery_over')
       return { message: messages.deliveryDue }
     },

@@ -43,7 +43,7 @@ export const words: Readonly<Record<Language, Words>> = {
         'L’adresse e-mail de votre compte vient d’être modifiée : ce message est le dernier qui arrive ici.',
       account_deleted: 'Votre compte et tout ce qu’il contenait viennent d’être supprimés.',
       email_change_requested:
-        'Une autre adresse e-mail a été demandée pour votre compte. Tant qu’elle n’est pas confirmée, rien ne change.',
+        'Un changement d’adresse e-mail a été demandé pour votre compte. Tant qu’il n’est pas confirmé, rien ne change.',
       email_taken:
         'Quelqu’un a demandé cette adresse e-mail pour un autre compte. Elle reste la vôtre, rien n’a changé.',
     },
@@ -84,7 +84,7 @@ export const words: Readonly<Record<Language, Words>> = {
         'The email address of your account has just been changed: this message is the last one to come here.',
       account_deleted: 'Your account and everything in it have just been deleted.',
       email_change_requested:
-        'Another email address was requested for your account. Nothing changes until it is confirmed.',
+        'A change of email address was requested for your account. Nothing changes until it is confirmed.',
       email_taken:
         'Somebody requested this email address for another account. It remains yours, and nothing has changed.',
     },
