@@ -4,7 +4,7 @@ import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'
 import type { UserStore } from '../users/user-store.ts'
-import { isStorableEmail, normalizeEmail } from './email.ts'
+import { isFindableEmail, isStorableEmail, normalizeEmail, unnormalizedEmail } from './email.ts'
 import type { Passwords } from './password.ts'
 import type { JudgePassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
@@ -51,6 +51,13 @@ export function createAccounts({ users, passwords, judgePassword, sessions }: De
     throw new Refusal((await users.activeEmailExists(email)) ? 'email_taken' : 'internal')
   }
 
+  /** @param typed found first: version 0.1 stored it as it was typed, and may have stored the other form too */
+  async function findPasswordRecord(typed: string, email: string) {
+    const found =
+      typed !== email && isFindableEmail(typed) ? await users.findPasswordRecord(typed) : undefined
+    return found ?? (isFindableEmail(email) ? users.findPasswordRecord(email) : undefined)
+  }
+
   return {
     async register({ email: raw, password }) {
       const email = normalizeEmail(raw)
@@ -73,7 +80,7 @@ export function createAccounts({ users, passwords, judgePassword, sessions }: De
     async login({ email: raw, password }, userAgent) {
       const email = normalizeEmail(raw)
       if (email === '' || password === '') throw new Refusal('credentials_missing')
-      const found = isStorableEmail(email) ? await users.findPasswordRecord(email) : undefined
+      const found = await findPasswordRecord(unnormalizedEmail(raw), email)
       const user = found?.is_active === 1 ? found : undefined
       const isPasswordRight = await passwords.verify(user?.password_hash, password)
       if (user === undefined || !isPasswordRight) throw new Refusal('credentials_invalid')

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
 import { createJudgePassword } from '../../src/accounts/password-rules.ts'
+import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverDatabases, embeddedDatabase } from '../support/databases.ts'
 import { openRoom, outcome, password, type Room, tally } from './setup.ts'
@@ -49,6 +50,17 @@ describeOverDatabases('accounts', open => {
       expect(await register('order@example.com', '12345678\ud83d')).toBe('password_too_short')
       expect(await register('order@example.com', 'a'.repeat(1025))).toBe('password_too_long')
       expect(await register('Order@example.com')).toBe('email_taken')
+    })
+
+    it('makes one account of all spellings of an address, and stores it composed', async () => {
+      expect(await register('rene\u0301@example.com')).toBe('ok')
+      expect(await usersWith('ren\u00e9@example.com')).toBe(1)
+      expect(await register('ren\u00e9@example.com')).toBe('email_taken')
+      expect(await register('RENE\u0301@Example.com')).toBe('email_taken')
+      expect(await register('rene\u200b@example.com')).toBe('email_invalid')
+      for (const email of ['rene\u0301@example.com', 'ren\u00e9@example.com']) {
+        expect(await login(email)).toBe('ok')
+      }
     })
 
     it('costs no hash where the email is taken', async () => {
@@ -120,6 +132,29 @@ describeOverDatabases('accounts', open => {
   })
 
   describe('login', () => {
+    it('finds accounts of an earlier version by the email as it was typed', async () => {
+      const rename = (id: number, email: string) =>
+        database.query('update users set email = $2 where id = $1', [id, email])
+      const [apart, together, hidden] = [
+        await room.register('apart@example.com'),
+        await room.register('zo\u00eb@example.com'),
+        await room.register('hidden@example.com'),
+      ]
+      await rename(apart, 'zoe\u0308@example.com')
+      await rename(hidden, 'zo\u200be@example.com')
+      const idOf = async (email: string) => {
+        const { refresh_token } = await room.accounts.login({ email, password })
+        const [row] = await database.query<{ user_id: number }>(
+          'select user_id from refresh_tokens where token_hash = $1',
+          [sha256Hex(refresh_token)],
+        )
+        return row?.user_id
+      }
+      expect(await idOf('Zoe\u0308@example.com')).toBe(apart)
+      expect(await idOf('zo\u00eb@example.com')).toBe(together)
+      expect(await idOf('zo\u200be@example.com')).toBe(hidden)
+    })
+
     let id: number
     beforeAll(async () => {
       id = (await room.accounts.register({ email: 'login@example.com', password })).user_id

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isStorableEmail, normalizeEmail } from '../../src/accounts/email.ts'
+import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../src/accounts/email.ts'
 import { runs } from '../support/property-runs.ts'
 
 describe('emails', () => {
@@ -10,6 +10,32 @@ describe('emails', () => {
 
   it('are lower-cased in the same way whatever the locale', () => {
     expect(normalizeEmail('I@example.com')).toBe('i@example.com')
+  })
+
+  it('are composed: every spelling of one address is one email', () => {
+    for (const spelling of ['rene\u0301@example.com', 'ren\u00e9@example.com', 'RENE\u0301@example.com']) {
+      expect(normalizeEmail(spelling)).toBe('ren\u00e9@example.com')
+    }
+    expect(normalizeEmail('\u1112\u1161\u11ab@example.com')).toBe('\ud55c@example.com')
+  })
+
+  it('are composed only as far as a text can become an email', () => {
+    expect(normalizeEmail(`${'\u1f71'.repeat(254)}@`)).toBe(`${'\u03ac'.repeat(254)}@`)
+    const long = `${'e\u0301'.repeat(5_000)}@example.com`
+    expect(isStorableEmail(normalizeEmail(long))).toBe(false)
+  })
+
+  it.each([
+    ['a zero-width space', '\u200b'],
+    ['a zero-width joiner', '\u200d'],
+    ['a soft hyphen', '\u00ad'],
+    ['a byte order mark', '\ufeff'],
+    ['a change of direction', '\u202e'],
+    ['a tag', '\u{e0061}'],
+    ['a word joiner', '\u2060'],
+  ])('with %s are found and never stored', (_, character) => {
+    const email = normalizeEmail(`a${character}da@example.com`)
+    expect([isFindableEmail(email), isStorableEmail(email)]).toEqual([true, false])
   })
 
   it('are the same after a second normalisation', () => {
@@ -61,7 +87,8 @@ describe('emails', () => {
         const email = normalizeEmail(raw)
         fc.pre(isStorableEmail(email))
         expect(Buffer.from(email).toString()).toBe(email)
-        expect(email).not.toMatch(/\p{Cc}/u)
+        expect(email).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+        expect(email.normalize('NFC')).toBe(email)
       }),
       { numRuns: runs(2000) },
     )

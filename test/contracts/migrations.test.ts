@@ -1,5 +1,5 @@
 // Migrations are applied once, in order, even when several replicas start at the same time.
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -129,6 +129,20 @@ describeWithPostgres('migrations (Postgres)', () => {
     await client.query('drop schema "Péage" cascade')
     await expect(replica().migrate()).rejects.toThrow('no schema of the search_path is there')
     await client.end()
+  })
+
+  it('composes the emails of an earlier version, except those of which another account has the composed form', async () => {
+    const database = replica()
+    await database.migrate()
+    const emails = ['ada@b.c', 'rene\u0301@b.c', 'zoe\u0308@b.c', 'zo\u00eb@b.c']
+    for (const email of emails) {
+      await database.query("insert into users (email, password_hash) values ($1, 'x')", [email])
+    }
+    const file = new URL('../../migrations/16_emails_composed.sql', import.meta.url)
+    await database.query(await readFile(file, 'utf8'))
+    expect(await database.query('select email from users order by id')).toEqual(
+      ['ada@b.c', 'ren\u00e9@b.c', 'zoe\u0308@b.c', 'zo\u00eb@b.c'].map(email => ({ email })),
+    )
   })
 
   it('leaves triggers that work for a program with another search_path', async () => {

@@ -17,7 +17,7 @@ const session = record(
   },
   { title: 'Session', description: 'Where the user is signed in.' },
 )
-const email = terms.text('With an `@`, 254 characters at most; stripped and lower-cased.')
+const email = terms.text('With an `@`, 254 characters at most; stripped, lower-cased and in Unicode NFC.')
 const password = terms.text('8 to 1024 characters.')
 const details = record(
   {
