@@ -49,7 +49,8 @@ export function withQuery(path: string, values: Readonly<Record<string, string |
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(values))
     if (value !== undefined && value !== '') query.set(name, value)
-  const text = query.toString()
+  // The gateway reads `+` literally.
+  const text = query.toString().replaceAll('+', '%20')
   return text === '' ? path : `${path}?${text}`
 }
 

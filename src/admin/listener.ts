@@ -19,6 +19,7 @@ import type { FailureLog } from '../storage/failure-log.ts'
 import type { IsAllowedAddress } from './allowed-addresses.ts'
 import { rejectAmbiguousCredentials, rejectMalformed } from './ambiguous-requests.ts'
 import type { OperatorRequest } from './api/endpoint.ts'
+import { parseQuery } from './api/input.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
 import type { ConsoleSessions } from './console/sessions.ts'
@@ -65,7 +66,11 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     // While draining, requests on open connections are served as usual.
     return503OnClosing: false,
     // As long as a request's head may be: by default the router takes a longer parameter for another path.
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: maxHeaderSize },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      maxParamLength: maxHeaderSize,
+      querystringParser: parseQuery,
+    },
     // Node would refuse a request without a `Host` header with its own response body.
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,

@@ -1,5 +1,6 @@
 // CONTRACT §13: operators do over HTTP what `peage users` does.
 import { expect, it } from 'vitest'
+import { createAdminEndpoints } from '../../src/admin/api/serve-api.ts'
 import { call, newUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
@@ -157,6 +158,43 @@ describeOverSetups('operators', setup => {
     const all = await idsOf(`/users/${id}/sessions`)
     expect(all).toHaveLength(120)
     expect(await idsOf(`/users/${id}`)).toEqual(all.slice(-100))
+  })
+
+  it('find an email with a plus, encoded or not, and in every spelling of its characters', async () => {
+    const { id } = await create({ email: 'ada+ne\u0301ws@example.com' })
+    for (const email of ['ada+n%C3%A9ws', 'ada%2Bne%CC%81ws', 'ADA+NE%CC%81WS']) {
+      for (const name of ['email', 'q']) {
+        const { body } = await ask('GET', `/users?${name}=${email}@example.com`)
+        expect(body.users).toMatchObject([{ id, email: 'ada+n\u00e9ws@example.com' }])
+      }
+    }
+    const spaced = await ask('GET', '/users?email=ada%20news@example.com')
+    expectRefusal(spaced, 400, 'request_invalid', { error: 'Requête invalide', field: 'email' })
+    const { body } = await ask('GET', '/users?q=ada%20news')
+    expect(body.users).toEqual([])
+    for (const email of ['ad%E2%80%8Ba@example.com', '%00@example.com']) {
+      expectRefusal(await ask('GET', `/users?email=${email}`), 400, 'email_invalid', 'Email invalide')
+    }
+    const hidden = await ask('POST', '/users', { email: 'ad\u200ba@example.com' })
+    expectRefusal(hidden, 400, 'email_invalid', 'Email invalide')
+    const patched = await ask('PATCH', `/users/${id}`, { email: 'ad\u200ba@example.com' })
+    expectRefusal(patched, 400, 'email_invalid', 'Email invalide')
+  })
+
+  it('are refused an unknown parameter at every endpoint, and nothing is done', async () => {
+    const { id, email } = await create()
+    for (const { operation } of createAdminEndpoints({} as never)) {
+      const path = operation.path.replace('/admin/v1', '').replace(/:\w+/g, String(id))
+      for (const name of ['limti', '__proto__', 'constructor']) {
+        const answer = await ask(operation.method, `${path}?${name}=1`)
+        expectRefusal(answer, 400, 'request_invalid', { error: 'Requête invalide', field: name })
+      }
+    }
+    const many = Array.from({ length: 1_500 }, () => 'q').join('&')
+    expect((await ask('GET', `/users?${many}&x=1`)).body.field).toBe('x')
+    expect((await login(email)).status).toBe(200)
+    const read = await ask('GET', '/users/1/export?x=1', undefined, tokens.read)
+    expectRefusal(read, 403, 'admin_forbidden', 'Droits insuffisants')
   })
 
   it('find users by a prefix, an id, a plan, page by page; a cursor is of its own query', async () => {

@@ -1,5 +1,6 @@
 // What operators send the admin API, in bodies and queries: what is unknown or unreadable is refused, not ignored.
 
+import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { FastifyRequest } from 'fastify'
 import type { ObjectSchema } from '../../config/schema/type.ts'
 import { JsonObject, readJsonObject } from '../../http/json-body.ts'
@@ -38,7 +39,21 @@ export function invalidField(name: string): Refusal {
   return new Refusal('request_invalid', { body: { field: name } })
 }
 
-/** As Fastify parses it. */
+/** A `+` is literal, as in an email: only forms encode spaces with it (RFC 3986 §3.4). */
+export function parseQuery(query: string): ParsedUrlQuery {
+  return parse(query.replaceAll('+', '%2B'), '&', '=', { maxKeys: 0 })
+}
+
+/** A misspelt filter must not look like a filter that was applied. @throws Refusal `request_invalid` */
+export function refuseUnknownParameters(
+  query: Readonly<Record<string, Parameter>>,
+  schema: ObjectSchema | undefined,
+): void {
+  const unknown = Object.keys(query).find(name => !Object.hasOwn(schema?.properties ?? {}, name))
+  if (unknown !== undefined) throw invalidField(unknown)
+}
+
+/** As `parseQuery` returns it. */
 export type Parameter = string | string[] | undefined
 
 /** Refuses a repeated parameter, which is ambiguous. @throws Refusal `request_invalid` */

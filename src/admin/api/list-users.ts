@@ -9,7 +9,7 @@ import { Refusal } from '../../refusals/refusal.ts'
 import type { User } from '../../users/user.ts'
 import type { UserDirectory, UserQuery } from '../../users/user-directory.ts'
 import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './endpoint.ts'
-import { singleValue } from './input.ts'
+import { invalidField, singleValue } from './input.ts'
 import { readEmail, readPlan } from './user-input.ts'
 
 const mostPerPage = 200
@@ -72,11 +72,17 @@ function readQuery({ q, email, plan, is_active }: AdminRequest['query']): UserQu
   const [search, exactly, onPlan, active] = [q, email, plan, is_active].map(singleValue)
   const prefix = normalizeEmail(search ?? '')
   return {
-    ...(exactly === undefined ? {} : { email: readEmail(exactly) }),
+    ...(exactly === undefined ? {} : { email: readFilter(exactly) }),
     ...(onPlan === undefined ? {} : { plan: readPlan(onPlan) }),
     ...(active === undefined ? {} : { isActive: readActive(active) }),
     ...(prefix === '' ? {} : { prefix, id: parseSubject(prefix) }),
   }
+}
+
+/** Some clients encode `+` as a space. Found as an email with a space, their user would look deleted. */
+function readFilter(text: string): string {
+  if (/\s/.test(text.trim())) throw invalidField('email')
+  return readEmail(text)
 }
 
 function readActive(text: string): 0 | 1 {

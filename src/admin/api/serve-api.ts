@@ -16,7 +16,7 @@ import type { ConfigurationRecord } from '../configuration-record.ts'
 import { createAlertEndpoint } from './emit-alert.ts'
 import type { AdminEndpoint, AdminRequest, OperatorRequest } from './endpoint.ts'
 import { createExplainEndpoint, type ExplainDependencies } from './explain-request.ts'
-import { readBody } from './input.ts'
+import { readBody, refuseUnknownParameters } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
 import { createMailLog } from './list-mails.ts'
@@ -93,10 +93,12 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
         let subjectId = path.startsWith(usersPath) ? parseSubject(params.id) : undefined
         try {
           const may = requireRole(operation, request.operator)
+          const query = request.query as AdminRequest['query']
+          refuseUnknownParameters(query, operation.query)
           const result = await handle({
             params,
             may,
-            query: request.query as AdminRequest['query'],
+            query,
             body: await readBodyOf(operation, request),
             written: ({ userId, changes }) =>
               audit.write(auditRecord({ user_id: userId ?? null, changes, status })),

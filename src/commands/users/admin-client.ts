@@ -59,7 +59,10 @@ export function createAdminClient(admin: Config['admin'], file: string): UserAdm
   }
 
   const page = async (query: URLSearchParams) =>
-    (await request(listUsers, pageOf, { query: `?${query}` })) ?? { users: [], next: null }
+    (await request(listUsers, pageOf, { query: `?${query}`.replaceAll('+', '%20') })) ?? {
+      users: [],
+      next: null,
+    }
 
   return {
     async *list(filter) {
