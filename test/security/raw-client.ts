@@ -16,7 +16,10 @@ export interface RawAnswer {
 /** One connection to a gateway. Strings are latin1: one character, one byte. */
 export class RawConnection {
   readonly socket: Socket
-  #received = Buffer.alloc(0)
+  /** Doubled when it is full: joining all that was received at each chunk takes seconds for a large answer. */
+  #buffer = Buffer.alloc(0)
+  #start = 0
+  #end = 0
   #ended = false
   #wake: (() => void)[] = []
 
@@ -28,7 +31,7 @@ export class RawConnection {
     // Whose certificate it is, is no matter of these tests.
     this.socket = protocol === 'https:' ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to)
     this.socket.on('data', chunk => {
-      this.#received = Buffer.concat([this.#received, chunk])
+      this.#append(chunk)
       this.#notify()
     })
     for (const event of ['end', 'close']) {
@@ -39,6 +42,20 @@ export class RawConnection {
     }
     // A reset is an end; what was received before it counts.
     this.socket.on('error', () => {})
+  }
+
+  get #received(): Buffer {
+    return this.#buffer.subarray(this.#start, this.#end)
+  }
+
+  #append(chunk: Buffer): void {
+    if (this.#end + chunk.length > this.#buffer.length) {
+      const unread = this.#received
+      this.#buffer = Buffer.allocUnsafe(2 * (unread.length + chunk.length))
+      this.#start = 0
+      this.#end = unread.copy(this.#buffer)
+    }
+    this.#end += chunk.copy(this.#buffer, this.#end)
   }
 
   #notify(): void {
@@ -85,7 +102,7 @@ export class RawConnection {
     for (;;) {
       const read = readAnswer(this.#received, this.#ended, method)
       if (read !== undefined) {
-        this.#received = this.#received.subarray(read.length)
+        this.#start += read.length
         return read.answer
       }
       if (this.#ended || !(await this.#news(deadline))) return undefined
