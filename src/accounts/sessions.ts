@@ -129,8 +129,8 @@ export function createSessions(dependencies: Dependencies): Sessions {
   /** The store is down, so only the keys in memory decide. Undecided tokens are queued while there is room. */
   async function queueRevocation(raw: string, tokenHash: string): Promise<never[]> {
     const verified = await tokens.verifyRefreshOffline(raw)
-    if (verified === 'undecided') pendingRevocations.add(tokenHash, false)
-    else if (verified !== 'invalid') pendingRevocations.add(tokenHash, true, verified.sessionId)
+    if (verified === 'key_unknown') pendingRevocations.add(tokenHash, false)
+    else if (typeof verified !== 'string') pendingRevocations.add(tokenHash, true, verified.sessionId)
     return []
   }
 
@@ -171,20 +171,21 @@ export function createSessions(dependencies: Dependencies): Sessions {
       const raw = rawToken.trim()
       if (raw === '') throw new Refusal('refresh_token_missing')
       const verified = await tokens.verifyRefresh(raw)
-      if (verified === 'invalid') throw new Refusal('refresh_token_invalid')
+      if (typeof verified === 'string') throw new Refusal('refresh_token_invalid', { reason: verified })
       await flushPendingRevocations(verified)
       const { userId } = verified
       const presented = { userId, tokenHash: sha256Hex(raw) }
       const session = await sessionBehind(presented, verified)
       if (session === undefined) await revokeAllIfReused(verified, null)
       if (session === undefined || session.endsAtMs <= clock.now())
-        throw new Refusal('refresh_token_inactive')
+        throw new Refusal('refresh_token_inactive', { reason: 'session_ended' })
       const successor = await newRefreshToken(userId, session)
       const rotation = await store.rotate(presented, successor.stored, new Date(clock.now()))
       if (rotation.outcome === 'user_inactive') throw new Refusal('user_not_found')
       if (rotation.outcome === 'inactive') {
         await revokeAllIfReused(verified, rotation.rotatedAt)
-        throw new Refusal('refresh_token_inactive')
+        const reason = rotation.rotatedAt === null ? 'session_ended' : 'used'
+        throw new Refusal('refresh_token_inactive', { reason })
       }
       return tokenPair({ id: userId, email: rotation.email, plan: rotation.plan }, session, successor.raw)
     },

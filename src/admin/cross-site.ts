@@ -13,9 +13,9 @@ export function rejectCrossSite(
   ownOrigin: string | undefined,
 ): void {
   const site = headers['sec-fetch-site']
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') throw forbidden()
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') throw forbidden('origin')
   if (origin !== undefined && (ownOrigin === undefined || hostOf(origin) !== hostOf(ownOrigin)))
-    throw forbidden()
+    throw forbidden('origin')
 }
 
 /**
@@ -25,7 +25,7 @@ export function rejectCrossSite(
  * @throws Refusal 403 `admin_unauthorized`
  */
 export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: string | undefined): void {
-  if (origin === undefined || origin !== ownOrigin) throw forbidden()
+  if (origin === undefined || origin !== ownOrigin) throw forbidden('origin')
 }
 
 /**
@@ -35,7 +35,7 @@ export function rejectForeignOrigin({ origin }: IncomingHttpHeaders, ownOrigin: 
  */
 export function rejectDnsRebinding({ host }: IncomingHttpHeaders): void {
   // Browsers always send `Host`; an HTTP/1.0 client need not.
-  if (host !== undefined && !isLoopback(hostName(host))) throw forbidden()
+  if (host !== undefined && !isLoopback(hostName(host))) throw forbidden('host')
 }
 
 /** @param name an address, or a host name in lower case; IPv6 with or without its brackets */
@@ -61,6 +61,6 @@ function hostOf(origin: string): string | undefined {
   return URL.canParse(origin) ? new URL(origin).host : undefined
 }
 
-function forbidden(): Refusal {
-  return new Refusal('admin_unauthorized', { status: 403 })
+function forbidden(reason: 'origin' | 'host'): Refusal {
+  return new Refusal('admin_unauthorized', { status: 403, reason })
 }

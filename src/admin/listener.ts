@@ -48,7 +48,10 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   const { health, renderMetrics, requestIdFor, failureLog, isAllowedAddress, seenByBrowser } = dependencies
   const { consoleSessions: sessions } = dependencies
   const ids = new WeakMap<object, string>()
+  const reasons = new WeakMap<object, string>()
+  const reasonOf = (request: FastifyRequest) => reasons.get(request.raw)
   const onRefusal: OnRefusal = (request, refusal) => {
+    if (refusal.reason !== undefined) reasons.set(request, refusal.reason)
     const id = ids.get(request) ?? requestIdFor(undefined)
     const fields = () => ({ request_id: id, path: request.url?.split('?')[0] })
     if (refusal.cause !== undefined) failureLog(refusal.code, refusal.cause, fields)
@@ -109,19 +112,19 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
   app.get(metrics.path, async (_request, reply) => reply.type(contentType).send(await renderMetrics()))
   refuseOtherMethods(app, [...Object.values(probes), ...Object.values(documentation)])
   app.register(async api => {
-    admitOperators(api, sessions, dependencies)
+    admitOperators(api, sessions, { ...dependencies, reasonOf })
     serveApi(api, dependencies)
     serveDocumentation(api, dependencies.documentation)
   })
   app.register(async page => {
-    logCalls(page, dependencies.logger)
+    logCalls(page, { ...dependencies, reasonOf })
     serveConsole(page, sessions, dependencies)
   })
   return app
 
   /** Before anything but a probe is answered. @throws Refusal for other networks, and pages of other sites */
   function rejectOutsiders(request: IncomingMessage): void {
-    if (!isAllowedAddress(request)) throw new Refusal('admin_forbidden')
+    if (!isAllowedAddress(request)) throw new Refusal('admin_forbidden', { reason: 'admin.allow_from' })
     rejectMalformed(request)
     const { origin, isForwarded } = seenByBrowser(request)
     if (isLoopbackListener(app) && !isForwarded) rejectDnsRebinding(request.headers)
@@ -142,47 +145,65 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
 /** For every response, also those of the HTTP parser. */
 const noSniffing = ['x-content-type-options', 'nosniff']
 
-function admitOperators(app: FastifyInstance, sessions: ConsoleSessions, dependencies: Dependencies): void {
+function admitOperators(
+  app: FastifyInstance,
+  sessions: ConsoleSessions,
+  dependencies: Dependencies & CallLog,
+): void {
   app.addHook('onRequest', async (request: OperatorRequest) => {
     if (!dependencies.operators().hasAny) throw new Refusal('admin_disabled')
     rejectAmbiguousCredentials(request.raw)
     const operator = operatorOf(request, sessions, dependencies)
-    if (operator === undefined)
-      throw new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
+    if (typeof operator === 'string')
+      throw new Refusal('admin_unauthorized', {
+        reason: operator,
+        headers: { 'www-authenticate': 'Bearer' },
+      })
     request.operator = operator
   })
-  logCalls(app, dependencies.logger)
+  logCalls(app, dependencies)
 }
 
 /**
  * By the bearer token; without one, by the cookie of the console, which stands for its token.
+ * @returns the operator, or the reason why there is none
  * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have made the request
  */
 function operatorOf(
   { raw }: FastifyRequest,
   sessions: ConsoleSessions,
   { operators, isConsoleOn, seenByBrowser }: Dependencies,
-): Operator | undefined {
+): Operator | 'missing' | 'malformed' | 'unknown' | 'session_ended' {
   const { headers, method = '' } = raw
-  if (/^bearer /i.test(headers.authorization ?? '')) return operators().find(headers.authorization)
-  if (headers.cookie === undefined || !isConsoleOn()) return undefined
+  const { authorization = '', cookie } = headers
+  if (/^bearer /i.test(authorization)) return operators().find(authorization) ?? 'unknown'
+  const withoutSession = authorization === '' ? 'missing' : 'malformed'
+  if (cookie === undefined || !isConsoleOn()) return withoutSession
   const { origin, isSecure } = seenByBrowser(raw)
-  const session = findSession(sessions, headers.cookie, isSecure)
-  if (session !== undefined && !safeMethods.has(method)) rejectForeignOrigin(headers, origin)
-  return session?.operator
+  const session = findSession(sessions, cookie, isSecure)
+  if (typeof session === 'string') return session === 'missing' ? withoutSession : session
+  if (!safeMethods.has(method)) rejectForeignOrigin(headers, origin)
+  return session.operator
 }
 
 /** RFC 9110 §9.2.1. */
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
-function logCalls(app: FastifyInstance, logger: Logger): void {
+interface CallLog {
+  readonly logger: Logger
+  /** Why a request got 401, 403 or 429. */
+  reasonOf(request: FastifyRequest): string | undefined
+}
+
+function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
   const logged = new WeakSet<OperatorRequest>()
   const log = (request: OperatorRequest, client: string, status?: number) => {
     if (logged.has(request)) return
     logged.add(request)
     const { id, operator, method, routeOptions } = request
     const caller = operator === undefined ? { client } : { operator: operator.name }
-    logger.info({ request_id: id, ...caller, method, path: routeOptions.url, status }, 'admin')
+    const reason = reasonOf(request)
+    logger.info({ request_id: id, ...caller, method, path: routeOptions.url, status, reason }, 'admin')
   }
   app.addHook('onRequest', async (request: OperatorRequest, { raw }) => {
     const { ip } = request

@@ -4,7 +4,7 @@ import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
 import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/limits.ts'
-import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
+import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate-limiter.ts'
 import { authOperations } from './auth.openapi.ts'
 import type { OpenEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
@@ -71,7 +71,7 @@ export function createAuthEndpoints({
   ]
 }
 
-async function enforceLimit(policy: string, limiter: RateLimiter, key: string): Promise<void> {
+async function enforceLimit(name: 'register' | 'refresh', limiter: RateLimiter, key: string): Promise<void> {
   const result = await limiter.consume(key)
-  if (!result.allowed) throw rateLimited(policy, result)
+  if (!result.allowed) throw rateLimited(limitNames[name], result)
 }

@@ -2,13 +2,12 @@
 // under concurrency.
 
 import { createWaitingLine, type WaitingLine } from '../async/semaphore.ts'
-import { rateLimited } from '../refusals/limits.ts'
+import { type LimitNames, rateLimited } from '../refusals/limits.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'
-import type { RateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
+import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate-limiter.ts'
 
 interface FailedLoginLimit {
-  /** The limit's name in the response. */
-  readonly policy: string
+  readonly names: LimitNames
   readonly limiter: RateLimiter
   /** What the limiter counts by. */
   readonly key: string
@@ -30,8 +29,8 @@ export function guessLimits(
   email: string,
 ): readonly FailedLoginLimit[] {
   return [
-    { policy: 'login', limiter: limiters.login, key: `${client} ${email}` },
-    { policy: 'login_address', limiter: limiters.login_address, key: client },
+    { names: limitNames.login, limiter: limiters.login, key: `${client} ${email}` },
+    { names: limitNames.login_address, limiter: limiters.login_address, key: client },
   ]
 }
 
@@ -67,8 +66,8 @@ function isWrongGuess(thrown: unknown): boolean {
   )
 }
 
-function limitKey({ policy, key }: FailedLoginLimit): string {
-  return `${policy} ${key}`
+function limitKey({ names, key }: FailedLoginLimit): string {
+  return `${names.policy} ${key}`
 }
 
 /**
@@ -84,7 +83,7 @@ async function acquireSlot(limit: FailedLoginLimit, attempts: ActiveAttempts): P
     if (result.allowed) return attempts.begin(key)
     if (attempts.count(key) > 0) await attempts.nextFreeSlot(key)
     // Consume again: the last attempt may have refunded its slot after the limiter refused this one.
-    else if (!hadAttempts) throw rateLimited(limit.policy, result)
+    else if (!hadAttempts) throw rateLimited(limit.names, result)
   }
 }
 

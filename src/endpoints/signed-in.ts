@@ -49,16 +49,16 @@ export function createRequireLiveCredential({
 }: Dependencies): RequireLiveCredential {
   return async ({ user, sessionId, apiTokenId }, tx) => {
     if (apiTokenId !== undefined) {
-      if (!(await apiTokens.isActive(apiTokenId, tx))) throw tokenInvalid('Bearer')
+      if (!(await apiTokens.isActive(apiTokenId, tx))) throw tokenInvalid('Bearer', 'unknown')
     } else if (sessionId !== undefined) {
       const isLive = await sessions.isLive(user.id, sessionId, new Date(clock.now()), tx)
-      if (!isLive) throw tokenInvalid('Bearer error="invalid_token"')
+      if (!isLive) throw tokenInvalid('Bearer error="invalid_token"', 'session_ended')
     }
   }
 }
 
-function tokenInvalid(challenge: string): Refusal {
-  return new Refusal('token_invalid', { headers: { 'www-authenticate': challenge } })
+function tokenInvalid(challenge: string, reason: string): Refusal {
+  return new Refusal('token_invalid', { reason, headers: { 'www-authenticate': challenge } })
 }
 
 export function createRequireSignedIn(requireLiveCredential: RequireLiveCredential): RequireSignedIn {

@@ -64,7 +64,7 @@ export function stubDependencies(dailyLimit: number, caller: Caller, clock: Cloc
         verify: token => {
           const userId = byToken.get(token)
           return userId === undefined
-            ? 'invalid'
+            ? 'malformed'
             : {
                 userId,
                 kid: '',

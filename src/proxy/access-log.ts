@@ -13,6 +13,8 @@ interface LoggedRequest {
   readonly userId: number | undefined
   /** `forwarded`, `answered`, the code of the refusal, or `client_gone`. */
   readonly decision: string
+  /** Why the gateway answered 401, 403 or 429: a fixed word or a key of the configuration. */
+  readonly reason: string | undefined
   /** How the exchange with the upstream ended, if the request was forwarded. */
   readonly outcome: string | undefined
   readonly method: string
@@ -45,14 +47,14 @@ export function createAccessLog(
   if (!requests || !['trace', 'debug', 'info'].includes(level)) return undefined
   const write = lineWriter(logger)
   return logged => {
-    const { requestId, trace, route, userId, decision, outcome, method, url, status, bytesSent } = logged
-    const { client, host, durationMs } = logged
+    const { requestId, trace, route, userId, decision, reason, outcome, method, url } = logged
+    const { status, bytesSent, client, host, durationMs } = logged
     const user = userId === undefined ? '' : `,"user_id":${userId}`
     const statusText = status === undefined ? '' : `,"status":${status}`
     // Ids, names, methods and addresses need no JSON escaping: the gate and the parser have restricted them.
     write(
       `"request_id":"${requestId}"${traceText(trace)}${text('route', route)}${user}` +
-        `,"decision":"${decision}"${text('outcome', outcome)}` +
+        `,"decision":"${decision}"${text('reason', reason)}${text('outcome', outcome)}` +
         `,"method":"${method}","path":${quoted(redactPath(url))}${statusText}` +
         `,"bytes_sent":${bytesSent},"client":"${client}"${hostText(host)}${upstreamText(logged)}` +
         `,"duration_ms":${toFixed3(durationMs)},"msg":"request"`,

@@ -31,6 +31,7 @@ export function createCompletion({ requests, counters }: Pick<Metrics, 'requests
       route,
       userId: context.identity.kind === 'user' ? context.identity.user.id : context.userId,
       decision,
+      reason: context.reason,
       outcome,
       method,
       url: context.url,

@@ -58,6 +58,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   headers: Readonly<Record<string, string>> | undefined
   /** `forwarded`, `answered`, or the refusal's code; undefined if the client disconnected before a decision. */
   decision: string | undefined = undefined
+  /** Why the gateway answered 401, 403 or 429. */
+  reason: string | undefined = undefined
   /** How a forwarded exchange ended. */
   outcome: Outcome | undefined = undefined
 
@@ -133,6 +135,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** Call before a refusal is sent. @returns the gateway's headers for its response */
   noteRefusal(refusal: Refusal): string[] {
     this.decision = refusal.code
+    this.reason = refusal.reason
     this.snapshot.onRefusal(this.requestId, refusal)
     return this.gatewayHeaders()
   }

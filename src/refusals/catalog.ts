@@ -1,5 +1,12 @@
 // The gateway's French: every refusal, by code (CONTRACT §10), and the few messages of successful responses.
 
+export interface CatalogEntry {
+  readonly status: number
+  readonly error: string
+  /** The log's `reason` of a code that has only one. */
+  readonly reason?: string
+}
+
 export const catalog = {
   email_invalid: { status: 400, error: 'Email invalide' },
   password_too_short: { status: 400, error: 'Mot de passe trop court (min 8 caractères)' },
@@ -10,18 +17,18 @@ export const catalog = {
   email_taken: { status: 409, error: 'Email déjà enregistré' },
   internal: { status: 500, error: 'Erreur interne' },
   credentials_missing: { status: 400, error: 'Email et mot de passe requis' },
-  credentials_invalid: { status: 401, error: 'Identifiants invalides' },
+  credentials_invalid: { status: 401, error: 'Identifiants invalides', reason: 'credentials' },
   refresh_token_missing: { status: 400, error: 'refresh_token manquant' },
   refresh_token_invalid: { status: 401, error: 'Refresh token invalide ou expiré' },
   refresh_token_inactive: { status: 401, error: 'Refresh token invalide, révoqué ou expiré' },
-  user_not_found: { status: 401, error: 'Utilisateur introuvable' },
+  user_not_found: { status: 401, error: 'Utilisateur introuvable', reason: 'user' },
   token_invalid: { status: 401, error: 'Token invalide ou expiré' },
-  key_check_failed: { status: 401, error: 'Token invalide ou expiré' },
-  unauthenticated: { status: 401, error: 'Non authentifié' },
-  bearer_required: { status: 403, error: "Jeton d'accès requis" },
-  email_unverified: { status: 403, error: 'E-mail non vérifié' },
-  plan_insufficient: { status: 403, error: 'Plan insuffisant' },
-  daily_limit_reached: { status: 429, error: dailyLimitSentence(1) },
+  key_check_failed: { status: 401, error: 'Token invalide ou expiré', reason: 'check_failed' },
+  unauthenticated: { status: 401, error: 'Non authentifié', reason: 'missing' },
+  bearer_required: { status: 403, error: "Jeton d'accès requis", reason: 'api_key' },
+  email_unverified: { status: 403, error: 'E-mail non vérifié', reason: 'email' },
+  plan_insufficient: { status: 403, error: 'Plan insuffisant', reason: 'plan' },
+  daily_limit_reached: { status: 429, error: dailyLimitSentence(1), reason: 'limits.free_daily' },
   rate_limited: { status: 429, error: 'Trop de requêtes' },
   credentials_ambiguous: { status: 400, error: "En-têtes d'authentification ambigus" },
   path_invalid: { status: 400, error: 'Chemin invalide' },
@@ -43,8 +50,8 @@ export const catalog = {
   mail_not_configured: { status: 501, error: "Envoi d'e-mails non configuré" },
   admin_unauthorized: { status: 401, error: 'Non autorisé' },
   admin_forbidden: { status: 403, error: 'Droits insuffisants' },
-  admin_disabled: { status: 403, error: 'Administration désactivée' },
-} as const satisfies Record<string, { status: number; error: string }>
+  admin_disabled: { status: 403, error: 'Administration désactivée', reason: 'no_token' },
+} as const satisfies Record<string, CatalogEntry>
 
 /** @param limit `limits.free_daily`: the sentence names it (CONTRACT §4) */
 export function dailyLimitSentence(limit: number): string {
@@ -52,6 +59,15 @@ export function dailyLimitSentence(limit: number): string {
 }
 
 export type RefusalCode = keyof typeof catalog
+
+/** The codes whose refusals name their reason where they are made: it is not always the same. */
+export type CodeWithReasons = {
+  [Code in RefusalCode]: (typeof catalog)[Code] extends { status: 401 | 403 | 429 }
+    ? (typeof catalog)[Code] extends { reason: string }
+      ? never
+      : Code
+    : never
+}[RefusalCode]
 
 /** The `upgrade_url` of plan and daily-limit refusals (spec §4). */
 export const upgradePath = '/api/v1/subscription/upgrade'

@@ -14,9 +14,17 @@ export interface RateLimitState {
   resetSeconds: number
 }
 
-/** @param policy the limit's name, by which clients tell it from other limits */
-export function rateLimited(policy: string, state: RateLimitState): Refusal {
+/** How clients and operators find a rate limit. */
+export interface LimitNames {
+  /** Clients tell the limit from other limits by this name. */
+  readonly policy: string
+  /** The key of the configuration, for the log: `auth.rate_limits.register`, `routes.courses.rate_limit`. */
+  readonly key: string
+}
+
+export function rateLimited({ policy, key }: LimitNames, state: RateLimitState): Refusal {
   return new Refusal('rate_limited', {
+    reason: key,
     headers: {
       'retry-after': String(state.resetSeconds),
       ...rateLimitHeaders(policy, { ...state, remaining: 0 }),

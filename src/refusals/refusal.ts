@@ -1,5 +1,5 @@
 // An expected refusal: thrown anywhere, sent in one place (http/error-handlers.ts). Anything else thrown is unexpected.
-import { catalog, type RefusalCode } from './catalog.ts'
+import { type CatalogEntry, type CodeWithReasons, catalog, type RefusalCode } from './catalog.ts'
 
 interface Details {
   /** Replaces the catalogue's status, for a code with another status elsewhere (`user_not_found` in §7). */
@@ -10,6 +10,8 @@ interface Details {
   headers?: Readonly<Record<string, string>>
   /** For the log; the client never sees it. */
   cause?: unknown
+  /** For the log: why a request got 401, 403 or 429. A fixed word or a key of the configuration, never from a request. */
+  reason?: string
 }
 
 interface RefusalResponse {
@@ -26,6 +28,8 @@ export class Refusal extends Error {
   readonly #details: Details
   #response: RefusalResponse | undefined
 
+  constructor(code: RefusalCode, details: Details & { reason: string })
+  constructor(code: Exclude<RefusalCode, CodeWithReasons>, details?: Details)
   constructor(code: RefusalCode, details: Details = {}) {
     // An expected refusal needs no stack trace, and capturing one costs more than all guards before it.
     const { stackTraceLimit } = Error
@@ -37,12 +41,21 @@ export class Refusal extends Error {
     this.#details = details
   }
 
+  /** Why the request got 401, 403 or 429; undefined with any other status. */
+  get reason(): string | undefined {
+    if (!statusesWithReason.has(this.status)) return undefined
+    const entry: CatalogEntry = catalog[this.code]
+    return this.#details.reason ?? entry.reason
+  }
+
   /** CONTRACT §4: JSON, `Cache-Control: no-store`, the code in `X-Peage-Error`. Built once: some are reused. */
   get response(): RefusalResponse {
     this.#response ??= responseOf(this.code, this.#details)
     return this.#response
   }
 }
+
+const statusesWithReason: ReadonlySet<number> = new Set([401, 403, 429])
 
 function responseOf(code: RefusalCode, { headers = {}, body }: Details): RefusalResponse {
   const bytes = Buffer.from(JSON.stringify({ error: catalog[code].error, ...body }))

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
-import type { RateLimitState } from '../refusals/limits.ts'
+import type { LimitNames, RateLimitState } from '../refusals/limits.ts'
 import { createMemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
 
@@ -47,6 +47,15 @@ export function createRateLimiters(
     refresh: create('refresh', limits.refresh),
     bad_keys: create('bad_keys', limits.bad_keys),
   }
+}
+
+/** The names of the limits of `auth.rate_limits`. */
+export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
+  register: { policy: 'register', key: 'auth.rate_limits.register' },
+  login: { policy: 'login', key: 'auth.rate_limits.login_failures' },
+  login_address: { policy: 'login_address', key: 'auth.rate_limits.login_failures_per_address' },
+  refresh: { policy: 'refresh', key: 'auth.rate_limits.refresh' },
+  bad_keys: { policy: 'bad_keys', key: 'auth.rate_limits.bad_keys' },
 }
 
 /** @param name part of the keys in Redis: replicas share the limit, two limits do not */

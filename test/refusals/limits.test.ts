@@ -20,8 +20,15 @@ describe('a rate limit', () => {
   })
 
   it('that refuses says when to come back, and that nothing is left whatever was counted', () => {
-    const refusal = rateLimited('refresh', { ...state, remaining: 3 })
-    expect([refusal.status, refusal.code]).toEqual([429, 'rate_limited'])
+    const refusal = rateLimited(
+      { policy: 'refresh', key: 'auth.rate_limits.refresh' },
+      { ...state, remaining: 3 },
+    )
+    expect([refusal.status, refusal.code, refusal.reason]).toEqual([
+      429,
+      'rate_limited',
+      'auth.rate_limits.refresh',
+    ])
     expect(fieldsOf(refusal.response.fields)).toMatchObject({
       'retry-after': '42',
       'ratelimit-policy': '"refresh";q=20;w=91',

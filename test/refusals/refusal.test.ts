@@ -6,7 +6,7 @@ import { ClientDisconnected, Refusal, serviceUnavailable } from '../../src/refus
 describe('a refusal', () => {
   it('of any code is answered in JSON of its exact length that nobody may keep, the code beside it', () => {
     for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
-      const refusal = new Refusal(code)
+      const refusal = new Refusal(code, { reason: 'given' })
       const { fields, body } = refusal.response
       expect(refusal.status).toBe(catalog[code].status)
       expect(fields).toEqual([
@@ -14,6 +14,18 @@ describe('a refusal', () => {
         ...['cache-control', 'no-store', 'x-peage-error', code],
       ])
       expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual({ error: catalog[code].error })
+    }
+  })
+
+  it('has the reason that its place or its code gives, with 401, 403 and 429 only', () => {
+    expect(new Refusal('token_invalid', { reason: 'expired' }).reason).toBe('expired')
+    expect(new Refusal('plan_insufficient').reason).toBe('plan')
+    expect(new Refusal('user_not_found').reason).toBe('user')
+    expect(new Refusal('user_not_found', { status: 404 }).reason).toBeUndefined()
+    expect(new Refusal('path_invalid').reason).toBeUndefined()
+    for (const code of Object.keys(catalog) as (keyof typeof catalog)[]) {
+      const hasReason = [401, 403, 429].includes(catalog[code].status)
+      expect(new Refusal(code, { reason: 'given' }).reason).toBe(hasReason ? 'given' : undefined)
     }
   })
 

@@ -11,7 +11,8 @@ type Judged = Pick<OperationOfOperators, 'roles' | 'fieldsOf'>
 /** @returns the role @throws Refusal 403 `admin_forbidden` */
 export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
   const may = bearer?.may
-  if (may === undefined || !isAllowed(operation, may)) throw new Refusal('admin_forbidden')
+  if (may === undefined || !isAllowed(operation, may))
+    throw new Refusal('admin_forbidden', { reason: 'role' })
   return may
 }
 
@@ -20,7 +21,8 @@ export function requireRole(operation: Judged, bearer: Bearer): OperatorRole {
  * @throws Refusal 403 `admin_forbidden`
  */
 export function requireFields(operation: Judged, bearer: Bearer, names: readonly string[]): void {
-  if (bearer === undefined || !isAllowed(operation, bearer.may, names)) throw new Refusal('admin_forbidden')
+  if (bearer === undefined || !isAllowed(operation, bearer.may, names))
+    throw new Refusal('admin_forbidden', { reason: 'role' })
 }
 
 /** Whether a role may call, with a body of these members. */

@@ -14,7 +14,7 @@ import { type Asset, type ConsoleAssets, chooseCoding } from './assets.ts'
 import type { SeenByBrowser } from './browser-view.ts'
 import { readCookies, writeCookie } from './cookies.ts'
 import { consoleOperations } from './session.openapi.ts'
-import type { ConsoleSessions } from './sessions.ts'
+import type { ConsoleSession, ConsoleSessions } from './sessions.ts'
 
 export interface ConsoleDependencies {
   /** Whether `admin.console` of the current configuration is on. */
@@ -74,10 +74,10 @@ export function serveConsole(
     const operator = operators().findByToken(body.string('token'))
     if (operator === undefined) {
       const { allowed, used, resetMs } = wrong.consume(client)
-      if (allowed) throw unauthorized()
+      if (allowed) throw unauthorized('unknown')
       const { limit, windowMs } = wrongTokens
       const state = { limit, windowMs, remaining: limit - used, resetSeconds: Math.ceil(resetMs / 1_000) }
-      throw rateLimited('console', state)
+      throw rateLimited({ policy: 'console', key: 'console_sign_in' }, state)
     }
     await audit.write({
       at: new Date(clock.now()),
@@ -98,7 +98,7 @@ export function serveConsole(
 
   app.get(show.path, { schema: { response: responseSchemas(show) } }, async ({ raw, headers }) => {
     const session = findSession(sessions, headers.cookie, seenByBrowser(raw).isSecure)
-    if (session === undefined) throw unauthorized()
+    if (typeof session === 'string') throw unauthorized(session)
     const { operator, expiresAt } = session
     return { operator: operator.name, may: operator.may, expires_at: expiresAt }
   })
@@ -116,13 +116,21 @@ export function serveConsole(
   ])
 }
 
-/** The first living session among the cookies: another server of the same host may have set one of that name. */
-export function findSession(sessions: ConsoleSessions, cookie: string | undefined, isSecure: boolean) {
-  for (const value of readCookies(cookie, isSecure)) {
+/**
+ * The first living session among the cookies: another server of the same host may have set one of that name.
+ * @returns the session, or the reason why there is none
+ */
+export function findSession(
+  sessions: ConsoleSessions,
+  cookie: string | undefined,
+  isSecure: boolean,
+): ConsoleSession | 'missing' | 'session_ended' {
+  const values = readCookies(cookie, isSecure)
+  for (const value of values) {
     const session = sessions.find(value)
     if (session !== undefined) return session
   }
-  return undefined
+  return values.length === 0 ? 'missing' : 'session_ended'
 }
 
 function send({ headers }: FastifyRequest, reply: FastifyReply, { type, bodies }: Asset): FastifyReply {
@@ -136,6 +144,6 @@ function send({ headers }: FastifyRequest, reply: FastifyReply, { type, bodies }
     .send(bodies.get(coding))
 }
 
-function unauthorized(): Refusal {
-  return new Refusal('admin_unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
+function unauthorized(reason: string): Refusal {
+  return new Refusal('admin_unauthorized', { reason, headers: { 'www-authenticate': 'Bearer' } })
 }

@@ -8,11 +8,11 @@ import type { SessionCache } from '../../identity/cache/session-cache.ts'
 import type { TokenCache } from '../../identity/cache/token-cache.ts'
 import type { ApiTokenOwner, UserCache } from '../../identity/cache/user-cache.ts'
 import { anonymous, type Identity } from '../../identity/identity.ts'
-import type { VerifiedToken } from '../../identity/tokens/tokens.ts'
+import type { TokenFault, VerifiedToken } from '../../identity/tokens/tokens.ts'
 import { rateLimited } from '../../refusals/limits.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { StorageError } from '../../storage/database.ts'
-import type { RateLimiter } from '../../storage/rate-limiter.ts'
+import { limitNames, type RateLimiter } from '../../storage/rate-limiter.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 import type { Route } from '../routing/route.ts'
 import { bearerUnchecked, type Credentials, readCredentials } from './credential.ts'
@@ -44,10 +44,13 @@ export function createAuthenticate(dependencies: AuthenticationDependencies): Au
     if (remembered !== undefined) return identifyByToken(dependencies, remembered, head)
     const credentials = readCredentials(authorization, apiKey)
     if (isOptional && !credentials.isPresented) return anonymous
-    if (credentials.bearer === undefined) return identifyByApiKey(dependencies, credentials, client)
+    if (credentials.bearer === undefined) {
+      const fault = credentials.isTokenPresented ? 'malformed' : 'missing'
+      return identifyByApiKey(dependencies, credentials, client, fault)
+    }
     return chain(dependencies.tokens.verify(credentials.bearer), claims =>
-      claims === 'invalid'
-        ? identifyByApiKey(dependencies, credentials, client)
+      typeof claims === 'string'
+        ? identifyByApiKey(dependencies, credentials, client, claims)
         : identifyByToken(dependencies, claims, head),
     )
   }
@@ -78,23 +81,29 @@ function identifyByToken(
 ): MaybePromise<Identity> {
   const { users, sessions } = dependencies
   return chain(users.find(userId), user => {
-    if (user === undefined) throw challenge('user_not_found', { isTokenPresented: true })
+    if (user === undefined) {
+      throw new Refusal('user_not_found', { headers: challenge({ isTokenPresented: true }) })
+    }
     const identity: Identity = { kind: 'user', user, credential: 'access_token', sessionId }
     if (sessions === undefined || sessionId === undefined) return identity
     return chain(sessions.isLive(user, sessionId), isLive => {
       if (isLive) return identity
       // An invalid token, but looked at after the user (CONTRACT §12).
-      return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client)
+      return identifyByApiKey(dependencies, readCredentials(authorization, apiKey), client, 'session_ended')
     })
   })
 }
 
+/** @param fault of the access token, for the log if there is no key either */
 function identifyByApiKey(
   dependencies: AuthenticationDependencies,
   credentials: Credentials,
   client: string,
+  fault: TokenFault | 'missing' | 'session_ended',
 ): MaybePromise<Identity> {
-  if (credentials.apiKey === undefined) throw challenge('token_invalid', credentials)
+  if (credentials.apiKey === undefined) {
+    throw new Refusal('token_invalid', { reason: fault, headers: challenge(credentials) })
+  }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
   // Only a cached owner is certain: a read from the store may fail, or find no owner.
   if (owner !== undefined && !(owner instanceof Promise)) return identified(dependencies, owner)
@@ -115,8 +124,8 @@ async function lookUp(
   const owner = await orInvalid(dependencies, looking, credentials)
   if (owner !== undefined) return identified(dependencies, owner)
   const taken = await dependencies.badKeys.consume(rateLimitKey(client))
-  if (!taken.allowed) throw rateLimited('bad_keys', taken)
-  throw challenge('token_invalid', credentials)
+  if (!taken.allowed) throw rateLimited(limitNames.bad_keys, taken)
+  throw new Refusal('token_invalid', { reason: 'unknown', headers: challenge(credentials) })
 }
 
 /** "Any failure while validating a key counts as an invalid key" (spec §5): 401 even if the store is unreachable. */
@@ -130,16 +139,11 @@ async function orInvalid(
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     dependencies.onApiTokenError(error)
-    throw challenge('key_check_failed', credentials, { 'retry-after': '1' })
+    throw new Refusal('key_check_failed', { headers: { ...challenge(credentials), 'retry-after': '1' } })
   }
 }
 
 /** RFC 6750 §3: the challenge names the error only if a token was presented. */
-function challenge(
-  code: 'user_not_found' | 'token_invalid' | 'key_check_failed',
-  { isTokenPresented }: Pick<Credentials, 'isTokenPresented'>,
-  headers: Record<string, string> = {},
-): Refusal {
-  const scheme = isTokenPresented ? 'Bearer error="invalid_token"' : 'Bearer'
-  return new Refusal(code, { headers: { 'www-authenticate': scheme, ...headers } })
+function challenge({ isTokenPresented }: Pick<Credentials, 'isTokenPresented'>): Record<string, string> {
+  return { 'www-authenticate': isTokenPresented ? 'Bearer error="invalid_token"' : 'Bearer' }
 }

@@ -21,11 +21,12 @@ export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
     if (!rate_limit) return (_, identity) => identity as WithinLimit
     // The prefix separates them from the limits of local endpoints, whatever the route is called.
     const limiter = createLimiter(`route:${name}`, rate_limit)
+    const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {
       // Keys cannot collide: an address contains a dot or a colon, a user's id neither.
       const key = identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(request.head.client)
       const taken = await limiter.consume(key)
-      if (!taken.allowed) return rateLimited(name, taken)
+      if (!taken.allowed) return rateLimited(names, taken)
       request.addHeaders(rateLimitHeaders(name, taken))
       return identity as WithinLimit
     }

@@ -1,6 +1,6 @@
 // Issues access tokens, refresh tokens and assertions, and verifies the first two (CONTRACT §3).
 import { randomBytes } from 'node:crypto'
-import { jwtVerify, SignJWT } from 'jose'
+import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
 import { assertionTtlMs } from '../keys/key-schedule.ts'
@@ -20,6 +20,16 @@ export interface VerifiedToken {
   sessionId: string | undefined
 }
 
+/** Why a token is invalid. */
+export type TokenFault =
+  | 'malformed'
+  | 'type'
+  | 'key_unknown'
+  | 'signature'
+  | 'issuer'
+  | 'audience'
+  | 'expired'
+
 /** The session that a token is issued in. */
 export interface TokenSession {
   readonly id: string
@@ -38,11 +48,11 @@ export interface Tokens {
    */
   issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
   /** @throws StorageError when the token's key is not loaded and the stored keys cannot be read */
-  verifyAccess(token: string): Promise<VerifiedToken | 'invalid'>
+  verifyAccess(token: string): Promise<VerifiedToken | TokenFault>
   /** @throws StorageError as `verifyAccess` */
-  verifyRefresh(token: string): Promise<VerifiedToken | 'invalid'>
-  /** Verifies with the loaded keys alone: `undecided` when the token's key is not among them. */
-  verifyRefreshOffline(token: string): Promise<VerifiedToken | 'invalid' | 'undecided'>
+  verifyRefresh(token: string): Promise<VerifiedToken | TokenFault>
+  /** Verifies with the loaded keys alone: `key_unknown` may then mean that the key is only in the store. */
+  verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenFault>
 }
 
 interface Options {
@@ -85,10 +95,14 @@ export function createTokens({
       .sign(privateKey)
   }
 
-  async function verify({ token, claims }: DecodedToken, key: SigningKey) {
+  async function verify(
+    { token, claims }: DecodedToken,
+    key: SigningKey,
+  ): Promise<VerifiedToken | TokenFault> {
     const userId = parseSubject(claims.sub)
     // A single audience: jose would also accept a list that contains ours.
-    if (userId === undefined || typeof claims.aud !== 'string') return 'invalid'
+    if (userId === undefined) return 'malformed'
+    if (typeof claims.aud !== 'string') return 'audience'
     try {
       const { payload } = await jwtVerify(token, key.publicKey, {
         algorithms: [key.alg],
@@ -104,22 +118,17 @@ export function createTokens({
         issuedAtMs: Number(payload.iat) * 1000,
         sessionId: typeof payload.sid === 'string' ? payload.sid : undefined,
       }
-    } catch {
-      return 'invalid'
+    } catch (error) {
+      return faultOf(error)
     }
   }
 
   async function verifyWith(find: SigningKeys['find'], typ: TokenType, token: string) {
     const decoded = decode(token, typ)
-    if (decoded === undefined) return 'invalid'
+    if (typeof decoded === 'string') return decoded
     const key = await find(decoded.kid)
-    if (key === undefined) return 'unknown_key'
-    return decoded.alg === key.alg ? verify(decoded, key) : 'invalid'
-  }
-
-  async function verifyWithStore(typ: TokenType, token: string): Promise<VerifiedToken | 'invalid'> {
-    const verified = await verifyWith(keys.find, typ, token)
-    return verified === 'unknown_key' ? 'invalid' : verified
+    if (key === undefined) return 'key_unknown'
+    return decoded.alg === key.alg ? verify(decoded, key) : 'signature'
   }
 
   return {
@@ -137,14 +146,19 @@ export function createTokens({
       return { token, expiresAt: new Date(Math.min(now + refreshTokenTtlMs, endsAtMs)) }
     },
 
-    verifyAccess: token => verifyWithStore('at+jwt', token),
-    verifyRefresh: token => verifyWithStore('rt+jwt', token),
-
-    async verifyRefreshOffline(token) {
-      const verified = await verifyWith(async kid => keys.getLoaded(kid), 'rt+jwt', token)
-      return verified === 'unknown_key' ? 'undecided' : verified
-    },
+    verifyAccess: token => verifyWith(keys.find, 'at+jwt', token),
+    verifyRefresh: token => verifyWith(keys.find, 'rt+jwt', token),
+    verifyRefreshOffline: token => verifyWith(async kid => keys.getLoaded(kid), 'rt+jwt', token),
   }
+}
+
+/** @param error of `jwtVerify`, which checks the signature before the claims */
+function faultOf(error: unknown): TokenFault {
+  if (error instanceof errors.JWTExpired) return 'expired'
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return 'malformed'
+  if (error.claim === 'iss') return 'issuer'
+  return error.claim === 'aud' ? 'audience' : 'malformed'
 }
 
 /** Whether it looks like our token, valid or not: such a token must not leak to an upstream (CONTRACT §6). */
@@ -180,18 +194,20 @@ interface DecodedToken {
  * the same bytes, duplicate members, and header members that name a key or change how the token is read (`jwk`,
  * `jku`, `x5c`, `crit`, `b64`; RFC 8725 §3).
  */
-function decode(token: string, typ: TokenType): DecodedToken | undefined {
-  if (token.length > maxTokenBytes) return undefined
+function decode(token: string, typ: TokenType): DecodedToken | 'malformed' | 'type' {
+  if (token.length > maxTokenBytes) return 'malformed'
   const parts = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(token)?.slice(1)
-  if (parts === undefined) return undefined
+  if (parts === undefined) return 'malformed'
   const [header, payload, signature] = parts.map(part => Buffer.from(part, 'base64url'))
-  if (header === undefined || payload === undefined || signature === undefined) return undefined
+  if (header === undefined || payload === undefined || signature === undefined) return 'malformed'
   if ([header, payload, signature].some((bytes, i) => bytes.toString('base64url') !== parts[i]))
-    return undefined
-  const { alg, kid, typ: presented, ...rest } = parseCompact(header) ?? {}
+    return 'malformed'
+  const members = parseCompact(header)
   const claims = parseCompact(payload)
-  if (typeof alg !== 'string' || typeof kid !== 'string' || presented !== typ) return undefined
-  if (Object.keys(rest).length > 0 || claims === undefined) return undefined
+  if (members === undefined || claims === undefined) return 'malformed'
+  const { alg, kid, typ: presented, ...rest } = members
+  if (presented !== typ) return 'type'
+  if (typeof alg !== 'string' || typeof kid !== 'string' || Object.keys(rest).length > 0) return 'malformed'
   return { token, kid, alg, claims }
 }
 

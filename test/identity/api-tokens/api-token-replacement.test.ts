@@ -102,7 +102,7 @@ describeOverDatabases('a key that replaces another', open => {
 
   it('that is refused leaves those alone that wait behind it', async () => {
     const refused = store.replace(id, hashOf(`${id} refused`), now, async () => {
-      throw new Refusal('token_invalid')
+      throw new Refusal('token_invalid', { reason: 'session_ended' })
     })
     const next = store.replace(id, hashOf(`${id} next`), now)
     await expect(refused).rejects.toThrow(Refusal)

@@ -110,8 +110,8 @@ describe('an assertion', () => {
   it('is no access and no refresh token, whoever its audience is', async () => {
     const tokens = tokensNow()
     const token = await tokens.issueAssertion(user, 'app')
-    expect(await tokens.verifyAccess(token)).toBe('invalid')
-    expect(await tokens.verifyRefresh(token)).toBe('invalid')
-    expect(await tokens.verifyRefreshOffline(token)).toBe('invalid')
+    expect(await tokens.verifyAccess(token)).toBe('type')
+    expect(await tokens.verifyRefresh(token)).toBe('type')
+    expect(await tokens.verifyRefreshOffline(token)).toBe('type')
   })
 })

@@ -1,0 +1,442 @@
+// The log's `reason` of every 401, 403 and 429 that the gateway creates, read from the log of a whole gateway.
+import { KeyObject, randomUUID, sign } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { generatePrivateJwk, readPrivateJwk, type SigningKey } from '../../src/identity/keys/signing-key.ts'
+import { catalog } from '../../src/refusals/catalog.ts'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { handshake } from '../support/web-sockets.ts'
+
+const routes = (upstream: string) => `upstreams: { app: { targets: ['${upstream}'] } }
+routes:
+  - { name: any, path: /any, upstream: app, websocket: true }
+  - { name: pro, path: /pro, upstream: app, plans: [pro] }
+  - { name: maybe, path: /maybe, upstream: app, auth: optional, plans: [pro] }
+  - { name: verified, path: /verified, upstream: app, verified: true }
+  - { name: maybe-verified, path: /maybe-verified, upstream: app, auth: optional, verified: true }
+  - { name: counted, path: /counted, upstream: app, free_daily: true }
+  - { name: limited, path: /limited, upstream: app, auth: none, rate_limit: 1/1h }
+`
+
+/** In every value that these requests choose: no log line may have it. */
+const canary = 'canary'
+
+let folder: string
+let upstream: Upstream
+let key: SigningKey
+let gateway: TestGateway
+let limited: TestGateway
+let closed: TestGateway
+let user: TestUser
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'peage-reasons-'))
+  const { text } = await generatePrivateJwk('ES256')
+  await writeFile(join(folder, 'key.json'), text)
+  key = await readPrivateJwk(text)
+  upstream = await startUpstream()
+  const auth = `, keys: ['${join(folder, 'key.json')}'], logout_ends_access: true`
+  gateway = await startGateway(routes(upstream.url), undefined, {
+    auth,
+    admin:
+      ", tokens: { boss: 'a-token-for-operators-0123456789', reader: { token: a-token-that-reads-0123456789, may: read } }",
+  })
+  const limits = 'register: 1/1h, login_failures: 1/1h, login_failures_per_address: 2/1h, refresh: 1/1h'
+  limited = await startGateway(routes(upstream.url), undefined, {
+    auth,
+    rateLimits: `rate_limits: { ${limits}, bad_keys: 1/1h }`,
+  })
+  closed = await startGateway(routes(upstream.url), undefined, { auth, admin: ', allow_from: [192.0.2.1]' })
+  user = await newUser(gateway)
+})
+afterAll(async () => {
+  await Promise.all([gateway, limited, closed].map(one => one?.stop()))
+  await upstream?.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+type Options = NonNullable<Parameters<typeof call>[3]>
+
+/** Sends a request. @returns its log line, with the status and the error code that the client received */
+async function logged(
+  at: TestGateway,
+  base: string,
+  method: string,
+  path: string,
+  options: Options = {},
+): Promise<Record<string, unknown>> {
+  const id = randomUUID()
+  const headers = { ...options.headers, 'x-request-id': id }
+  const { status, headers: received } = await call(base, method, path, { ...options, headers })
+  return { ...(await lineOf(at, id)), status, code: received.get('x-peage-error') }
+}
+
+async function lineOf(at: TestGateway, id: string): Promise<Record<string, unknown>> {
+  const find = () =>
+    at.log.find(
+      line => line.includes(id) && /"msg":"(request|admin)"/.test(line) && line.includes('"status"'),
+    )
+  await expect.poll(find).toBeDefined()
+  const line = find() as string
+  expect(line).not.toContain(canary)
+  return JSON.parse(line) as Record<string, unknown>
+}
+
+const get = (path: string, options: Options = {}) => logged(gateway, gateway.url, 'GET', path, options)
+const post = (at: TestGateway, path: string, body: object, options: Options = {}) =>
+  logged(at, at.url, 'POST', `/api/v1/auth/${path}`, { ...options, body })
+const admin = (at: TestGateway, method: string, path: string, options: Options = {}) =>
+  logged(at, at.admin, method, path, options)
+const bearer = (make: () => string) => () => get('/any', { token: make() })
+
+function token(header: object = {}, claims: object = {}): string {
+  const now = Math.floor(gateway.clock.now() / 1000)
+  const head = { alg: 'ES256', typ: 'at+jwt', kid: key.kid, ...header }
+  const body = {
+    iss: 'peage',
+    aud: 'peage',
+    sub: String(user.id),
+    iat: now,
+    exp: now + 60,
+    jti: canary,
+    ...claims,
+  }
+  const signed = [head, body].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const signature = sign('sha256', Buffer.from(signed), {
+    key: KeyObject.from(key.privateKey),
+    dsaEncoding: 'ieee-p1363',
+  })
+  return `${signed}.${signature.toString('base64url')}`
+}
+
+/** With the first character of its signature changed. */
+function unsigned(): string {
+  const [header, claims, signature = ''] = token().split('.')
+  return `${header}.${claims}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
+}
+
+async function ofWebSocket(lines: string[]) {
+  const id = randomUUID()
+  const connection = new RawConnection(gateway.url)
+  connection.write(requestBytes('GET', '/any', [...handshake, `X-Request-Id: ${id}`, ...lines]))
+  const answer = await connection.answer()
+  connection.close()
+  const line = await lineOf(gateway, id)
+  return { ...line, status: answer?.status, code: line.decision }
+}
+
+async function signedOut(): Promise<TestUser> {
+  const other = await newUser(gateway)
+  await call(gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: other.refresh } })
+  return other
+}
+
+async function withKey(name: string): Promise<string> {
+  const text = `peage_${name}`
+  await giveKey(gateway, await newUser(gateway), text)
+  return text
+}
+
+type Code = keyof typeof catalog
+type Row = [title: string, code: Code, reason: string, request: () => Promise<Record<string, unknown>>]
+
+const rows: Row[] = [
+  ['no credential', 'token_invalid', 'missing', () => get('/any')],
+  [
+    'another scheme',
+    'token_invalid',
+    'malformed',
+    () => get('/any', { headers: { authorization: `Basic ${canary}` } }),
+  ],
+  ['a bearer that is no token', 'token_invalid', 'malformed', bearer(() => canary)],
+  ['an expired token', 'token_invalid', 'expired', bearer(() => token({}, { exp: 1 }))],
+  ['a wrong signature', 'token_invalid', 'signature', bearer(unsigned)],
+  ['another algorithm', 'token_invalid', 'signature', bearer(() => token({ alg: 'ES384' }))],
+  ['another issuer', 'token_invalid', 'issuer', bearer(() => token({}, { iss: canary }))],
+  ['another audience', 'token_invalid', 'audience', bearer(() => token({}, { aud: canary }))],
+  ['a token of another type', 'token_invalid', 'type', bearer(() => token({ typ: canary }))],
+  ['a refresh token as bearer', 'token_invalid', 'type', bearer(() => user.refresh)],
+  ['an unknown signing key', 'token_invalid', 'key_unknown', bearer(() => token({ kid: canary }))],
+  [
+    'an ended session',
+    'token_invalid',
+    'session_ended',
+    async () => get('/any', { token: (await signedOut()).access }),
+  ],
+  [
+    'an unknown key',
+    'token_invalid',
+    'unknown',
+    () => get('/any', { headers: { 'x-api-key': `peage_${canary}` } }),
+  ],
+  [
+    'an expired token with an unknown key',
+    'token_invalid',
+    'unknown',
+    () => get('/any', { token: token({}, { exp: 1 }), headers: { 'x-api-key': `peage_${canary}` } }),
+  ],
+  ['a WebSocket without credential', 'token_invalid', 'missing', () => ofWebSocket([])],
+  [
+    'a WebSocket with an expired token',
+    'token_invalid',
+    'expired',
+    () => ofWebSocket([`Sec-WebSocket-Protocol: peage.bearer.${token({}, { exp: 1 })}`]),
+  ],
+  [
+    'a page of another origin without credential',
+    'token_invalid',
+    'missing',
+    () => get('/any', { headers: { origin: 'https://app.example.com' } }),
+  ],
+  ['an own endpoint without credential', 'token_invalid', 'missing', () => get('/api/v1/auth/sessions')],
+  [
+    'an own endpoint with the token of an ended session',
+    'token_invalid',
+    'session_ended',
+    async () => get('/api/v1/auth/sessions', { token: (await signedOut()).access }),
+  ],
+  ['a user that does not exist', 'user_not_found', 'user', bearer(() => token({}, { sub: '99999' }))],
+  [
+    'an inactive user',
+    'user_not_found',
+    'user',
+    async () => {
+      const other = await newUser(gateway)
+      await gateway.sql('update users set is_active = 0 where id = $1', [other.id])
+      await gateway.backing.database.query("select pg_notify('peage_changes', 'all')")
+      return get('/any', { token: other.access })
+    },
+  ],
+  ['an anonymous client before the plan guard', 'unauthenticated', 'missing', () => get('/maybe')],
+  ['an anonymous client before the email guard', 'unauthenticated', 'missing', () => get('/maybe-verified')],
+  ['another plan', 'plan_insufficient', 'plan', () => get('/pro', { token: user.access })],
+  [
+    'another plan at an own endpoint',
+    'plan_insufficient',
+    'plan',
+    () => logged(gateway, gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access }),
+  ],
+  ['an unverified email', 'email_unverified', 'email', () => get('/verified', { token: user.access })],
+  [
+    'an API key where an access token is needed',
+    'bearer_required',
+    'api_key',
+    async () => get('/api/v1/auth/sessions', { headers: { 'x-api-key': await withKey('of-a-user') } }),
+  ],
+  [
+    'a spent day',
+    'daily_limit_reached',
+    'limits.free_daily',
+    async () => {
+      const { access } = await newUser(gateway)
+      await get('/counted', { token: access })
+      return get('/counted', { token: access })
+    },
+  ],
+  [
+    'a wrong password',
+    'credentials_invalid',
+    'credentials',
+    () => post(gateway, 'login', { email: user.email, password: canary }),
+  ],
+  [
+    'a refresh token that is none',
+    'refresh_token_invalid',
+    'malformed',
+    () => post(gateway, 'refresh', { refresh_token: canary }),
+  ],
+  [
+    'an access token as refresh token',
+    'refresh_token_invalid',
+    'type',
+    () => post(gateway, 'refresh', { refresh_token: user.access }),
+  ],
+  [
+    'a refresh token of an ended session',
+    'refresh_token_inactive',
+    'session_ended',
+    async () => post(gateway, 'refresh', { refresh_token: (await signedOut()).refresh }),
+  ],
+  [
+    'a refresh token that was used',
+    'refresh_token_inactive',
+    'used',
+    async () => {
+      const { refresh } = await newUser(gateway)
+      await call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: refresh } })
+      return post(gateway, 'refresh', { refresh_token: refresh })
+    },
+  ],
+  [
+    'a second request to a limited route',
+    'rate_limited',
+    'routes.limited.rate_limit',
+    async () => {
+      await get('/limited')
+      return get('/limited')
+    },
+  ],
+  [
+    'a second registration',
+    'rate_limited',
+    'auth.rate_limits.register',
+    async () => {
+      await post(limited, 'register', {})
+      return post(limited, 'register', {})
+    },
+  ],
+  [
+    'a second wrong password',
+    'rate_limited',
+    'auth.rate_limits.login_failures',
+    async () => {
+      const guess = { email: `${canary}@example.com`, password: canary }
+      await post(limited, 'login', guess)
+      return post(limited, 'login', guess)
+    },
+  ],
+  [
+    'wrong passwords for many accounts',
+    'rate_limited',
+    'auth.rate_limits.login_failures_per_address',
+    async () => {
+      const guess = (at: number) =>
+        post(limited, 'login', { email: `${canary}${at}@example.com`, password: canary })
+      await guess(1)
+      await guess(2)
+      return guess(3)
+    },
+  ],
+  [
+    'a second refresh',
+    'rate_limited',
+    'auth.rate_limits.refresh',
+    async () => {
+      await post(limited, 'refresh', {})
+      return post(limited, 'refresh', {})
+    },
+  ],
+  [
+    'a second unknown key',
+    'rate_limited',
+    'auth.rate_limits.bad_keys',
+    async () => {
+      const options = { headers: { 'x-api-key': `peage_${canary}` } }
+      await logged(limited, limited.url, 'GET', '/any', options)
+      return logged(limited, limited.url, 'GET', '/any', options)
+    },
+  ],
+  [
+    'an operator without token',
+    'admin_unauthorized',
+    'missing',
+    () => admin(gateway, 'GET', '/admin/v1/users'),
+  ],
+  [
+    'an operator with another scheme',
+    'admin_unauthorized',
+    'malformed',
+    () =>
+      admin(gateway, 'GET', '/admin/v1/users', {
+        headers: { authorization: `Basic ${canary}`, cookie: 'a=b' },
+      }),
+  ],
+  [
+    'an unknown operator',
+    'admin_unauthorized',
+    'unknown',
+    () => admin(gateway, 'GET', '/admin/v1/users', { token: canary }),
+  ],
+  [
+    'an ended session of the console',
+    'admin_unauthorized',
+    'session_ended',
+    () => admin(gateway, 'GET', '/admin/v1/users', { headers: { cookie: `peage-console=${canary}` } }),
+  ],
+  [
+    'a console without cookie',
+    'admin_unauthorized',
+    'missing',
+    () => admin(gateway, 'GET', '/console/session'),
+  ],
+  [
+    'a page of another site on the admin listener',
+    'admin_unauthorized',
+    'origin',
+    () => admin(gateway, 'GET', '/admin/v1/users', { headers: { origin: `https://${canary}.example` } }),
+  ],
+  [
+    'another role',
+    'admin_forbidden',
+    'role',
+    () =>
+      admin(gateway, 'PATCH', `/admin/v1/users/${user.id}`, {
+        token: 'a-token-that-reads-0123456789',
+        body: {},
+      }),
+  ],
+  ['another address', 'admin_forbidden', 'admin.allow_from', () => admin(closed, 'GET', '/admin/v1/users')],
+  [
+    'wrong tokens at the console',
+    'rate_limited',
+    'console_sign_in',
+    async () => {
+      const signIn = () =>
+        admin(gateway, 'POST', '/console/session', {
+          headers: { origin: new URL(gateway.admin).origin },
+          body: { token: canary },
+        })
+      let line = await signIn()
+      while (line.status === 401) {
+        expect(line.reason).toBe('unknown')
+        line = await signIn()
+      }
+      return line
+    },
+  ],
+  [
+    'a key whose check fails',
+    'key_check_failed',
+    'check_failed',
+    async () => {
+      await gateway.sql('alter table api_tokens rename to away')
+      const line = await get('/any', { headers: { 'x-api-key': 'peage_another' } })
+      await gateway.sql('alter table away rename to api_tokens')
+      return line
+    },
+  ],
+]
+
+describe('the log line of a refusal', () => {
+  it.each(rows)('for %s has the error code %s and the reason %s', async (_, code, reason, request) => {
+    const line = await request()
+    expect([line.code, line.reason]).toEqual([code, reason])
+    if (line.msg === 'request') expect(line.decision).toBe(code)
+  })
+
+  it('for an admin listener without token has the reason no_token', async () => {
+    const without = await startGateway(routes(upstream.url), undefined, { admin: '' })
+    const line = await admin(without, 'GET', '/admin/v1/users')
+    await without.stop()
+    expect([line.code, line.reason]).toEqual(['admin_disabled', 'no_token'])
+  })
+
+  it('has no reason when the request was forwarded or refused with another status', async () => {
+    upstream.answer = (_request, response) => void response.writeHead(403).end()
+    const forwarded = await get('/any', { token: user.access })
+    upstream.answer = undefined
+    expect([forwarded.status, forwarded.decision, forwarded.reason]).toEqual([403, 'forwarded', undefined])
+    expect((await get('/nowhere')).reason).toBeUndefined()
+  })
+
+  it('is tested above for every code with the status 401, 403 or 429', () => {
+    const tested = new Set<string>([...rows.map(([, code]) => code), 'admin_disabled'])
+    const all = Object.entries(catalog).filter(([, { status }]) => [401, 403, 429].includes(status))
+    expect(all.map(([code]) => code).filter(code => !tested.has(code))).toEqual([])
+  })
+})
