@@ -8,7 +8,7 @@ import type { SessionCache } from '../../identity/cache/session-cache.ts'
 import type { TokenCache } from '../../identity/cache/token-cache.ts'
 import type { ApiTokenOwner, UserCache } from '../../identity/cache/user-cache.ts'
 import { anonymous, type Identity } from '../../identity/identity.ts'
-import type { TokenFault, VerifiedToken } from '../../identity/tokens/tokens.ts'
+import type { TokenProblem, VerifiedToken } from '../../identity/tokens/tokens.ts'
 import { rateLimited } from '../../refusals/limits.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { StorageError } from '../../storage/database.ts'
@@ -45,8 +45,8 @@ export function createAuthenticate(dependencies: AuthenticationDependencies): Au
     const credentials = readCredentials(authorization, apiKey)
     if (isOptional && !credentials.isPresented) return anonymous
     if (credentials.bearer === undefined) {
-      const fault = credentials.isTokenPresented ? 'malformed' : 'missing'
-      return identifyByApiKey(dependencies, credentials, client, fault)
+      const problem = credentials.isTokenPresented ? 'malformed' : 'missing'
+      return identifyByApiKey(dependencies, credentials, client, problem)
     }
     return chain(dependencies.tokens.verify(credentials.bearer), claims =>
       typeof claims === 'string'
@@ -94,15 +94,15 @@ function identifyByToken(
   })
 }
 
-/** @param fault of the access token, for the log if there is no key either */
+/** @param problem of the access token, for the log if there is no key either */
 function identifyByApiKey(
   dependencies: AuthenticationDependencies,
   credentials: Credentials,
   client: string,
-  fault: TokenFault | 'missing' | 'session_ended',
+  problem: TokenProblem | 'missing' | 'session_ended',
 ): MaybePromise<Identity> {
   if (credentials.apiKey === undefined) {
-    throw new Refusal('token_invalid', { reason: fault, headers: challenge(credentials) })
+    throw new Refusal('token_invalid', { reason: problem, headers: challenge(credentials) })
   }
   const owner = dependencies.users.findOwner(hashApiToken(credentials.apiKey))
   // Only a cached owner is certain: a read from the store may fail, or find no owner.

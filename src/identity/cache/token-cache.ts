@@ -2,7 +2,7 @@
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
-import type { TokenFault, Tokens, VerifiedToken } from '../tokens/tokens.ts'
+import type { TokenProblem, Tokens, VerifiedToken } from '../tokens/tokens.ts'
 import { createLruCache } from './lru-cache.ts'
 
 export interface TokenCache {
@@ -12,7 +12,7 @@ export interface TokenCache {
    * Returns a cached token synchronously; concurrent callers share one verification per token.
    * @throws StorageError as `Tokens.verifyAccess`
    */
-  verify(token: string): MaybePromise<VerifiedToken | TokenFault>
+  verify(token: string): MaybePromise<VerifiedToken | TokenProblem>
 }
 
 interface Dependencies {
@@ -35,21 +35,21 @@ interface CachedToken {
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
   const cached = createLruCache<string, CachedToken>(maxTokens)
   /** Running verifications: never more than there are requests. */
-  const inFlight = new Map<string, Promise<VerifiedToken | TokenFault>>()
+  const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
   /** What has become of a token since it was verified. */
-  const faultOf = ({ expiresAtMs, kid }: VerifiedToken): TokenFault | undefined => {
+  const problemOf = ({ expiresAtMs, kid }: VerifiedToken): TokenProblem | undefined => {
     if (clock.now() >= expiresAtMs) return 'expired'
     return keys.getLoaded(kid) === undefined ? 'key_unknown' : undefined
   }
 
-  async function verifyUncached(token: string): Promise<VerifiedToken | TokenFault> {
+  async function verifyUncached(token: string): Promise<VerifiedToken | TokenProblem> {
     try {
       const verified = await tokens.verifyAccess(token)
       if (typeof verified === 'string') return verified
       // Checks again: a caller may have joined after the token expired or its key was removed.
-      const fault = faultOf(verified)
-      if (fault !== undefined) return fault
+      const problem = problemOf(verified)
+      if (problem !== undefined) return problem
       cached.set(endOf(token), { token, verified })
       return verified
     } finally {
@@ -60,7 +60,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
   function get(token: string): VerifiedToken | undefined {
     const found = cached.get(endOf(token))
     if (found?.token !== token) return undefined
-    if (faultOf(found.verified) === undefined) return found.verified
+    if (problemOf(found.verified) === undefined) return found.verified
     cached.delete(endOf(token))
     return undefined
   }

@@ -21,7 +21,7 @@ export interface VerifiedToken {
 }
 
 /** Why a token is invalid. */
-export type TokenFault =
+export type TokenProblem =
   | 'malformed'
   | 'type'
   | 'key_unknown'
@@ -48,11 +48,11 @@ export interface Tokens {
    */
   issueAssertion(user: { id: number; plan: Plan }, audience: string): Promise<string>
   /** @throws StorageError when the token's key is not loaded and the stored keys cannot be read */
-  verifyAccess(token: string): Promise<VerifiedToken | TokenFault>
+  verifyAccess(token: string): Promise<VerifiedToken | TokenProblem>
   /** @throws StorageError as `verifyAccess` */
-  verifyRefresh(token: string): Promise<VerifiedToken | TokenFault>
+  verifyRefresh(token: string): Promise<VerifiedToken | TokenProblem>
   /** Verifies with the loaded keys alone: `key_unknown` may then mean that the key is only in the store. */
-  verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenFault>
+  verifyRefreshOffline(token: string): Promise<VerifiedToken | TokenProblem>
 }
 
 interface Options {
@@ -98,7 +98,7 @@ export function createTokens({
   async function verify(
     { token, claims }: DecodedToken,
     key: SigningKey,
-  ): Promise<VerifiedToken | TokenFault> {
+  ): Promise<VerifiedToken | TokenProblem> {
     const userId = parseSubject(claims.sub)
     // A single audience: jose would also accept a list that contains ours.
     if (userId === undefined) return 'malformed'
@@ -119,7 +119,7 @@ export function createTokens({
         sessionId: typeof payload.sid === 'string' ? payload.sid : undefined,
       }
     } catch (error) {
-      return faultOf(error)
+      return problemOf(error)
     }
   }
 
@@ -153,7 +153,7 @@ export function createTokens({
 }
 
 /** @param error of `jwtVerify`, which checks the signature before the claims */
-function faultOf(error: unknown): TokenFault {
+function problemOf(error: unknown): TokenProblem {
   if (error instanceof errors.JWTExpired) return 'expired'
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
   if (!(error instanceof errors.JWTClaimValidationFailed)) return 'malformed'
