@@ -223,7 +223,7 @@ function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dis
       isUnchecked: () => false,
       ejection: { isEjected: () => false, beginAttempt: () => () => {}, readmit: () => {} },
       beginAttempt: () => () => {},
-      state: () => ({ checks: null, circuit: null }),
+      state: () => ({ checks: null, problem: null, circuit: null }),
     }
     return { weight, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })

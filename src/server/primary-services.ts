@@ -26,6 +26,7 @@ import { createCodeStore } from '../mail/codes/code-store.ts'
 import { type MailService, openMail } from '../mail/open-mail.ts'
 import { type MetricsPart, mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
+import { startTargetLog } from '../upstream/targets/target-log.ts'
 import { createUserDirectory } from '../users/user-directory.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
 import { packageFacts } from '../version.ts'
@@ -81,6 +82,7 @@ export async function startPrimaryServices(
     clock,
     onError: error => failureLog('expired sessions and codes not pruned', error),
   })
+  const stopTargetLog = startTargetLog({ targetStatus: serving.targetStatus, logger })
   let admin: { address: string; drain: Drain } | undefined
   let isStopping = false
   const stopDeliveries = async (grace: number) => {
@@ -88,6 +90,7 @@ export async function startPrimaryServices(
   }
   const close = async (time: number) => {
     pruner.stop()
+    stopTargetLog()
     await Promise.all([stopDeliveries(0), admin?.drain.run(time)])
   }
   try {

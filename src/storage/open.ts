@@ -3,12 +3,14 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema/schema.ts'
 import { createLogThrottle } from '../observability/log-throttle.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
+import { createStateLog } from '../observability/state-log.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
 import type { Listen } from './change-feed.ts'
 import { type Database, type Queryable, textOf } from './database.ts'
 import type { FailureLog } from './failure-log.ts'
 import type { MigrationLog } from './migrate.ts'
 import type { EmbeddedDatabase } from './pglite/pglite.ts'
+import { createPostgresState } from './postgres/postgres-state.ts'
 import { type CreateRateLimiter, createRateLimiter } from './rate-limiter.ts'
 import type { ScriptRunner } from './redis/redis-scripts.ts'
 
@@ -73,7 +75,7 @@ export async function openStorage(
   openFolder: OpenFolder = openDataFolder,
 ): Promise<Storage> {
   const { database, listen } = storage.postgres
-    ? await openProductionDatabase(storage, failureLog)
+    ? await openProductionDatabase(storage, { logger, failureLog })
     : await openEmbeddedStorage(storage.data_dir, openFolder)
   const redis = storage.redis
     ? (await import('./redis/redis.ts')).openRedis(storage.redis, {
@@ -136,14 +138,29 @@ export async function openStorage(
 
 async function openProductionDatabase(
   { postgres: url, postgres_listen, pool }: Config['storage'],
-  failureLog: FailureLog,
+  { logger, failureLog }: Pick<Dependencies, 'logger' | 'failureLog'>,
 ) {
   const { openPostgres } = await import('./postgres/postgres.ts')
   const { postgresListener } = await import('./postgres/postgres-listener.ts')
+  const now = () => performance.now()
+  const log = createStateLog({
+    now,
+    write: (isUp, reason) =>
+      isUp ? logger.info({}, 'postgres is up') : logger.warn({ reason }, 'postgres is down'),
+  })
+  const state = createPostgresState({ log, now })
   const onError = (error: Error) => failureLog('idle database connection lost', error)
+  const database = openPostgres({ url, maxConnections: pool, onError, state })
   return {
-    database: openPostgres({ url, maxConnections: pool, onError }),
-    listen: postgresListener(postgres_listen || url),
+    database: {
+      ...database,
+      close() {
+        log.stop()
+        return database.close()
+      },
+    },
+    // Another address may be down while Postgres is up.
+    listen: postgresListener(postgres_listen || url, postgres_listen === '' ? state : undefined),
   }
 }
 

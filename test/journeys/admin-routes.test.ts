@@ -126,6 +126,7 @@ describe('what several processes see of one target', () => {
     target: 'http://a',
     isHealthy: true,
     checks: 'passing',
+    problem: null,
     circuit: 'closed',
     isEjected: false,
   } as const
@@ -135,6 +136,7 @@ describe('what several processes see of one target', () => {
       ...well,
       isHealthy: false,
       checks: 'failing',
+      problem: 'timeout',
       circuit: 'half_open',
       isEjected: true,
     } as const

@@ -112,6 +112,24 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       expect((await course(user)).status).toBe(200)
     })
 
+    it('the log has one line when Postgres is down, and one when it is up again', async () => {
+      const patiently = { timeout: 14_000 }
+      const lines = () =>
+        gateway.log.map(line => JSON.parse(line)).filter(({ msg }) => /^postgres is (up|down)$/.test(msg))
+      await postgres.kill()
+      try {
+        await expect.poll(() => lines().length, patiently).toBe(1)
+      } finally {
+        await postgres.restart()
+      }
+      await expect.poll(() => lines().length, patiently).toBe(2)
+      const reason = expect.stringContaining('ECONNREFUSED')
+      expect(lines()).toMatchObject([
+        { level: 40, msg: 'postgres is down', reason },
+        { level: 30, msg: 'postgres is up' },
+      ])
+    })
+
     it.each(['stopped', 'hanging'])(
       'Postgres %s: 503 within 2 s, nothing forwarded, no wrong 401',
       async how => {

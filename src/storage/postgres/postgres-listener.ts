@@ -1,11 +1,16 @@
 // Receives notifications from a Postgres server over a dedicated connection, and reconnects when it is lost.
 import { Client } from 'pg'
 import type { Listen } from '../change-feed.ts'
+import { toStorageError } from '../driver-error.ts'
+import type { PostgresState } from './postgres-state.ts'
 
 const reconnectDelayMs = 250
 
-/** @param url a direct address: a transaction pooler does not support LISTEN (`storage.postgres_listen`) */
-export function postgresListener(url: string): Listen {
+/**
+ * @param url a direct address: a transaction pooler does not support LISTEN (`storage.postgres_listen`)
+ * @param state receives every attempt to listen
+ */
+export function postgresListener(url: string, state?: PostgresState): Listen {
   return (channels, handlers) => {
     let current: Client | undefined
     let timer: NodeJS.Timeout | undefined
@@ -35,11 +40,20 @@ export function postgresListener(url: string): Listen {
         if (client === current) handlers.onNotification(channel, payload ?? '')
       })
       try {
-        await client.connect()
-        for (const channel of channels) await client.query(`listen ${client.escapeIdentifier(channel)}`)
+        const listening = listen(client)
+        await (state?.observe(listening) ?? listening)
         if (client === current) handlers.onListening()
       } catch {
         onLost()
+      }
+    }
+
+    async function listen(client: Client): Promise<void> {
+      try {
+        await client.connect()
+        for (const channel of channels) await client.query(`listen ${client.escapeIdentifier(channel)}`)
+      } catch (error) {
+        throw toStorageError(error)
       }
     }
 

@@ -14,6 +14,7 @@ import {
   STATEMENT_TIMEOUT_MS,
   withClient,
 } from './postgres-query.ts'
+import type { PostgresState } from './postgres-state.ts'
 import { type WarmupResult, warmUp } from './postgres-warmup.ts'
 
 interface PostgresOptions {
@@ -22,6 +23,8 @@ interface PostgresOptions {
   maxConnections: number
   /** Called when an idle connection is lost; the pool opens another when one is needed. */
   onError(error: StorageError): void
+  /** Receives every query and transaction. */
+  state?: PostgresState | undefined
 }
 
 export interface PostgresDatabase extends Database {
@@ -46,7 +49,7 @@ const STANDBY = 'database: the server is a standby, which takes no writes'
 const FAILED_TRANSACTION = '25P02'
 
 /** Creates the pool; connects on first use. Every failure is a StorageError, within 1.9 s a statement. */
-export function openPostgres({ url, maxConnections, onError }: PostgresOptions): PostgresDatabase {
+export function openPostgres({ url, maxConnections, onError, state }: PostgresOptions): PostgresDatabase {
   const pool = createPool({
     connectionString: url,
     max: maxConnections,
@@ -64,12 +67,14 @@ export function openPostgres({ url, maxConnections, onError }: PostgresOptions):
   // A server may end a connection in the packet that opens it. The pool listens no more by then, and the caller that
   // waits for the client not yet: the error would end the process.
   pool.on('connect', client => client.on('error', () => {}))
+  const runQuery = createQuery(pool)
+  const observe: PostgresState['observe'] = work => state?.observe(work) ?? work
   let closed: Promise<void> | undefined
   return {
     kind: 'postgres',
-    query: createQuery(pool),
+    query: (sql, values) => observe(runQuery(sql, values)),
     transaction: (work, options) =>
-      withClient(pool, client => runTransaction(client, work, options?.timeoutMs)),
+      observe(withClient(pool, client => runTransaction(client, work, options?.timeoutMs))),
     poolState: () => ({
       total: pool.totalCount,
       idle: pool.idleCount,

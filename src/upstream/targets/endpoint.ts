@@ -27,7 +27,7 @@ export interface Endpoint {
   /** Whether it came after the start, and its first health check is still under way. */
   isUnchecked(): boolean
   /** The state of its health checks and circuit breaker, for operators. */
-  state(): Pick<TargetStatus, 'checks' | 'circuit'>
+  state(): Pick<TargetStatus, 'checks' | 'problem' | 'circuit'>
   readonly ejection: OutlierEjection
   /** Called when a request is sent to it. */
   beginAttempt(): EndAttempt
@@ -91,6 +91,7 @@ export function openEndpoint({ target, address, config, initialHealth }: Options
     isUnchecked: () => health?.state() === 'unchecked' && circuit?.allows() !== false,
     state: () => ({
       checks: health === undefined ? null : health.state() === 'passing' ? 'passing' : 'failing',
+      problem: health?.problem() ?? null,
       circuit: circuit?.state() ?? null,
     }),
     ejection,

@@ -3,6 +3,7 @@
 import type { buildConnector } from 'undici'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
 import { Client } from '../../http/undici.ts'
+import { problemOf } from './check-problem.ts'
 import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
@@ -15,6 +16,8 @@ export interface HealthCheck {
    * first check of an `unchecked` one decides alone.
    */
   state(): HealthState
+  /** Why the last check failed, for operators; undefined if it passed. */
+  problem(): string | undefined
   stop(): void
 }
 
@@ -32,14 +35,17 @@ export function createHealthCheck(options: Options): HealthCheck {
   const connect = createConnector(dial, options.timeout)
   let state = options.initialState
   let consecutiveResults = 0
+  let problem: string | undefined
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   let cancel = () => {}
   const run = async () => {
     const checking = startCheck(connect, options)
     cancel = checking.cancel
-    const result = (await checking.hasPassed) ? 'passing' : 'failing'
+    const found = await checking.problem
     if (isStopped) return
+    problem = found
+    const result = problem === undefined ? 'passing' : 'failing'
     if (result === 'passing') ejection.readmit()
     consecutiveResults = result === state ? 0 : consecutiveResults + 1
     const needed = { passing: unhealthy_after, failing: healthy_after, unchecked: 1 }[state]
@@ -54,6 +60,7 @@ export function createHealthCheck(options: Options): HealthCheck {
   void run()
   return {
     state: () => state,
+    problem: () => problem,
     stop() {
       isStopped = true
       clearTimeout(timer)
@@ -63,8 +70,8 @@ export function createHealthCheck(options: Options): HealthCheck {
 }
 
 interface Check {
-  /** Settles within `timeout`. */
-  readonly hasPassed: Promise<boolean>
+  /** Resolves within `timeout`, with the reason if the check failed. */
+  readonly problem: Promise<string | undefined>
   cancel(): void
 }
 
@@ -84,19 +91,19 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
       servername: dial.serverName,
     } as Parameters<Client['request']>[0])
     await body.dump()
-    return statusCode >= 200 && statusCode < 400
+    return statusCode >= 200 && statusCode < 400 ? undefined : `status ${statusCode}`
   }
-  let end: (hasPassed: boolean) => void = () => {}
-  const hasPassed = new Promise<boolean>(resolve => {
+  let end: (problem: string | undefined) => void = () => {}
+  const problem = new Promise<string | undefined>(resolve => {
     end = result => {
       clearTimeout(limit)
       resolve(result)
       void client.destroy()
     }
-    const limit = setTimeout(() => end(false), timeout)
+    const limit = setTimeout(() => end('timeout'), timeout)
     limit.unref()
   })
-  client.on('connectionError', () => end(false))
-  request().then(end, () => end(false))
-  return { hasPassed, cancel: () => end(false) }
+  client.on('connectionError', (_origin, _clients, error) => end(problemOf(error)))
+  request().then(end, error => end(problemOf(error)))
+  return { problem, cancel: () => end('cancelled') }
 }

@@ -8,6 +8,8 @@ export interface TargetStatus {
   readonly isHealthy: boolean
   /** Result of its health checks; `null` if it has none. */
   readonly checks: 'passing' | 'failing' | null
+  /** Why the last health check failed; `null` if it passed, or there was none. */
+  readonly problem: string | null
   /** State of its circuit breaker; `null` if it has none. */
   readonly circuit: CircuitState | null
   /** Whether outlier ejection prefers other targets. */
@@ -26,6 +28,7 @@ export function worstOf(processes: readonly (readonly TargetStatus[])[]): Target
       ...status,
       isHealthy: status.isHealthy && worstSoFar.isHealthy,
       checks: worstSoFar.checks === 'failing' ? 'failing' : status.checks,
+      problem: worstSoFar.problem ?? status.problem,
       circuit: worseCircuit(worstSoFar.circuit, status.circuit),
       isEjected: status.isEjected || worstSoFar.isEjected,
     })

@@ -158,7 +158,17 @@ function statusOf(upstream: string, target: OpenTarget, { hasAlternatives }: Ups
   const endpoints = target.endpoints()
   if (endpoints.length === 0) {
     const name = `${target.origin} (unresolved)`
-    return [{ upstream, target: name, isHealthy: false, isEjected: false, checks: null, circuit: null }]
+    return [
+      {
+        upstream,
+        target: name,
+        isHealthy: false,
+        isEjected: false,
+        checks: null,
+        problem: null,
+        circuit: null,
+      },
+    ]
   }
   return endpoints.map(endpoint => {
     // Ejection prefers others: without any, it means nothing.

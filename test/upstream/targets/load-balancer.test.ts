@@ -27,7 +27,7 @@ function endpoint(name: string) {
     },
     isAvailable: () => condition.available,
     isUnchecked: () => condition.unchecked,
-    state: () => ({ checks: null, circuit: null }),
+    state: () => ({ checks: null, problem: null, circuit: null }),
     ejection: {
       isEjected: () => condition.ejected,
       beginAttempt: () => () => {},

@@ -1,0 +1,47 @@
+// Limits the lines on something that is up or down: at most one in 10 s, and the last state is always written.
+
+const intervalMs = 10_000
+
+export interface StateLog {
+  /** @param reason of a state that is down */
+  report(isUp: boolean, reason?: string): void
+  /** Writes nothing more. */
+  stop(): void
+}
+
+interface Options {
+  write(isUp: boolean, reason: string | undefined): void
+  /** A monotonic clock: `performance.now()`. */
+  now(): number
+}
+
+/** Writes a line when the state differs from the last one written. The first state counts as up. */
+export function createStateLog({ write, now }: Options): StateLog {
+  let current: { isUp: boolean; reason: string | undefined } = { isUp: true, reason: undefined }
+  let written = true
+  let writtenAtMs = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+
+  function writeIfChanged(): void {
+    timer = undefined
+    if (current.isUp === written) return
+    written = current.isUp
+    writtenAtMs = now()
+    write(current.isUp, current.reason)
+  }
+
+  return {
+    report(isUp, reason) {
+      current = { isUp, reason }
+      if (isUp === written || timer !== undefined || isStopped) return
+      const leftMs = writtenAtMs + intervalMs - now()
+      if (leftMs <= 0) writeIfChanged()
+      else timer = setTimeout(writeIfChanged, Math.ceil(leftMs)).unref()
+    },
+    stop() {
+      isStopped = true
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,73 @@
+// The lines on something that is up or down: few, and never out of date for longer than 10 s.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createStateLog, type StateLog } from '../../src/observability/state-log.ts'
+
+let lines: [isUp: boolean, reason: string | undefined][]
+let log: StateLog
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  lines = []
+  log = createStateLog({ write: (...line) => lines.push(line), now: () => performance.now() })
+})
+afterEach(() => {
+  log.stop()
+  vi.useRealTimers()
+})
+
+describe('a state log', () => {
+  it('writes a loss at once with its reason, and the return when 10 s are over', () => {
+    log.report(true)
+    expect(lines).toEqual([])
+    log.report(false, 'refused')
+    log.report(false, 'timeout')
+    expect(lines).toEqual([[false, 'refused']])
+    vi.advanceTimersByTime(2_000)
+    log.report(true)
+    vi.advanceTimersByTime(7_999)
+    expect(lines).toHaveLength(1)
+    vi.advanceTimersByTime(1)
+    expect(lines).toEqual([
+      [false, 'refused'],
+      [true, undefined],
+    ])
+  })
+
+  it('writes a change at once that comes more than 10 s after the last line', () => {
+    log.report(false, 'refused')
+    vi.advanceTimersByTime(10_000)
+    log.report(true)
+    expect(lines).toHaveLength(2)
+  })
+
+  it('writes at most one line in 10 s for a state that flaps, and the last state is written', () => {
+    for (let i = 0; i < 100; i += 1) {
+      log.report(i % 2 === 1, 'refused')
+      vi.advanceTimersByTime(300)
+    }
+    // At 0, 10, 20 and 30 s.
+    expect(lines).toHaveLength(4)
+    log.report(false, 'the last')
+    vi.advanceTimersByTime(10_000)
+    expect(lines.at(-1)?.[0]).toBe(false)
+    log.report(true)
+    vi.advanceTimersByTime(10_000)
+    expect(lines.at(-1)).toEqual([true, undefined])
+  })
+
+  it('writes nothing when the state is back before 10 s are over', () => {
+    log.report(false, 'refused')
+    log.report(true)
+    log.report(false, 'again')
+    vi.advanceTimersByTime(60_000)
+    expect(lines).toEqual([[false, 'refused']])
+  })
+
+  it('writes nothing after its stop', () => {
+    log.report(false, 'refused')
+    log.report(true)
+    log.stop()
+    vi.advanceTimersByTime(60_000)
+    log.report(true)
+    expect(lines).toHaveLength(1)
+  })
+})

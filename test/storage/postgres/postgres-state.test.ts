@@ -1,0 +1,75 @@
+// When Postgres counts as down: nothing succeeds for a second, and the connection is what fails.
+import { beforeEach, describe, expect, it } from 'vitest'
+import { StorageError } from '../../../src/storage/database.ts'
+import { createPostgresState, type PostgresState } from '../../../src/storage/postgres/postgres-state.ts'
+
+let nowMs: number
+let reports: (string | true)[]
+let state: PostgresState
+beforeEach(() => {
+  nowMs = 50_000
+  reports = []
+  state = createPostgresState({
+    now: () => nowMs,
+    log: { report: (isUp, reason) => reports.push(isUp || String(reason)), stop() {} },
+  })
+})
+
+const refused = new StorageError('database: connect ECONNREFUSED 127.0.0.1:5432', undefined, undefined)
+
+/** @param tookMs how long the query takes to fail */
+async function fail(error: unknown, tookMs = 0): Promise<void> {
+  let reject: (error: unknown) => void = () => {}
+  const work = new Promise<void>((_, fails) => {
+    reject = fails
+  })
+  const observed = state.observe(work)
+  nowMs += tookMs
+  reject(error)
+  await expect(observed).rejects.toBe(error)
+}
+const succeed = () => state.observe(Promise.resolve())
+
+describe('Postgres', () => {
+  it('is down when the connection has failed for a second, with the reason of the driver', async () => {
+    await fail(refused)
+    nowMs += 999
+    await fail(refused)
+    expect(reports).toEqual([])
+    nowMs += 1
+    await fail(refused)
+    expect(reports).toEqual(['connect ECONNREFUSED 127.0.0.1:5432'])
+    await succeed()
+    expect(reports.at(-1)).toBe(true)
+  })
+
+  it('is down when one query gets no response for a second', async () => {
+    await fail(refused, 1_500)
+    expect(reports).toHaveLength(1)
+  })
+
+  it('is up when other queries succeed meanwhile', async () => {
+    await fail(refused)
+    nowMs += 900
+    await succeed()
+    await fail(refused, 900)
+    expect(reports).toEqual([true])
+  })
+
+  it.each([
+    ['a violated constraint', new StorageError('database: error 23505', '23505', undefined)],
+    ['a statement that was too slow', new StorageError('database: canceled (57014)', '57014', undefined)],
+    ['an error that is not about the database', new Error('a bug')],
+  ])('is up after %s', async (_, error) => {
+    for (let i = 0; i < 3; i += 1) await fail(error, 2_000)
+    expect(reports).toEqual([])
+  })
+
+  it.each(['57P01', '57P03', '53300', '28P01', '3D000', '25006', '08006'])(
+    'is down when the server refuses connections with %s',
+    async code => {
+      await fail(new StorageError('database: refused', code, undefined), 1_000)
+      expect(reports).toEqual(['refused'])
+    },
+  )
+})
