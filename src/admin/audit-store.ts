@@ -1,29 +1,46 @@
 // The audit log of what operators changed or were refused (CONTRACT §7, our addition).
 import type { Database, Queryable, TransactionStep } from '../storage/database.ts'
 
+/** How an operator made a call: in the console, with a token on the admin API, or with `peage users`. */
+export const auditChannels = ['console', 'api', 'cli'] as const
+export type AuditChannel = (typeof auditChannels)[number]
+
 export interface AuditRecord {
   at: Date
   /** The name of the operator's token. */
   operator: string
+  channel: AuditChannel
   method: string
   /** The path pattern. */
   route: string
   user_id: number | null
   /** The fields to change with their new values; null when the request was refused. */
   changes: Readonly<Record<string, unknown>> | null
+  /** The values of these fields before the change, without secrets; null if there are none. */
+  previous: Readonly<Record<string, unknown>> | null
   /** Status of the response. */
   status: number
   request_id: string
 }
 
 /** As returned to operators. */
-interface AuditEntry extends AuditRecord {
+interface AuditEntry extends Omit<AuditRecord, 'channel'> {
   id: number
+  /** Null in entries of versions that did not record it. */
+  channel: AuditChannel | null
+  /** The current email of the user, read with the list and never stored here; null if the user does not exist. */
+  email: string | null
 }
 
 interface AuditFilter {
   userId?: number | undefined
   operator?: string | undefined
+  /** Only entries from this time on. */
+  from?: Date | undefined
+  /** Only entries before this time. */
+  until?: Date | undefined
+  /** Only entries of this operation. */
+  action?: Pick<AuditRecord, 'method' | 'route'> | undefined
   /** Only entries older than the one with this id. */
   before?: number | undefined
   limit: number
@@ -46,16 +63,29 @@ export function createAuditStore(database: Database): AuditStore {
     writeRefusal: record =>
       write(database, record, new Date(Math.floor(record.at.getTime() / 60_000) * 60_000)),
     inTransaction: record => tx => write(tx, record),
-    list: ({ userId, operator, before, limit }) =>
+    list: ({ userId, operator, from, until, action, before, limit }) =>
       database.query<AuditEntry>(
-        `select id, at, operator, method, route, user_id, changes, status, request_id
-           from admin_audit
-          where ($1::bigint is null or user_id = $1)
-            and ($2::text is null or operator = $2)
-            and ($3::bigint is null or id < $3)
-          order by id desc
+        `select a.id, a.at, a.operator, a.channel, a.method, a.route, a.user_id, u.email, a.changes, a.previous,
+                a.status, a.request_id
+           from admin_audit a left join users u on u.id = a.user_id
+          where ($1::bigint is null or a.user_id = $1)
+            and ($2::text is null or a.operator = $2)
+            and ($3::bigint is null or a.id < $3)
+            and ($5::timestamptz is null or a.at >= $5)
+            and ($6::timestamptz is null or a.at < $6)
+            and ($7::text is null or (a.method = $7 and a.route = $8::text))
+          order by a.id desc
           limit $4`,
-        [userId ?? null, operator ?? null, before ?? null, limit],
+        [
+          userId ?? null,
+          operator ?? null,
+          before ?? null,
+          limit,
+          from ?? null,
+          until ?? null,
+          action?.method ?? null,
+          action?.route ?? null,
+        ],
       ),
   }
 }
@@ -66,10 +96,11 @@ async function write(
   record: AuditRecord,
   refusedIn: Date | null = null,
 ): Promise<void> {
-  const { at, operator, method, route, user_id, changes, status, request_id } = record
+  const { at, operator, channel, method, route, user_id, changes, previous, status, request_id } = record
   await queryable.query(
-    `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id, refused_in)
-     values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9)
+    `insert into admin_audit (at, operator, method, route, user_id, changes, status, request_id, refused_in, channel,
+       previous)
+     values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11::jsonb)
      on conflict (operator, method, route, refused_in) where refused_in is not null do nothing`,
     [
       at,
@@ -81,6 +112,8 @@ async function write(
       status,
       request_id,
       refusedIn,
+      channel,
+      previous === null ? null : JSON.stringify(previous),
     ],
   )
 }

@@ -18,9 +18,10 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { IsAllowedAddress } from './allowed-addresses.ts'
 import { rejectAmbiguousCredentials, rejectMalformed } from './ambiguous-requests.ts'
-import type { OperatorRequest } from './api/endpoint.ts'
+import { channelHeader, type OperatorRequest } from './api/endpoint.ts'
 import { parseQuery } from './api/input.ts'
 import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
+import type { AuditChannel } from './audit-store.ts'
 import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
 import type { ConsoleSessions } from './console/sessions.ts'
 import { isLoopback, rejectCrossSite, rejectDnsRebinding, rejectForeignOrigin } from './cross-site.ts'
@@ -153,37 +154,43 @@ function admitOperators(
   app.addHook('onRequest', async (request: OperatorRequest) => {
     if (!dependencies.operators().hasAny) throw new Refusal('admin_disabled')
     rejectAmbiguousCredentials(request.raw)
-    const operator = operatorOf(request, sessions, dependencies)
-    if (typeof operator === 'string')
+    const caller = callerOf(request, sessions, dependencies)
+    if (typeof caller === 'string')
       throw new Refusal('admin_unauthorized', {
-        reason: operator,
+        reason: caller,
         headers: { 'www-authenticate': 'Bearer' },
       })
-    request.operator = operator
+    request.operator = caller.operator
+    request.channel = caller.channel
   })
   logCalls(app, dependencies)
 }
 
 /**
  * By the bearer token; without one, by the cookie of the console, which stands for its token.
- * @returns the operator, or the reason why there is none
+ * @returns the operator and the channel, or the reason why there is no operator
  * @throws Refusal 403 `admin_unauthorized` if a page of another origin may have made the request
  */
-function operatorOf(
+function callerOf(
   { raw }: FastifyRequest,
   sessions: ConsoleSessions,
   { operators, isConsoleOn, seenByBrowser }: Dependencies,
-): Operator | 'missing' | 'malformed' | 'unknown' | 'session_ended' {
+): { operator: Operator; channel: AuditChannel } | 'missing' | 'malformed' | 'unknown' | 'session_ended' {
   const { headers, method = '' } = raw
   const { authorization = '', cookie } = headers
-  if (/^bearer /i.test(authorization)) return operators().find(authorization) ?? 'unknown'
+  if (/^bearer /i.test(authorization)) {
+    const operator = operators().find(authorization)
+    return operator === undefined
+      ? 'unknown'
+      : { operator, channel: headers[channelHeader] === 'cli' ? 'cli' : 'api' }
+  }
   const withoutSession = authorization === '' ? 'missing' : 'malformed'
   if (cookie === undefined || !isConsoleOn()) return withoutSession
   const { origin, isSecure } = seenByBrowser(raw)
   const session = findSession(sessions, cookie, isSecure)
   if (typeof session === 'string') return session === 'missing' ? withoutSession : session
   if (!safeMethods.has(method)) rejectForeignOrigin(headers, origin)
-  return session.operator
+  return { operator: session.operator, channel: 'console' }
 }
 
 /** RFC 9110 §9.2.1. */

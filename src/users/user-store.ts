@@ -48,7 +48,7 @@ export interface UserStore {
   findByEmail(email: string): Promise<User | undefined>
   /**
    * Changes the given fields, and the plan in the subscription record too. Another email ends every session.
-   * @param inTransaction stored with the change; `before` is read where the patch names an email
+   * @param inTransaction stored with the change; `before` is the locked record before the change
    * @returns undefined if the user does not exist; `email_taken`, with nothing changed, if another user has the email
    */
   update(
@@ -126,7 +126,7 @@ export function createUserStore(database: Database, recordChanges?: RecordUserCh
       try {
         return await change(
           async tx => {
-            const isCompared = recordChanges !== undefined || mayEndSessions
+            const isCompared = recordChanges !== undefined || mayEndSessions || inTransaction !== undefined
             const before = isCompared ? await lockUser(tx, id) : undefined
             const user = await updateUser(tx, id, patch)
             if (user === undefined) return undefined

@@ -96,12 +96,13 @@ describe('peage users, where a gateway has the folder', () => {
     expect(await record()).toEqual([{ plan: 'premium', is_active: 0 }])
     expect((await users('activate', '1')).stdout).toBe('user 1 (u1@example.com) is active\n')
     expect(await record()).toEqual([{ plan: 'premium', is_active: 1 }])
-    const audit = 'select operator, method, changes from admin_audit where user_id = 1 order by id'
-    const entry = { operator: 'token', method: 'PATCH' }
+    const audit =
+      'select operator, channel, method, changes, previous from admin_audit where user_id = 1 order by id'
+    const entry = { operator: 'token', channel: 'cli', method: 'PATCH' }
     expect(await gateway.backing.database.query(audit)).toEqual([
-      { ...entry, changes: { plan: 'premium' } },
-      { ...entry, changes: { is_active: 0 } },
-      { ...entry, changes: { is_active: 1 } },
+      { ...entry, changes: { plan: 'premium' }, previous: { plan: 'free' } },
+      { ...entry, changes: { is_active: 0 }, previous: { is_active: 1 } },
+      { ...entry, changes: { is_active: 1 }, previous: { is_active: 0 } },
     ])
   })
 

@@ -106,7 +106,7 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
     expect((await users(['set-plan', who, 'pro'])).exit).toBe(1)
     const entries = await inside(database =>
       database.query<{ request_id: string; at: Date }>(
-        `select operator, method, route, changes, status, request_id, at
+        `select operator, channel, method, route, changes, previous, status, request_id, at
            from admin_audit where user_id = $1 order by id`,
         [id],
       ),
@@ -115,16 +115,16 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
     expect(entries).toEqual(
       [
         ['POST', '/admin/v1/users', { email: 'set', password: 'set', plan: 'free' }, 201],
-        ['PATCH', one, { plan: 'pro' }, 200],
-        ['PATCH', one, { email_verified: true }, 200],
-        ['PATCH', one, { is_active: 0 }, 200],
+        ['PATCH', one, { plan: 'pro' }, 200, { plan: 'free' }],
+        ['PATCH', one, { email_verified: true }, 200, { email_verified: false }],
+        ['PATCH', one, { is_active: 0 }, 200, { is_active: 1 }],
         ['POST', `${one}/password`, { password: 'set' }, 204],
         ['POST', `${one}/reset-usage`, {}, 200],
         ['DELETE', `${one}/sessions`, {}, 200],
         ['GET', `${one}/export`, {}, 200],
         ['DELETE', one, {}, 204],
-      ].map(([method, route, changes, status]) => ({
-        ...{ operator: 'cli', method, route, changes, status },
+      ].map(([method, route, changes, status, previous = null]) => ({
+        ...{ operator: 'cli', channel: 'cli', method, route, changes, previous, status },
         ...{ request_id: expect.stringMatching(/^[0-9a-f-]{36}$/), at: expect.any(Date) },
       })),
     )

@@ -36,14 +36,104 @@ describeOverSetups('the audit', setup => {
         id: expect.any(Number),
         at: new Date(at.gateway.clock.at).toISOString(),
         operator: 'billing',
+        channel: 'api',
+        action: 'changeUser',
         method: 'PATCH',
         route: '/admin/v1/users/:id',
         user_id: user.id,
+        email: user.email,
         changes: { plan: 'pro', is_active: 1 },
+        previous: { plan: 'free', is_active: 1 },
         status: 200,
         request_id: 'payment-17',
       },
     ])
+  })
+
+  it('has the values before a change, never an email, and the current email of the user', async () => {
+    const user = await newUser(at.gateway)
+    const email = `now.${user.email}`
+    await ask('PATCH', `/users/${user.id}`, { email_verified: true })
+    await ask('PATCH', `/users/${user.id}`, { email })
+    await ask('PATCH', `/users/${user.id}`, { is_active: 0, email_verified: false, plan: 'premium' })
+    expect(await entries(`?user_id=${user.id}`)).toMatchObject([
+      {
+        email,
+        changes: { is_active: 0, email_verified: false, plan: 'premium' },
+        previous: { is_active: 1, email_verified: false, plan: 'free' },
+      },
+      { email, changes: { email: 'set' }, previous: null },
+      { email, changes: { email_verified: true }, previous: { email_verified: false } },
+    ])
+    const stored = await at.gateway.sql('select * from admin_audit where user_id = $1', [user.id])
+    expect(JSON.stringify(stored)).not.toContain(user.email)
+    await ask('DELETE', `/users/${user.id}`)
+    expect((await entries(`?user_id=${user.id}`)).map(entry => entry.email)).toEqual([null, null, null, null])
+  })
+
+  it('has the channel of a call: the console for its cookie, the command line for its header beside a token', async () => {
+    const user = await newUser(at.gateway)
+    const origin = new URL(at.gateway.admin).origin
+    const signedIn = await fetch(`${at.gateway.admin}/console/session`, {
+      method: 'POST',
+      headers: { origin },
+      body: JSON.stringify({ token: at.gateway.adminToken }),
+    })
+    const cookie = String(signedIn.headers.get('set-cookie')).split(';')[0] ?? ''
+    const patch = (headers: Record<string, string>) =>
+      fetch(`${at.gateway.admin}/admin/v1/users/${user.id}`, { method: 'PATCH', headers, body: '{}' })
+    const authorization = `Bearer ${at.gateway.adminToken}`
+    for (const headers of [
+      { cookie, origin },
+      { cookie, origin, 'x-peage-channel': 'cli' },
+      { authorization, cookie },
+      { authorization, 'x-peage-channel': 'cli' },
+      { authorization, 'x-peage-channel': 'console' },
+    ])
+      expect((await patch(headers)).status).toBe(200)
+    expect((await patch({ 'x-peage-channel': 'cli' })).status).toBe(401)
+    const found = await entries(`?user_id=${user.id}`)
+    expect(found.map(({ channel }) => channel).reverse()).toEqual(['console', 'console', 'api', 'cli', 'api'])
+    expect((await entries('?action=signInToConsole'))[0]).toMatchObject({ channel: 'console', email: null })
+  })
+
+  it('is listed by action and by time, and refuses an unreadable filter', async () => {
+    const user = await newUser(at.gateway)
+    const day = new Date(at.gateway.clock.at + 86_400_000).toISOString().slice(0, 10)
+    at.gateway.clock.at = Date.parse(`${day}T12:00:00Z`)
+    await ask('PATCH', `/users/${user.id}`, { plan: 'pro' })
+    await ask('POST', `/users/${user.id}/reset-usage`)
+    const count = async (query: string) => (await entries(`?user_id=${user.id}&${query}`)).length
+    for (const [query, expected] of [
+      ['action=changeUser', 1],
+      ['action=resetUsage', 1],
+      ['action=deleteUser', 0],
+      [`from=${day}`, 2],
+      [`to=${day}`, 2],
+      [`from=${day}T12:00:00Z`, 2],
+      [`from=${day}T12:00:00.001Z`, 0],
+      [`to=${day}T12:00:00Z`, 0],
+      [`to=${day}T14:00:01%2B02:00`, 2],
+      ['to=2020-01-31', 0],
+      [`from=${day}&to=${day}&action=changeUser`, 1],
+    ] as const)
+      expect([query, await count(query)]).toEqual([query, expected])
+    for (const query of [
+      'action=nothing',
+      'action=changeUser&action=resetUsage',
+      ...[
+        '',
+        'yesterday',
+        '2026-13-01',
+        '2026-02-30',
+        '2026-02-30T00:00Z',
+        '2026-01-01T25:00Z',
+        '0000-01-01',
+      ].map(text => `from=${text}`),
+      'to=2026-1-1',
+      'from=2026-01-01&from=2026-01-02',
+    ])
+      expect([query, (await ask('GET', `/audit?${query}`)).status]).toEqual([query, 400])
   })
 
   it('has ended sessions and alerts too, of an alert not its data', async () => {

@@ -4,6 +4,7 @@ import type { OperatorRole } from '../../config/schema/admin.ts'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { OperationOfOperators, Refusals } from '../../openapi/operation.ts'
 import type { TransactionStep } from '../../storage/database.ts'
+import type { AuditChannel } from '../audit-store.ts'
 import type { Operator } from '../operators.ts'
 import type { Parameter } from './input.ts'
 
@@ -35,11 +36,17 @@ interface AuditedChange {
   readonly userId: number | undefined
   /** The changed fields with their new values; empty when the operation itself says it all. */
   readonly changes: Readonly<Record<string, unknown>>
+  /** The values of these fields before the change, read in the same transaction. */
+  readonly previous?: Readonly<Record<string, unknown>> | undefined
 }
+
+/** `peage users` sends this header with `cli`. The audit believes it from callers with a valid token. */
+export const channelHeader = 'x-peage-channel'
 
 /** A request whose token `onRequest` verified. */
 export interface OperatorRequest extends FastifyRequest {
   operator?: Operator
+  channel?: AuditChannel
 }
 
 /** Refusals of requests without an operator's token, of roles, and of cross-site requests from an operator's browser. */

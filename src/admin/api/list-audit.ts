@@ -1,43 +1,68 @@
-// The audit log, read-only: no endpoint changes it.
+// The audit log. No endpoint changes it.
 import { Type } from '../../config/schema/type.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { AuditStore } from '../audit-store.ts'
+import { type AuditStore, auditChannels } from '../audit-store.ts'
+import { actionOf, auditedActions, operationOf } from './audited-actions.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
-import { readPage, singleValue } from './input.ts'
+import { readOneOf, readPage, singleValue } from './input.ts'
+
+const fields = (description: string) =>
+  terms.nullable(
+    Type.Unsafe<Readonly<Record<string, unknown>>>({
+      type: 'object',
+      additionalProperties: true,
+      description,
+    }),
+  )
 
 const entry = terms.record(
   {
     id: terms.id('The entry’s id.'),
-    at: terms.instant('When.'),
+    at: terms.instant('The time of the call.'),
     operator: terms.text('The name of the token: `token` for `admin.token`.'),
-    method: terms.text('`PATCH`, `POST` or `DELETE`.'),
-    route: terms.text('The pattern of the path, such as `/admin/v1/users/:id`.'),
-    user_id: terms.nullable(terms.id('Whom it was about; `null` where that was nobody in particular.')),
-    changes: terms.nullable(
-      Type.Unsafe<Readonly<Record<string, unknown>>>({
-        type: 'object',
-        additionalProperties: true,
-        description: 'The fields that were changed, and what to; `null` where the request was refused.',
-      }),
+    channel: terms.nullable(
+      terms.oneOf(
+        auditChannels,
+        'How the call was made: in the console, on the admin API, or by `peage users`. `null` in old entries.',
+      ),
     ),
-    status: Type.Integer({ description: 'Of the answer.' }),
-    request_id: terms.text('`X-Request-Id` of the answer.'),
+    action: terms.nullable(
+      terms.oneOf(auditedActions, 'The operation, by its `operationId`; `null` for a refused read.'),
+    ),
+    method: terms.text('The method of the call.'),
+    route: terms.text('The pattern of the path, for example `/admin/v1/users/:id`.'),
+    user_id: terms.nullable(terms.id('The user concerned; `null` if the call concerns no single user.')),
+    email: terms.nullable(
+      terms.text('The current email of this user. The audit does not store it. `null` for a deleted user.'),
+    ),
+    changes: fields('The changed fields with their new values; `null` if the call was refused.'),
+    previous: fields(
+      'The values of `plan`, `is_active` and `email_verified` before the change, if it set them.',
+    ),
+    status: Type.Integer({ description: 'The status code of the response.' }),
+    request_id: terms.text('`X-Request-Id` of the response.'),
   },
-  { title: 'AuditEntry', description: 'Something that an operator changed, or was refused.' },
+  { title: 'AuditEntry', description: 'A change by an operator, or a refused call.' },
 )
+
+const time = (description: string) =>
+  Type.Optional(terms.text(`${description} For example \`2026-01-31\` (UTC) or \`2026-01-31T12:00:00Z\`.`))
 
 export const listAudit = {
   method: 'GET',
   path: '/admin/v1/audit',
   id: 'listAudit',
-  summary: 'Lists what operators changed or were refused, the newest first',
+  summary: 'Lists changes by operators and refused calls, newest first',
   caller: 'operator',
   roles: ['read', 'support'],
   query: terms.record({
-    user_id: Type.Optional(terms.id('Only what was about this user.')),
-    operator: Type.Optional(terms.text('Only what was done with the token of this name.')),
+    user_id: Type.Optional(terms.id('Only entries about this user.')),
+    operator: Type.Optional(terms.text('Only entries of the token with this name.')),
+    action: Type.Optional(terms.oneOf(auditedActions, 'Only entries of this operation.')),
+    from: time('Only entries from this day or time on.'),
+    to: time('Only entries up to the end of this day, or before this time.'),
     cursor: terms.cursor,
   }),
   responses: {
@@ -53,9 +78,15 @@ export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
   return {
     operation: listAudit,
     async handle({ query }) {
-      const operator = readName(singleValue(query.operator))
-      const [entries, next_cursor] = await readPage(query, range => audit.list({ ...range, operator }))
-      return { entries, next_cursor }
+      const action = readOneOf(auditedActions, query.action)
+      const filter = {
+        operator: readName(singleValue(query.operator)),
+        action: action && operationOf(action),
+        from: readTime(singleValue(query.from), 'start'),
+        until: readTime(singleValue(query.to), 'end'),
+      }
+      const [page, next_cursor] = await readPage(query, range => audit.list({ ...range, ...filter }))
+      return { entries: page.map(one => ({ ...one, action: actionOf(one) })), next_cursor }
     },
   }
 }
@@ -65,3 +96,23 @@ function readName(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(text)) throw new Refusal('request_invalid')
   return text
 }
+
+const dayMs = 86_400_000
+
+/**
+ * A day (UTC) or a time as in RFC 3339.
+ * @param edge of a day: its start, or its end
+ * @throws Refusal `request_invalid`
+ */
+function readTime(text: string | undefined, edge: 'start' | 'end'): Date | undefined {
+  if (text === undefined) return undefined
+  const [, day, time] = timePattern.exec(text) ?? []
+  const start = new Date(`${day}T00:00:00Z`)
+  const at = time === undefined ? start : new Date(text)
+  // `Date` reads February 30 as March 2.
+  const isReal = !Number.isNaN(at.getTime()) && start.toISOString().startsWith(`${day}T`)
+  if (!isReal) throw new Refusal('request_invalid')
+  return time === undefined && edge === 'end' ? new Date(start.getTime() + dayMs) : at
+}
+
+const timePattern = /^([12]\d{3}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/

@@ -81,12 +81,14 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
       schema: { response: responseSchemas(operation) },
       async handler(request: OperatorRequest, reply) {
         const params = request.params as AdminRequest['params']
-        const auditRecord = (rest: Pick<AuditRecord, 'user_id' | 'changes' | 'status'>): AuditRecord => ({
+        const auditRecord = (rest: AuditedPart): AuditRecord => ({
           at: new Date(clock.now()),
           operator: request.operator?.name ?? '',
+          channel: request.channel ?? 'api',
           method,
           route: path,
           request_id: request.id,
+          previous: null,
           ...rest,
         })
         // The id of a delivery is no user's.
@@ -102,9 +104,11 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
             body: await readBodyOf(operation, request),
             written: ({ userId, changes }) =>
               audit.write(auditRecord({ user_id: userId ?? null, changes, status })),
-            audited({ userId, changes }) {
+            audited({ userId, changes, previous = null }) {
               subjectId = userId
-              return audit.inTransaction(auditRecord({ user_id: subjectId ?? null, changes, status }))
+              return audit.inTransaction(
+                auditRecord({ user_id: subjectId ?? null, changes, previous, status }),
+              )
             },
           })
           return reply.code(status).headers(headers).send(result)
@@ -128,6 +132,9 @@ export function serveApi(app: FastifyInstance, dependencies: AdminDependencies):
     throw allowed.length === 0 ? new Refusal('route_unknown') : methodNotAllowed(allowed)
   })
 }
+
+type AuditedPart = Pick<AuditRecord, 'user_id' | 'changes' | 'status'> &
+  Partial<Pick<AuditRecord, 'previous'>>
 
 /** Of an operation that takes none too, since a member would look like something that was done. @throws Refusal */
 async function readBodyOf(

@@ -4,7 +4,7 @@ import { passwordRefusal } from '../../accounts/password.ts'
 import type { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import { isPlan, type Plan } from '../../users/user.ts'
+import { isPlan, type Plan, type User } from '../../users/user.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { invalidField } from './input.ts'
 
@@ -72,6 +72,18 @@ function readFlag(value: unknown): 0 | 1 {
   if (value === 0 || value === false) return 0
   if (value === 1 || value === true) return 1
   throw invalidField('is_active')
+}
+
+/** Returns for the audit what the changed fields were before; undefined if there is nothing to compare. */
+export function previousFields(
+  patch: UserPatch,
+  before: User | undefined,
+): Record<string, unknown> | undefined {
+  if (before === undefined) return undefined
+  const { plan, is_active } = before
+  const all = { plan, is_active, email_verified: before.email_verified_at !== null }
+  const changed = Object.entries(all).filter(([name]) => Object.hasOwn(patch, name))
+  return changed.length === 0 ? undefined : Object.fromEntries(changed)
 }
 
 /** For the audit: an email and a password are only said to have been set. */

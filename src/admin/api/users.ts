@@ -11,6 +11,7 @@ import {
   notFound,
   orNotFound,
   parseUserId,
+  previousFields,
   readEmail,
   readPassword,
   readPatch,
@@ -89,7 +90,7 @@ export function createUserAdministration({
             // The one that it has already was not set.
             const isAnother = email !== undefined && email !== before?.email
             const changes = auditedFields({ ...others, ...(isAnother ? { email } : {}) })
-            return audited({ userId, changes })(tx)
+            return audited({ userId, changes, previous: previousFields(others, before) })(tx)
           }),
         )
         if (user === 'email_taken') throw new Refusal('email_taken')

@@ -82,10 +82,12 @@ export function serveConsole(
     await audit.write({
       at: new Date(clock.now()),
       operator: operator.name,
+      channel: 'console',
       method: signIn.method,
       route: signIn.path,
       user_id: null,
       changes: {},
+      previous: null,
       status: 204,
       request_id: request.id,
     })

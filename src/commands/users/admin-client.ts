@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { ListedSession } from '../../accounts/session-store.ts'
+import { channelHeader } from '../../admin/api/endpoint.ts'
 import { listUsers } from '../../admin/api/list-users.ts'
 import { isAllowed } from '../../admin/api/roles.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'
@@ -130,7 +131,7 @@ const idleTimeoutMs = 10_000
 async function sendRequest(method: string, url: URL, token: string, fields?: object): Promise<AdminResponse> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const headers = { authorization: `Bearer ${token}` }
+      const headers = { authorization: `Bearer ${token}`, [channelHeader]: 'cli' }
       const request = httpRequest(url, { method, headers, timeout: idleTimeoutMs }, resolve)
       request.on('error', reject)
       request.on('timeout', () => request.destroy(new Error(`no answer for ${idleTimeoutMs / 1000} s`)))

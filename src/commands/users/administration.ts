@@ -1,6 +1,7 @@
 // What operators do with accounts, and its implementation on the database.
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
+import { previousFields } from '../../admin/api/user-input.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'
 import type { Clock } from '../../clock.ts'
 import type { Database } from '../../storage/database.ts'
@@ -72,8 +73,10 @@ export function createDatabaseUsers({
     },
     find: ref => ('id' in ref ? users.findById(ref.id) : users.findByEmail(ref.email)),
     async update(userId, fields) {
-      const step = audited({ operation: userOperations.change, userId, fields })
-      const user = await users.update(userId, fields, step)
+      const user = await users.update(userId, fields, (tx, before) => {
+        const previous = previousFields(fields, before)
+        return audited({ operation: userOperations.change, userId, fields, previous })(tx)
+      })
       if (user === 'email_taken') throw new Error('the email is in use by another user')
       return user
     },

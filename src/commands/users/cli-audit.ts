@@ -11,6 +11,8 @@ interface Action {
   readonly operation: Pick<OperationOfOperators, 'method' | 'path' | 'responses'>
   readonly userId: number
   readonly fields?: object
+  /** The values of these fields before the change. */
+  readonly previous?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface CliAudit {
@@ -22,13 +24,15 @@ export interface CliAudit {
 
 export function createCliAudit(database: Database, clock: Clock): CliAudit {
   const audit = createAuditStore(database)
-  const recordOf = ({ operation, userId, fields = {} }: Action): AuditRecord => ({
+  const recordOf = ({ operation, userId, fields = {}, previous }: Action): AuditRecord => ({
     at: new Date(clock.now()),
     operator: 'cli',
+    channel: 'cli',
     method: operation.method,
     route: operation.path,
     user_id: userId,
     changes: auditedFields(fields),
+    previous: previous ?? null,
     status: successStatus(operation),
     // No request has been made: an id that nothing else has.
     request_id: randomUUID(),
