@@ -88,6 +88,16 @@ describe('the console', () => {
     expect(told(await send(gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
   })
 
+  it('is where the root of the listener leads to', async () => {
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers } = await send(gateway.admin, method, '/')
+      expect([status, headers.location, headers['cache-control']]).toEqual([302, '/console', 'no-store'])
+    }
+    const post = await send(gateway.admin, 'POST', '/')
+    expect([...told(post), post.headers.allow]).toEqual([405, 'method_not_allowed', 'GET, HEAD'])
+    expect(told(await send(gateway.admin, 'GET', '/', { host: 'evil.example' }))).toEqual(forbidden)
+  })
+
   it('exchanges a token for a cookie that stands for it, and ends with the sign-out', async () => {
     const answer = await signIn(tokens.reader)
     expect([answer.status, answer.text]).toEqual([204, ''])
@@ -255,7 +265,7 @@ describe('without the console', () => {
   ])('%s: nothing of it is there', async (_, settings) => {
     const gateway = await startGateway('', undefined, { admin: settings })
     try {
-      for (const path of ['/console', '/console/session', '/console/assets/x'])
+      for (const path of ['/', '/console', '/console/session', '/console/assets/x'])
         expect(told(await send(gateway.admin, 'GET', path))).toEqual([404, 'route_unknown'])
     } finally {
       await gateway.stop()

@@ -39,6 +39,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+const rootPath = '/'
 const pagePath = '/console'
 const filePath = '/console/assets/:name'
 
@@ -58,6 +59,9 @@ export function serveConsole(
   app.addHook('onRequest', async () => {
     if (!isConsoleOn()) throw new Refusal('route_unknown')
   })
+
+  // Without `no-store`, browsers could keep the redirect after the console is switched off.
+  app.get(rootPath, async (_request, reply) => reply.redirect(pagePath, 302))
 
   app.get(pagePath, async (request, reply) => send(request, reply, (await assets()).page))
 
@@ -113,7 +117,7 @@ export function serveConsole(
   })
 
   refuseOtherMethods(app, [
-    ...[pagePath, filePath].map(path => ({ method: 'GET', path })),
+    ...[rootPath, pagePath, filePath].map(path => ({ method: 'GET', path })),
     ...Object.values(consoleOperations),
   ])
 }
