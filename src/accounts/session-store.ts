@@ -24,7 +24,7 @@ export interface SessionOfUser {
   readonly sessionId: string
 }
 
-/** What operators see of a session: what device it was is the user's own business. */
+/** The fields of a session that \`peage users sessions\` prints. */
 export type ListedSession = Pick<Session, 'id' | 'created_at' | 'expires_at'>
 
 export interface SessionStore {

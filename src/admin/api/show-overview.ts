@@ -44,6 +44,7 @@ export const showOverview = {
           }),
         ),
         stores: Type.Record('^.*$', status, { description: 'As in `/readyz`.' }),
+        warnings: Type.Array(Type.String(), { description: 'As in `/readyz`.' }),
         workers: Type.Array(terms.record({ id: Type.Integer({ description: 'From 1.' }), state: status }), {
           description: 'The processes that serve clients.',
         }),
@@ -79,7 +80,7 @@ export function createOverviewEndpoint(dependencies: OverviewDependencies): Admi
   return {
     operation: showOverview,
     async handle() {
-      const [statuses, { checks }, workerHealths] = await Promise.all([
+      const [statuses, { checks, warnings = [] }, workerHealths] = await Promise.all([
         targetStatuses(),
         health.readiness(),
         workers?.(),
@@ -94,6 +95,7 @@ export function createOverviewEndpoint(dependencies: OverviewDependencies): Admi
           return { name, healthy: targets.some(({ healthy }) => healthy), targets }
         }),
         stores,
+        warnings,
         workers: (workerHealths ?? [undefined]).map((one, index) => ({ id: index + 1, state: stateOf(one) })),
         reloads: { ...configuration.counts(), last: last && { at: last.at, ok: last.ok } },
       }

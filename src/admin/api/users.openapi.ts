@@ -14,6 +14,7 @@ const session = record(
     id: terms.text('A UUID, the `sid` of its tokens.'),
     created_at: terms.instant('When the user signed in.'),
     expires_at: terms.instant('When it ends if it is not refreshed.'),
+    user_agent: terms.nullable(terms.text('`User-Agent` of the login, cut to 200 characters.')),
   },
   { title: 'Session', description: 'Where the user is signed in.' },
 )

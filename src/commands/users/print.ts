@@ -47,7 +47,7 @@ export function userAsText(user: User): string {
   ])
 }
 
-/** As the admin API has them. */
+/** With the field names of the admin API. */
 export function sessionsAsJson(sessions: readonly ListedSession[]): string {
   const shown = sessions.map(({ id, created_at, expires_at }) => ({ id, created_at, expires_at }))
   return `${JSON.stringify({ sessions: shown })}\n`
