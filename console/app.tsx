@@ -25,6 +25,8 @@ const signedIn = 'peage-signed-in'
 interface Page {
   readonly id: Key
   isFor(role: Role): boolean
+  /** The part of the address behind the id that the page accepts; by default none. */
+  readonly takes?: RegExp
   show(role: Role, rest: string): JSX.Element
 }
 
@@ -36,8 +38,9 @@ const pages: readonly Page[] = [
   {
     id: 'users',
     isFor: () => true,
+    takes: /^\d{1,16}$/,
     show: (role, rest) =>
-      /^\d{1,16}$/.test(rest) ? <UserPage key={rest} id={rest} role={role} /> : <UsersPage role={role} />,
+      rest === '' ? <UsersPage role={role} /> : <UserPage key={rest} id={rest} role={role} />,
   },
   { id: 'deliveries', isFor: seesGateway, show: role => <DeliveriesPage role={role} /> },
   { id: 'audit', isFor: seesGateway, show: () => <AuditPage /> },
@@ -114,12 +117,17 @@ interface FrameProps {
 
 function Frame({ session, hasStayed, onSignOut }: FrameProps) {
   const { t } = useSpeech()
-  const [id = '', rest = ''] = useHash().split('/')
+  const hash = useHash()
+  const [id = '', rest = '', ...more] = hash.split('/')
   const seen = pages.filter(page => page.isFor(session.may))
-  const page = seen.find(one => one.id === id) ?? seen[0]
+  const named = pages.find(one => one.id === id)
+  const isUnknown =
+    hash !== '' && (named === undefined || more.length > 0 || (rest !== '' && !named.takes?.test(rest)))
+  // The address of a page that the role does not see opens the first page of the role.
+  const page = isUnknown ? undefined : (seen.find(one => one === named) ?? seen[0])
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
-  const place = `${page?.id}/${rest}`
+  const place = page === undefined ? hash : `${page.id}/${rest}`
   // Readers of screens and keyboards start at the new page's title; at once, for fast fingers are on their way from there.
   useLayoutEffect(() => {
     if (!isFirst.current && place !== '') main.current?.focus()
@@ -148,7 +156,7 @@ function Frame({ session, hasStayed, onSignOut }: FrameProps) {
         </nav>
         <div class="who">
           <p>
-            <span class="quiet">{t('signedInAs')}</span> <Value text={session.operator} />{' '}
+            <span class="quiet as">{t('signedInAs')}</span> <Value text={session.operator} />{' '}
             <span class="badge plain">{session.may}</span>
           </p>
           <LanguageChoice />
@@ -164,8 +172,18 @@ function Frame({ session, hasStayed, onSignOut }: FrameProps) {
             {t('signOutFailed')}
           </p>
         )}
-        {page?.show(session.may, rest)}
+        {page?.show(session.may, rest) ?? <UnknownPage />}
       </main>
+    </>
+  )
+}
+
+function UnknownPage() {
+  const { t } = useSpeech()
+  return (
+    <>
+      <h1>{t('pageUnknown')}</h1>
+      <p>{t('pageUnknownHint')}</p>
     </>
   )
 }

@@ -3,13 +3,16 @@
 /** What the server refused, or that it could not be reached (status 0). */
 export class ApiError extends Error {
   readonly status: number
-  /** As in `X-Peage-Error`; empty where there was no answer. */
+  /** As in `X-Peage-Error`; empty without a response. */
   readonly code: string
+  /** The member of the request body that is invalid. */
+  readonly field: string | undefined
 
-  constructor(status: number, code: string, sentence: string) {
-    super(sentence)
+  constructor(status: number, code: string, field?: string) {
+    super(`${status} ${code}`)
     this.status = status
     this.code = code
+    this.field = field
   }
 }
 
@@ -32,11 +35,10 @@ export async function call<Body = undefined>(method: Method, path: string, body?
     })
     text = await answer.text()
   } catch {
-    throw new ApiError(0, '', '')
+    throw new ApiError(0, '')
   }
   const json: unknown = parse(text)
-  if (!answer.ok)
-    throw new ApiError(answer.status, answer.headers.get('x-peage-error') ?? '', sentenceOf(json))
+  if (!answer.ok) throw new ApiError(answer.status, answer.headers.get('x-peage-error') ?? '', fieldOf(json))
   return json as Body
 }
 
@@ -62,6 +64,6 @@ function parse(text: string): unknown {
   }
 }
 
-function sentenceOf(json: unknown): string {
-  return typeof json === 'object' && json !== null && 'error' in json ? String(json.error) : ''
+function fieldOf(json: unknown): string | undefined {
+  return typeof json === 'object' && json !== null && 'field' in json ? String(json.field) : undefined
 }

@@ -1,4 +1,5 @@
 // What the admin API answers: the server's own types.
+import type { AuditedAction } from '../../src/admin/api/audited-actions.ts'
 import type { explainRequest } from '../../src/admin/api/explain-request.ts'
 import type { listAudit } from '../../src/admin/api/list-audit.ts'
 import type { listDeliveries } from '../../src/admin/api/list-deliveries.ts'
@@ -13,7 +14,7 @@ import type { Written } from '../../src/config/schema/type.ts'
 import type { user } from '../../src/openapi/schema-builders.ts'
 import type { Plan } from '../../src/users/user.ts'
 
-export type { Plan }
+export type { AuditedAction, Plan }
 
 type Answer<Of> = Of extends { responses: { 200: { body: infer Body } } } ? Sent<Written<Body>> : never
 

@@ -9,6 +9,9 @@ export type { Key }
 export const languages = { fr: 'Français', en: 'English' } as const
 export type Language = keyof typeof languages
 
+/** A text that is not one of the keys, in each language. */
+export type Bilingual = Readonly<Record<Language, string>>
+
 const texts = { en: english, fr: french } as const
 
 /** Made once: to make one takes longer than a row of a table. */
@@ -19,9 +22,12 @@ export interface Speech {
   choose(language: Language): void
   /** @param values in the place of `{name}` */
   t(key: Key, values?: Readonly<Record<string, string | number>>): string
+  say(text: Bilingual): string
   number(value: number, digits?: number): string
   /** @param value ISO 8601, or epoch milliseconds */
   time(value: string | number): string
+  /** The zone of `time`, for example `Europe/Paris (GMT+1)`. */
+  zone(): string
 }
 
 const SpeechContext = createContext<Speech | undefined>(undefined)
@@ -46,8 +52,11 @@ export function LanguageProvider({ children }: { children: ComponentChildren }) 
     },
     t: (key, values = {}) =>
       texts[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)),
+    say: text => text[language],
     number: (value, digits = 0) => formats[language].number(digits).format(value),
-    time: value => formats[language].time.format(new Date(value)),
+    // A line never begins with "PM".
+    time: value => formats[language].time.format(new Date(value)).replace(/\s(?=[AP]M$)/, '\u00a0'),
+    zone: () => zoneIn(language),
   }
   return <SpeechContext.Provider value={speech}>{children}</SpeechContext.Provider>
 }
@@ -62,6 +71,13 @@ function formatsOf(language: Language) {
       return format
     },
   }
+}
+
+function zoneIn(language: Language): string {
+  const format = new Intl.DateTimeFormat(language, { timeZoneName: 'short' })
+  const { timeZone } = format.resolvedOptions()
+  const short = format.formatToParts(new Date()).find(({ type }) => type === 'timeZoneName')?.value
+  return short === undefined || short === timeZone ? timeZone : `${timeZone} (${short})`
 }
 
 function preferred(): Language {

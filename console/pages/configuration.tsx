@@ -1,4 +1,4 @@
-// The running configuration, and what came of the last reload.
+// The running configuration, and the result of the last reload.
 import { useState } from 'preact/hooks'
 import { api } from '../api/client.ts'
 import type { Configuration } from '../api/types.ts'
@@ -54,6 +54,12 @@ function LastReload({ reload }: { reload: Configuration['last_reload'] }) {
   )
 }
 
+function ConfiguredValue({ value }: { value: unknown }) {
+  const { t } = useSpeech()
+  if (value === null || value === undefined || value === '') return <span class="quiet">{t('notSet')}</span>
+  return <Value text={typeof value === 'string' ? value : JSON.stringify(value)} mono />
+}
+
 function Values({ values }: { values: Configuration['values'] }) {
   const { t } = useSpeech()
   const [filter, setFilter] = useState('')
@@ -85,7 +91,7 @@ function Values({ values }: { values: Configuration['values'] }) {
               title: t('value'),
               cell: ({ value, waits_for_restart }) => (
                 <>
-                  <Value text={typeof value === 'string' ? value : JSON.stringify(value)} mono />{' '}
+                  <ConfiguredValue value={value} />{' '}
                   {waits_for_restart && <Badge tone="warn">{t('waitsForRestart')}</Badge>}
                 </>
               ),

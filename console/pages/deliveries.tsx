@@ -39,7 +39,7 @@ function Webhooks({ role }: { role: Role }) {
       title={t('webhooks')}
       statuses={['pending', 'delivered', 'failed', 'dropped']}
       log={log}
-      empty={t('noDeliveries')}
+      empty={t(log.status === '' ? 'noDeliveries' : 'noMatchingDeliveries')}
       rowsOf={({ deliveries }) => deliveries}
       above={<Done what={done} />}
     >
@@ -94,7 +94,7 @@ function MailLog() {
       title={t('mails')}
       statuses={['pending', 'sent', 'failed']}
       log={log}
-      empty={t('noMails')}
+      empty={t(log.status === '' ? 'noMails' : 'noMatchingMails')}
       rowsOf={({ mails }) => mails}
     >
       {rows => (

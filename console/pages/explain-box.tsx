@@ -2,6 +2,7 @@
 import { useId, useState } from 'preact/hooks'
 import { ApiError, api } from '../api/client.ts'
 import type { Explanation, Routes } from '../api/types.ts'
+import { sentenceOf } from '../language/errors.ts'
 import { useSpeech } from '../language/language.tsx'
 import { useLoaded } from '../parts/load.ts'
 import { Badge, Failure } from '../parts/states.tsx'
@@ -42,7 +43,7 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
     try {
       setAnswer(await api<Explanation>('POST', '/explain', question))
     } catch (error) {
-      setAnswer(error instanceof ApiError ? error : new ApiError(0, '', String(error)))
+      setAnswer(error instanceof ApiError ? error : new ApiError(0, ''))
     }
     setBusy(false)
   }
@@ -128,7 +129,11 @@ export function ExplainBox({ title, userId }: { title: string; userId?: number }
 }
 
 function Outcome({ answer: { route, guards, status, upstream, headers } }: { answer: Explanation }) {
-  const { t } = useSpeech()
+  const { t, say } = useSpeech()
+  const inWords = (code: string) => {
+    const sentence = sentenceOf(code)
+    return sentence === undefined ? '' : say(sentence)
+  }
   const title =
     upstream !== null
       ? t('wouldPass', { upstream: upstream.name })
@@ -165,7 +170,11 @@ function Outcome({ answer: { route, guards, status, upstream, headers } }: { ans
             <Badge tone={outcome === 'pass' ? 'good' : outcome === 'refuse' ? 'bad' : 'plain'}>
               {t(outcome)}
             </Badge>{' '}
-            {error !== undefined && <Value text={`${code} ${error}`} mono />}
+            {error !== undefined && (
+              <>
+                {inWords(error)} <Value text={`${code} ${error}`} mono />
+              </>
+            )}
           </li>
         ))}
       </ol>

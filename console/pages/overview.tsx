@@ -1,4 +1,4 @@
-// Is it well? The state of every part, and the last 15 minutes.
+// The state of each part of the gateway, and charts of the last 15 minutes.
 import { api } from '../api/client.ts'
 import type { Overview, Series } from '../api/types.ts'
 import { type Speech, useSpeech } from '../language/language.tsx'
@@ -30,6 +30,7 @@ function Details({ overview }: { overview: Overview }) {
   return (
     <>
       <Verdict overview={overview} />
+      <Warnings warnings={overview.warnings} />
       <div class="facts">
         <section>
           <h2>{t('stores')}</h2>
@@ -79,17 +80,26 @@ function Details({ overview }: { overview: Overview }) {
           )}
         </section>
       </div>
-      <h2 class="above-charts">{t('lastMinutes')}</h2>
+      <h2>
+        {t('lastMinutes')} <span class="quiet aside">{t('timeZone', { zone: speech.zone() })}</span>
+      </h2>
       {isQuiet && <p class="quiet">{t('noTraffic')}</p>}
       <div class="charts">
         <Chart
-          title={t('requestsPerSecond')}
+          title={t('requests')}
+          unit={t('perSecond')}
           at={at}
-          lines={[{ label: t('requestsPerSecond'), values: perSecond(requests) }]}
+          lines={[{ label: t('requests'), values: perSecond(requests) }]}
         />
-        <Chart title={t('errors')} at={at} lines={[{ label: t('errors'), values: errors }]} />
+        <Chart
+          title={t('errors')}
+          unit={t('perStep', { step })}
+          at={at}
+          lines={[{ label: t('errors'), values: errors }]}
+        />
         <Chart
           title={t('latency')}
+          unit={t('milliseconds')}
           at={at}
           lines={[
             { label: t('half'), values: p50_ms },
@@ -98,6 +108,7 @@ function Details({ overview }: { overview: Overview }) {
         />
         <Chart
           title={t('refusals')}
+          unit={t('perSecond')}
           at={at}
           lines={(refusing.length > 0 ? refusing : [['', at.map(() => 0)] as const]).map(
             ([label, values]) => ({
@@ -108,6 +119,7 @@ function Details({ overview }: { overview: Overview }) {
         />
         <Chart
           title={t('hitRate')}
+          unit={t('percent')}
           at={at}
           lines={[
             { label: t('hitRate'), values: cache_hit_rate.map(rate => (rate === null ? null : rate * 100)) },
@@ -140,6 +152,24 @@ function Verdict({ overview }: { overview: Overview }) {
           ))}
         </ul>
       )}
+    </section>
+  )
+}
+
+/** The sentences of `/readyz`, which are English. */
+function Warnings({ warnings }: { warnings: readonly string[] }) {
+  const { t } = useSpeech()
+  if (warnings.length === 0) return null
+  return (
+    <section class="panel warnings">
+      <h2>{t('warnings')}</h2>
+      <ul lang="en">
+        {warnings.map(warning => (
+          <li key={warning}>
+            <Value text={warning} />
+          </li>
+        ))}
+      </ul>
     </section>
   )
 }

@@ -81,7 +81,7 @@ function RouteCard({ route, readings }: { route: Route; readings: readonly Readi
       </ul>
       {rates !== undefined && (
         <p class="quiet">
-          {t('rate')}: <b>{number(rates.perSecond, 1)}</b> · {t('errorShare')}:{' '}
+          {t('requestsPerSecond')}: <b>{number(rates.perSecond, 1)}</b> · {t('errorShare')}:{' '}
           <b>{number(rates.failed * 100, 1)} %</b>
         </p>
       )}

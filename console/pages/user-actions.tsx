@@ -1,10 +1,12 @@
-// What an operator may do to one user.
+// The actions on one user: the frequent ones as buttons, the dangerous ones in a section of their own.
+import type { JSX } from 'preact'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
 import { saveJson } from '../api/save.ts'
 import type { Role, UserDetails } from '../api/types.ts'
 import { type Key, useSpeech } from '../language/language.tsx'
 import { Action, type ActionProps } from '../parts/action.tsx'
+import { visible } from '../parts/value.tsx'
 import { plans } from './users.tsx'
 
 interface Props {
@@ -16,13 +18,12 @@ interface Props {
 /** Actions whose texts are `name`, `nameWill` and `nameDid`. */
 type Name = { [Of in Key]: `${Of}Will` extends Key ? (`${Of}Did` extends Key ? Of : never) : never }[Key]
 
-export function RecordActions({ user, role, onDone, onDeleted }: Props & { onDeleted(what: string): void }) {
+export function FrequentActions({ user, role, onDone }: Props) {
   const { t } = useSpeech()
   const { id, email, plan, is_active, email_verified_at } = user
-  const action = actionsFor(useSpeech().t, email, onDone)
+  const action = actionsFor(t, email, onDone)
   const patch = (body: object) => api('PATCH', `/users/${id}`, body)
   const fileName = `user-${id}.json`
-  const mayChange = can(role, 'change-user')
   return (
     <div class="buttons">
       {can(role, 'change-plan') && (
@@ -47,44 +48,63 @@ export function RecordActions({ user, role, onDone, onDeleted }: Props & { onDel
           did={() => t('exportUserDid', { value: fileName })}
         />
       )}
-      {mayChange && (
+      {can(role, 'change-user') && (
         <>
           {email_verified_at === null ? (
             <Action {...action('verify', () => patch({ email_verified: true }))} />
           ) : (
             <Action {...action('unverify', () => patch({ email_verified: false }))} />
           )}
-          <Action
-            {...action('changeEmail', ({ value }) => patch({ email: value }))}
-            fields={[{ name: 'value', label: t('email'), type: 'email' }]}
-          />
-          <Action
-            {...action('setPassword', ({ password }) => api('POST', `/users/${id}/password`, { password }))}
-            fields={[{ name: 'password', label: t('password'), type: 'password' }]}
-          />
-          {is_active ? (
-            <Action {...action('deactivate', () => patch({ is_active: 0 }))} isGrave />
-          ) : (
-            <Action {...action('activate', () => patch({ is_active: 1 }))} />
-          )}
-          <Action {...action('deleteUser', () => api('DELETE', `/users/${id}`))} onDone={onDeleted} isGrave />
+          {!is_active && <Action {...action('activate', () => patch({ is_active: 1 }))} />}
         </>
       )}
     </div>
   )
 }
 
-export function AccessActions({ user, role, onDone }: Props) {
-  const { id, email, sessions = [], api_token, webhook } = user
-  const action = actionsFor(useSpeech().t, email, onDone)
-  if (!can(role, 'manage-access')) return null
-  const remove = (what: string) => () => api('DELETE', `/users/${id}/${what}`)
+/** Nothing for a role without any of them. */
+export function DangerousActions({
+  user,
+  role,
+  onDone,
+  onDeleted,
+}: Props & { onDeleted(what: string): void }): JSX.Element | null {
+  const { t } = useSpeech()
+  const { id, email, is_active, sessions = [], api_token, webhook } = user
+  const action = actionsFor(t, email, onDone)
+  const patch = (body: object) => api('PATCH', `/users/${id}`, body)
+  const remove = (path: string) => () => api('DELETE', `/users/${id}${path}`)
+  const ofAccess: ActionProps[] = [
+    ...(sessions.length > 0 ? [action('endSessions', remove('/sessions'))] : []),
+    ...(api_token != null ? [action('revokeKey', remove('/api-token'))] : []),
+    ...(webhook != null ? [action('removeWebhook', remove('/webhook'))] : []),
+  ]
+  const ofRecord: ActionProps[] = [
+    {
+      ...action('changeEmail', ({ value }) => patch({ email: value })),
+      fields: [{ name: 'value', label: t('newEmail'), type: 'email' }],
+    },
+    {
+      ...action('setPassword', ({ password }) => api('POST', `/users/${id}/password`, { password })),
+      fields: [{ name: 'password', label: t('newPassword'), type: 'password' }],
+    },
+    ...(is_active ? [action('deactivate', () => patch({ is_active: 0 }))] : []),
+    { ...action('deleteUser', remove('')), onDone: onDeleted, typeToConfirm: email },
+  ]
+  const all = [...(can(role, 'manage-access') ? ofAccess : []), ...(can(role, 'change-user') ? ofRecord : [])]
+  if (all.length === 0) return null
   return (
-    <div class="buttons">
-      {sessions.length > 0 && <Action {...action('endSessions', remove('sessions'))} isGrave />}
-      {api_token != null && <Action {...action('revokeKey', remove('api-token'))} isGrave />}
-      {webhook != null && <Action {...action('removeWebhook', remove('webhook'))} isGrave />}
-    </div>
+    <section class="panel danger">
+      <h2>{t('dangerous')}</h2>
+      <ul class="rows">
+        {all.map(one => (
+          <li key={one.label}>
+            <span>{visible(one.will({}))}</span>
+            <Action {...one} isGrave />
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 

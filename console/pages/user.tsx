@@ -1,10 +1,11 @@
-// One user: the record, the use, what the account is reached by, and what was done to it.
+// One user: the account, the uses, the sessions and keys, the actions, and the audit.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { can } from '../api/abilities.ts'
 import { api } from '../api/client.ts'
+import { deviceOf } from '../api/device.ts'
 import type { Audit, Role, UserDetails } from '../api/types.ts'
-import { useSpeech } from '../language/language.tsx'
+import { type Speech, useSpeech } from '../language/language.tsx'
 import { Action, Done } from '../parts/action.tsx'
 import { useLoaded } from '../parts/load.ts'
 import { Moment } from '../parts/moment.tsx'
@@ -12,8 +13,8 @@ import { Badge, Empty, Show } from '../parts/states.tsx'
 import { Value } from '../parts/value.tsx'
 import { AuditTable } from './audit.tsx'
 import { ExplainBox } from './explain-box.tsx'
-import { AccessActions, RecordActions } from './user-actions.tsx'
-import { usesToday } from './users.tsx'
+import { DangerousActions, FrequentActions } from './user-actions.tsx'
+import { useDailyLimit, usesInWords } from './uses.ts'
 
 export function UserPage({ id, role }: { id: string; role: Role }) {
   const { t } = useSpeech()
@@ -48,8 +49,8 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
               </h1>
               <div class="columns">
                 <Panel title={t('record')}>
-                  <RecordFacts user={details} />
-                  <RecordActions user={details} role={role} onDone={onDone} onDeleted={onDeleted} />
+                  <RecordFacts user={details} role={role} />
+                  <FrequentActions user={details} role={role} onDone={onDone} />
                 </Panel>
                 {details.sessions !== undefined && (
                   <Panel title={t('access')}>
@@ -57,6 +58,7 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
                   </Panel>
                 )}
               </div>
+              <DangerousActions user={details} role={role} onDone={onDone} onDeleted={onDeleted} />
               {can(role, 'explain') && <ExplainBox title={t('explainFor')} userId={details.id} />}
             </>
           )}
@@ -67,9 +69,9 @@ export function UserPage({ id, role }: { id: string; role: Role }) {
           <Show loaded={audit}>
             {found =>
               found === undefined || found.entries.length === 0 ? (
-                <Empty>{t('noAudit')}</Empty>
+                <Empty>{t('noHistory')}</Empty>
               ) : (
-                <AuditTable entries={found.entries} />
+                <AuditTable entries={found.entries} isOfOneUser />
               )
             }
           </Show>
@@ -88,12 +90,14 @@ function Panel({ title, children }: { title: string; children: ComponentChildren
   )
 }
 
-function RecordFacts({ user }: { user: UserDetails }) {
-  const { t, number } = useSpeech()
+function RecordFacts({ user, role }: { user: UserDetails; role: Role }) {
+  const speech = useSpeech()
+  const { t } = speech
+  const dailyLimit = useDailyLimit(role)
   const { id, plan, is_active, created_at, email_verified_at, subscription } = user
   return (
     <dl>
-      <dt>Id</dt>
+      <dt>{t('id')}</dt>
       <dd>{id}</dd>
       <dt>{t('status')}</dt>
       <dd>
@@ -106,7 +110,7 @@ function RecordFacts({ user }: { user: UserDetails }) {
       <dt>{t('verified')}</dt>
       <dd>{email_verified_at === null ? t('no') : <Moment at={email_verified_at} />}</dd>
       <dt>{t('usesToday')}</dt>
-      <dd>{number(usesToday(user))}</dd>
+      <dd>{usesInWords(user, dailyLimit, speech)}</dd>
       <dt>{t('created')}</dt>
       <dd>
         <Moment at={created_at} />
@@ -132,21 +136,25 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
     <>
       <h3>{t('sessions')}</h3>
       {sessions.length === 0 && <p class="quiet">{t('noSessions')}</p>}
-      <ul class="rows">
+      <ul class="rows sessions">
         {sessions.map(session => (
           <li key={session.id}>
             <span>
-              <Value text={session.id} mono />
+              <Value text={deviceInWords(session.user_agent, t)} />
               <br />
               <span class="quiet">
-                {t('since')} <Moment at={session.created_at} /> {t('until')}{' '}
+                {t('signedIn')} <Moment at={session.created_at} />, {t('until')}{' '}
                 <Moment at={session.expires_at} />
+              </span>
+              <br />
+              <span class="quiet small">
+                <Value text={session.id} mono />
               </span>
             </span>
             {can(role, 'manage-access') && (
               <Action
                 label={t('endSession')}
-                will={() => t('endSessionWill', { email, value: session.id })}
+                will={() => t('endSessionWill', { email, value: deviceInWords(session.user_agent, t) })}
                 did={() => t('endSessionDid')}
                 run={() => api('DELETE', `/users/${id}/sessions/${encodeURIComponent(session.id)}`)}
                 onDone={onDone}
@@ -172,7 +180,13 @@ function Access({ user, role, onDone }: { user: UserDetails; role: Role; onDone(
           <Value text={webhook.url} mono /> {t('since')} <Moment at={webhook.created_at} />
         </p>
       )}
-      <AccessActions user={user} role={role} onDone={onDone} />
     </>
   )
+}
+
+function deviceInWords(userAgent: string | null, t: Speech['t']): string {
+  const device = deviceOf(userAgent)
+  if (device === undefined) return t('unknownDevice')
+  const { browser, system } = device
+  return system === undefined ? browser : t('deviceOn', { browser, system })
 }

@@ -10,6 +10,7 @@ import { Moment } from '../parts/moment.tsx'
 import { Badge, Empty, Show } from '../parts/states.tsx'
 import { type Column, Paging, Table } from '../parts/table.tsx'
 import { Value } from '../parts/value.tsx'
+import { useDailyLimit, usesInWords } from './uses.ts'
 
 export const plans = ['free', 'premium', 'pro']
 
@@ -31,6 +32,7 @@ export function UsersPage({ role }: { role: Role }) {
   }, [typed])
   const path = withQuery('/users', { q, plan, is_active: isActive, cursor, limit: '50' })
   const loaded = useLoaded(path, () => api<Users>('GET', path))
+  const dailyLimit = useDailyLimit(role)
   const narrow = (set: (value: string) => void) => (event: { currentTarget: { value: string } }) => {
     set(event.currentTarget.value)
     setCursor(undefined)
@@ -97,7 +99,12 @@ export function UsersPage({ role }: { role: Role }) {
             {users.length === 0 ? (
               <Empty>{t('noUsers')}</Empty>
             ) : (
-              <Table caption={t('users')} rows={users} keyOf={({ id }) => id} columns={columnsOf(speech)} />
+              <Table
+                caption={t('users')}
+                rows={users}
+                keyOf={({ id }) => id}
+                columns={columnsOf(speech, dailyLimit)}
+              />
             )}
             <Paging
               cursor={cursor}
@@ -112,9 +119,10 @@ export function UsersPage({ role }: { role: Role }) {
   )
 }
 
-function columnsOf({ t, number }: Speech): Column<User>[] {
+function columnsOf(speech: Speech, dailyLimit: number | undefined): Column<User>[] {
+  const { t } = speech
   return [
-    { title: 'Id', cell: ({ id }) => id, isNumber: true },
+    { title: t('id'), cell: ({ id }) => id, isNumber: true },
     {
       title: t('email'),
       cell: ({ id, email, email_verified_at }) => (
@@ -133,12 +141,7 @@ function columnsOf({ t, number }: Speech): Column<User>[] {
         <Badge tone={is_active ? 'good' : 'bad'}>{t(is_active ? 'active' : 'inactive')}</Badge>
       ),
     },
-    { title: t('usesToday'), cell: user => number(usesToday(user)), isNumber: true },
+    { title: t('usesToday'), cell: user => usesInWords(user, dailyLimit, speech), isNumber: true },
     { title: t('created'), cell: ({ created_at }) => <Moment at={created_at} /> },
   ]
-}
-
-/** The counter starts again with each UTC day. */
-export function usesToday({ daily_usage, last_usage_date }: User): number {
-  return last_usage_date === new Date().toISOString().slice(0, 10) ? daily_usage : 0
 }

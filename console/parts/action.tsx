@@ -1,4 +1,4 @@
-// A button for a change: says what it will do, asks, does it, and says what it did.
+// A button for a change. A dialog shows the effect and asks for confirmation.
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { useSpeech } from '../language/language.tsx'
@@ -8,7 +8,7 @@ import { visible } from './value.tsx'
 export interface Field {
   readonly name: string
   readonly label: string
-  readonly type: 'email' | 'password' | 'select'
+  readonly type: 'email' | 'password' | 'select' | 'text'
   readonly options?: readonly string[]
   readonly isOptional?: boolean
 }
@@ -24,6 +24,8 @@ export interface ActionProps {
   /** Told what was done. */
   onDone(what: string): void
   readonly isGrave?: boolean
+  /** A text that the operator must type before the dialog can be submitted. */
+  readonly typeToConfirm?: string
 }
 
 export type Input = Readonly<Record<string, string>>
@@ -58,6 +60,7 @@ function Confirmation({
   run,
   onDone,
   isGrave,
+  typeToConfirm,
   onClose,
 }: ActionProps & { onClose(): void }) {
   const { t } = useSpeech()
@@ -67,6 +70,8 @@ function Confirmation({
   const [input, setInput] = useState<Input>(() =>
     Object.fromEntries(fields.map(({ name, options }) => [name, options?.[0] ?? ''])),
   )
+  const [typed, setTyped] = useState('')
+  const isConfirmed = typeToConfirm === undefined || isSameText(typed, typeToConfirm)
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError>()
   useLayoutEffect(() => {
@@ -88,7 +93,7 @@ function Confirmation({
       onClose()
       onDone(did(input))
     } catch (thrown) {
-      setError(thrown instanceof ApiError ? thrown : new ApiError(0, '', String(thrown)))
+      setError(thrown instanceof ApiError ? thrown : new ApiError(0, ''))
       setBusy(false)
     }
   }
@@ -106,6 +111,13 @@ function Confirmation({
             onInput={value => setInput({ ...input, [field.name]: value })}
           />
         ))}
+        {typeToConfirm !== undefined && (
+          <FieldInput
+            field={{ name: '', label: visible(t('typeToConfirm', { text: typeToConfirm })), type: 'text' }}
+            value={typed}
+            onInput={setTyped}
+          />
+        )}
         {error !== undefined && (
           <p class="notice bad" role="alert">
             <Failure error={error} />
@@ -115,8 +127,12 @@ function Confirmation({
           <button type="button" onClick={onClose}>
             {t('cancel')}
           </button>
-          <button type="submit" class={isGrave ? 'primary grave' : 'primary'} disabled={isBusy}>
-            {t('confirm')}
+          <button
+            type="submit"
+            class={isGrave ? 'primary grave' : 'primary'}
+            disabled={isBusy || !isConfirmed}
+          >
+            {label}
           </button>
         </div>
       </form>
@@ -151,8 +167,17 @@ function FieldInput({
         <input {...shared} type="password" autocomplete="new-password" onInput={onTyped} />
       )}
       {type === 'email' && <input {...shared} type="email" autocomplete="off" onInput={onTyped} />}
+      {type === 'text' && (
+        <input {...shared} type="text" autocomplete="off" spellcheck={false} onInput={onTyped} />
+      )}
     </div>
   )
+}
+
+/** Characters that cannot be typed may be typed as the page shows them. */
+function isSameText(typed: string, wanted: string): boolean {
+  const text = typed.trim().normalize('NFC')
+  return text === wanted.trim().normalize('NFC') || text === visible(wanted).trim().normalize('NFC')
 }
 
 /** What was done last, read out by screen readers. */

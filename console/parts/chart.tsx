@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
 import type { Series } from '../api/types.ts'
 import { useSpeech } from '../language/language.tsx'
+import { axisOf, pointsAlone } from './chart-scale.ts'
 
 export interface Line {
   readonly label: string
@@ -13,10 +14,12 @@ const height = 150
 
 export function Chart({
   title,
+  unit,
   at,
   lines,
 }: {
   title: string
+  unit: string
   at: readonly number[]
   lines: readonly Line[]
 }) {
@@ -53,7 +56,9 @@ export function Chart({
   return (
     <figure>
       <figcaption>
-        <span class="chart-title">{title}</span>
+        <span>
+          <span class="chart-title">{title}</span> <span class="quiet">{unit}</span>
+        </span>
         <span class="legend">
           {lines.map(({ label, values }, index) => (
             <span key={label} class={`line-${index % colors.length}`}>
@@ -84,7 +89,7 @@ function optionsOf(element: HTMLElement, labels: readonly string[], language: st
     height,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(high * 1.15, 1)] } },
+    scales: { y: { range: (_plot, _low, high) => [0, axisOf(high).at(-1) ?? 1] } },
     axes: [
       {
         ...axis,
@@ -93,7 +98,12 @@ function optionsOf(element: HTMLElement, labels: readonly string[], language: st
         size: 26,
         values: (_, ticks) => ticks.map(at => clock.format(at * 1_000)),
       },
-      { ...axis, size: 44, space: 36, values: (_, ticks) => ticks.map(tick => compact(tick, language)) },
+      {
+        ...axis,
+        size: 44,
+        splits: (_plot, _axis, _low, high) => axisOf(high),
+        values: (_, ticks) => ticks.map(tick => compact(tick, language)),
+      },
     ],
     series: [
       {},
@@ -101,7 +111,7 @@ function optionsOf(element: HTMLElement, labels: readonly string[], language: st
         label,
         stroke: color(colors[index % colors.length] ?? '--line-0'),
         width: 1.75,
-        points: { show: false },
+        points: { show: true, size: 5, filter: (plot: UPlot) => pointsAlone(plot.data[index + 1] ?? []) },
         ...(labels.length === 1 ? { fill: color('--fill') } : {}),
       })),
     ],

@@ -24,7 +24,7 @@ export function useLoaded<Of>(key: string, load: () => Promise<Of>, everyMs?: nu
         data => isCurrent && setState({ key, data }),
         (error: unknown) => {
           if (!isCurrent) return
-          const known = error instanceof ApiError ? error : new ApiError(0, '', String(error))
+          const known = error instanceof ApiError ? error : new ApiError(0, '')
           setState(before => ({ ...(before.key === key ? before : {}), key, error: known }))
         },
       )

@@ -1,9 +1,10 @@
-// What stands in the place of data: that it comes, that there is none, or that it could not be had.
+// The states of a page without data: loading, empty, or failed.
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/client.ts'
+import { sentenceOf } from '../language/errors.ts'
 import { useSpeech } from '../language/language.tsx'
 import type { Loaded } from './load.ts'
-import { Value } from './value.tsx'
+import { Value, visible } from './value.tsx'
 
 /** Shows what was loaded; after a failure what was there before stays, below the failure. */
 export function Show<Of>({
@@ -35,13 +36,15 @@ export function Show<Of>({
   )
 }
 
-export function Failure({ error: { status, code, message } }: { error: ApiError }) {
-  const { t } = useSpeech()
+export function Failure({ error: { status, code, field } }: { error: ApiError }) {
+  const { t, say } = useSpeech()
   if (status === 0) return <span>{t('noAnswer')}</span>
-  if (code === 'admin_forbidden') return <span>{t('roleForbids')}</span>
+  const sentence = sentenceOf(code)
   return (
     <span>
-      {t('refusedAnswer')}: <Value text={message} /> (<Value text={`${status} ${code}`} mono />)
+      {sentence === undefined ? t('refusedAnswer') : say(sentence)}{' '}
+      {field !== undefined && visible(`${t('invalidField', { field })} `)}
+      (<Value text={`${status} ${code}`.trim()} mono />)
     </span>
   )
 }

@@ -10,9 +10,9 @@ export function visible(text: string): string {
   })
 }
 
-/** Breaks, where it has to, behind a slash rather than in a word. */
+/** A line breaks behind a slash, or behind a dot before a letter, rather than in a word. */
 export function Value({ text, mono }: { text: string | number; mono?: boolean }) {
-  const parts = visible(String(text)).split(/(?<=\/)/)
+  const parts = visible(String(text)).split(/(?<=\/|\.(?=\p{L}))/u)
   return (
     <bdi class={mono ? 'value mono' : 'value'}>
       {parts.map((part, index) => (index === 0 ? part : [<wbr key={index} />, part]))}

@@ -63,6 +63,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.locator('main p.quiet[role=status]').first().waitFor({ state: 'detached' })
   }
 
+  /** The button of a dialog has the name of the action. */
+  async function confirm(page: Page, action: string): Promise<void> {
+    await page.locator('dialog').getByRole('button', { name: action, exact: true }).click()
+  }
+
   /** A user with a session, a key, a webhook and a delivery that failed. */
   async function newUserWithAll() {
     const user = await newUser(gateway, 'pro')
@@ -194,9 +199,9 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       ])
       expect(await hasFocus(page, changePlan)).toBe(true)
       // One whose button goes with what it was for.
-      await press('.rows button', 'Enter')
+      await press('.sessions button', 'Enter')
       await press('dialog button[type=submit]', 'Enter')
-      await page.locator('.rows li').nth(1).waitFor({ state: 'detached' })
+      await page.locator('.sessions li').nth(1).waitFor({ state: 'detached' })
       expect(await hasFocus(page, 'main')).toBe(true)
       // The lists and the values are narrowed.
       await press('nav a[href="#deliveries"]', 'Enter')
@@ -232,9 +237,9 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByText('403 plan_insufficient').waitFor()
     const shown = await page.locator('main').innerText()
-    expect(shown).toMatch(/Uses today\s+7/)
+    expect(shown).toMatch(/Uses today\s+7 of 1/)
     expect(shown).toMatch(/API key\s+since .*, last used never/)
-    expect(await page.locator('.rows li').count()).toBe(1)
+    expect(await page.locator('.sessions li').count()).toBe(1)
     expect(complaints).toEqual([])
   })
 
@@ -243,9 +248,9 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     const { page, complaints } = await signIn('a-token-for-support-012345678901')
     await open(page, `users/${user.id}`)
     await page.getByRole('button', { name: 'Export data' }).click()
-    await page.getByText(`All that is kept of ${user.email} is saved as a file`).waitFor()
+    await page.getByText(`All data stored about ${user.email} is saved as a file`).waitFor()
     const coming = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Confirm' }).click()
+    await confirm(page, 'Export data')
     const file = await coming
     expect(file.suggestedFilename()).toBe(`user-${user.id}.json`)
     await page.getByText(`The data is saved as user-${user.id}.json.`).waitFor()
@@ -259,8 +264,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   const all = [...pages.slice(0, 3), ...pages.slice(4)]
-  const ofAccess = ['End', 'End', 'End all sessions', 'Revoke API key', 'Remove webhook']
-  const ofSupport = ['Give back today’s uses', 'Send reset mail', 'Export data']
+  const ofAccess = [
+    ...['End session', 'End session'],
+    ...['End all sessions', 'Revoke API key', 'Remove webhook'],
+  ]
+  const ofSupport = ['Reset today’s usage', 'Send reset mail', 'Export data']
   it.each([
     [
       'ops',
@@ -269,15 +277,15 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       [
         'Change plan',
         ...ofSupport,
-        'Count email as verified',
+        'Mark email as verified',
+        ...ofAccess,
         'Change email',
         'Set password',
-        'Deactivate',
+        'Deactivate user',
         'Delete user',
-        ...ofAccess,
         'Explain',
       ],
-      ['Create a user'],
+      ['Create user'],
       ['Try now'],
     ],
     ['support', 'support-012345678901', all, [...ofSupport, ...ofAccess, 'Explain'], [], ['Try now']],
@@ -309,7 +317,8 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
         const field = page.locator('dialog input')
         if (name === 'Change email') await field.fill(`other${user.id}@example.com`)
         if (name === 'Set password') await field.fill('correct horse battery staple')
-        await page.getByRole('button', { name: 'Confirm' }).click()
+        if (name === 'Delete user') await field.fill(`other${user.id}@example.com`)
+        await confirm(page, name)
         await page.locator('dialog').waitFor({ state: 'detached' })
       }
       if (seen.length > 1) {
@@ -343,7 +352,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await gateway.reload()
     try {
       await page.getByRole('button', { name: 'End all sessions' }).click()
-      await page.getByRole('button', { name: 'Confirm' }).click()
+      await confirm(page, 'End all sessions')
       await page.getByRole('alert').getByText('Your role does not allow this.').waitFor()
       expect(complaints).toEqual([])
     } finally {
@@ -417,7 +426,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     try {
       await page.locator('input[type=password]').fill(gateway.adminToken)
       await page.keyboard.press('Enter')
-      await page.getByRole('alert').getByText('The database does not answer').waitFor()
+      await page.getByRole('alert').getByText('The database is not available.').waitFor()
     } finally {
       await gateway.sql('alter table admin_audit_away rename to admin_audit')
     }
@@ -442,9 +451,227 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     const { page, complaints } = await signIn()
     await open(page, `users/${id}`)
     await page.getByRole('button', { name: 'Send reset mail' }).click()
-    await page.getByRole('button', { name: 'Confirm' }).click()
-    await page.getByText('The mail is asked for. Deliveries and mails tells whether it was sent.').waitFor()
+    await confirm(page, 'Send reset mail')
+    await page.getByText('The mail is queued.').waitFor()
     expect(await gateway.sql('select id from mails where user_id = $1', [id])).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  const patch = (id: number, body: object, headers = {}) =>
+    fetch(`${gateway.admin}/admin/v1/users/${id}`, {
+      method: 'PATCH',
+      headers: { authorization: 'Bearer a-token-for-operators-0123456789', ...headers },
+      body: JSON.stringify(body),
+    })
+
+  it.each([
+    [
+      'en',
+      'Create user',
+      'Another user has this email.',
+      'The password is too short: at least 8 characters.',
+    ],
+    [
+      'fr',
+      'Créer un utilisateur',
+      'Un autre utilisateur a cette adresse e-mail.',
+      'Le mot de passe est trop court : au moins 8 caractères.',
+    ],
+  ])('an error has a sentence in the language of the console: %s', async (locale, action, taken, short) => {
+    const user = await newUser(gateway, 'free')
+    const { page } = await openPage(browser, { locale }, [400, 409])
+    await page.goto(`${gateway.admin}/console`)
+    await page.locator('input[type=password]').fill(gateway.adminToken)
+    await page.keyboard.press('Enter')
+    await page.locator('nav').waitFor()
+    await open(page, 'users')
+    await page.getByRole('button', { name: action }).click()
+    const dialog = page.locator('dialog')
+    await dialog.locator('input[type=email]').fill(user.email)
+    await confirm(page, action)
+    await dialog.getByRole('alert').getByText(`${taken} (409 email_taken)`).waitFor()
+    await dialog.locator('input[type=password]').fill('short')
+    await confirm(page, action)
+    await dialog.getByRole('alert').getByText(`${short} (400 password_too_short)`).waitFor()
+  })
+
+  it('the overview shows the warnings of /readyz, the units and the time zone of its charts', async () => {
+    const { page, complaints } = await signIn(undefined, { timezoneId: 'Europe/Paris' })
+    await open(page, 'overview')
+    const ready = (await (await fetch(`${gateway.admin}/readyz`)).json()) as { warnings: string[] }
+    expect(await page.locator('section:has(h2:text-is("Warnings")) li').allInnerTexts()).toEqual(
+      ready.warnings,
+    )
+    const shown = await page.locator('main').innerText()
+    for (const title of ['Requests per second', 'Errors (5xx) per 10 s', 'Response time ms'])
+      expect(shown).toContain(title)
+    expect(shown).toMatch(/Last 15 minutes Times in Europe\/Paris \(\S+\)/)
+    expect(complaints).toEqual([])
+  })
+
+  it('a chart draws a single value as a point', async () => {
+    const { page, complaints } = await signIn()
+    const drawn = async (value: number | null) => {
+      await page.route('**/admin/v1/overview', async route => {
+        const overview = (await (await route.fetch()).json()) as { requests: (number | null)[] }
+        const requests = overview.requests.map((_, index) => (index === 40 ? value : null))
+        await route.fulfill({ json: { ...overview, requests } })
+      })
+      await open(page, 'routes')
+      await open(page, 'overview')
+      await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      await page.unroute('**/admin/v1/overview')
+      return page.locator('figure canvas').first().screenshot()
+    }
+    expect((await drawn(70)).equals(await drawn(null))).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
+  it('an address without a page says so, and a known page says nothing of it', async () => {
+    const { page, complaints } = await signIn()
+    for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
+      await page.goto(`${gateway.admin}/console#${id}`)
+      await page.getByRole('heading', { name: 'This page does not exist' }).waitFor()
+      expect([id, await page.locator('nav a[aria-current]').count()]).toEqual([id, 0])
+    }
+    for (const id of pages) {
+      await open(page, id)
+      expect([id, await page.getByText('This page does not exist').count()]).toEqual([id, 0])
+    }
+    expect(complaints).toEqual([])
+  })
+
+  it('a user is deleted only after the email is typed, and not by Enter before', async () => {
+    const user = await newUserWithAll()
+    const { page, complaints } = await signIn()
+    await open(page, `users/${user.id}`)
+    const dangerous = page.locator('section', {
+      has: page.getByRole('heading', { name: 'Dangerous actions' }),
+    })
+    expect(await dangerous.getByRole('button').allTextContents()).toEqual([
+      ...['End all sessions', 'Revoke API key', 'Remove webhook'],
+      ...['Change email', 'Set password', 'Deactivate user', 'Delete user'],
+    ])
+    await dangerous.getByRole('button', { name: 'Delete user' }).click()
+    const field = page.locator('dialog input')
+    const button = page.locator('dialog').getByRole('button', { name: 'Delete user' })
+    for (const typed of ['', 'yes', user.email.slice(1)]) {
+      await field.fill(typed)
+      expect(await button.isDisabled()).toBe(true)
+      await page.keyboard.press('Enter')
+    }
+    const count = () => gateway.sql('select id from users where id = $1', [user.id])
+    expect(await count()).toHaveLength(1)
+    await field.fill(user.email)
+    await button.click()
+    await page.getByText(`${user.email} is deleted.`).waitFor()
+    expect(await count()).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  it('the audit shows in words who changed which value of whom, from what, and through which channel', async () => {
+    const user = await newUser(gateway, 'free')
+    await patch(user.id, { plan: 'pro', is_active: 0, email_verified: true })
+    await patch(user.id, { plan: 'premium', email: `new${user.email}` }, { 'x-peage-channel': 'cli' })
+    const { page, complaints } = await signIn()
+    await open(page, 'audit')
+    await page.getByLabel('User ID').fill(String(user.id))
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.locator('tbody tr').nth(2).waitFor({ state: 'detached' })
+    const rows = (await page.locator('tbody tr').allInnerTexts()).map(text => text.replace(/\s+/g, ' '))
+    const whom = `new${user.email} ID ${user.id} done`
+    expect(rows).toEqual([
+      expect.stringContaining(
+        `ops Command line Changed a user Plan: pro → premium Email: set (not recorded) ${whom}`,
+      ),
+      expect.stringContaining(
+        `ops API Changed a user Plan: free → pro Status: Active → Inactive Email verified: no → yes ${whom}`,
+      ),
+    ])
+    await page.getByLabel('Action').selectOption({ label: 'Deleted a user' })
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByText('No matching entries.').waitFor()
+    await page.getByLabel('Action').selectOption({ label: 'Changed a user' })
+    await page.getByLabel('From').fill('2020-01-01')
+    await page.getByLabel('To', { exact: true }).fill('2020-01-31')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByText('No matching entries.').waitFor()
+    await page.getByLabel('To', { exact: true }).fill('')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.locator('tbody tr').nth(1).waitFor()
+    await page.getByLabel('User ID').fill('')
+    await page.getByLabel('Action').selectOption({ label: 'Signed in to the console' })
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.locator('tbody tr').getByText('Signed in to the console').first().waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('the page of a user shows the device of each session', async () => {
+    const user = await newUser(gateway, 'free')
+    for (const [hash, userAgent] of [
+      ['a', 'Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0'],
+      ['b', `Evil${unseen}/1.0`],
+      ['c', null],
+    ])
+      await gateway.sql(
+        `insert into refresh_tokens (user_id, token_hash, expires_at, session_id, session_created_at, user_agent)
+         values ($1, $2, now() + interval '99 years', gen_random_uuid(), now() + interval '1 hour', $3)`,
+        [user.id, `device ${hash} of ${user.id}`, userAgent],
+      )
+    const { page, complaints } = await signIn()
+    await open(page, `users/${user.id}`)
+    const devices = await page.locator('.sessions li').allInnerTexts()
+    expect(devices.map(text => text.split('\n')[0])).toEqual(
+      expect.arrayContaining(['Firefox on Linux', 'Evil', 'Unknown device']),
+    )
+    expect(complaints).toEqual([])
+  })
+
+  it.each(['en', 'fr'])(
+    'a page is as wide as the window, its header is low on a phone, and no badge has two lines: %s',
+    async locale => {
+      await newUserWithAll()
+      await gateway.reload()
+      const { page, complaints } = await signIn(undefined, { locale })
+      for (const width of [390, 720, 1000, 1280]) {
+        await page.setViewportSize({ width, height: 900 })
+        for (const id of pages) {
+          await open(page, id)
+          const found = await page.evaluate<{ scrollWidth: number; header: number; wrong: string[] }>(`({
+            scrollWidth: document.documentElement.scrollWidth,
+            header: document.querySelector('header').offsetHeight,
+            wrong: [
+              ...[...document.querySelectorAll('.badge')].filter(one => one.offsetHeight > 28),
+              ...[...document.querySelectorAll('.facts > section')].filter(one => one.scrollWidth > one.clientWidth),
+              ...[...document.querySelectorAll('table')].filter(one => one.offsetWidth > one.parentElement.clientWidth),
+            ].map(one => one.outerHTML.slice(0, 200)),
+          })`)
+          expect([width, id, found.scrollWidth, found.wrong]).toEqual([width, id, width, []])
+          if (width === 390) expect(found.header).toBeLessThan(150)
+        }
+      }
+      expect(complaints).toEqual([])
+    },
+  )
+
+  it('the configuration shows an empty value as not set', async () => {
+    const { page, complaints } = await signIn()
+    await page.route('**/admin/v1/configuration', async route => {
+      const json = (await (await route.fetch()).json()) as { values: { path: string; value: unknown }[] }
+      const values = json.values.map(one =>
+        one.path === 'storage.redis'
+          ? { ...one, value: null }
+          : one.path === 'auth.key_secret'
+            ? { ...one, value: '' }
+            : one,
+      )
+      await route.fulfill({ json: { ...json, values } })
+    })
+    await open(page, 'configuration')
+    for (const path of ['storage.redis', 'auth.key_secret', 'subscription.upgrade_url'])
+      expect(await page.locator('tr', { has: page.getByText(path, { exact: true }) }).innerText()).toContain(
+        'not set',
+      )
     expect(complaints).toEqual([])
   })
 })

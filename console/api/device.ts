@@ -1,0 +1,38 @@
+// The browser and the operating system that a `User-Agent` names. Each pattern excludes the ones below it.
+export interface Device {
+  readonly browser: string
+  /** Undefined if the field names no known system. */
+  readonly system: string | undefined
+}
+
+const browsers: readonly (readonly [pattern: RegExp, name: string])[] = [
+  [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
+  [/\b(?:OPR|OPT|Opera)\//, 'Opera'],
+  [/\bSamsungBrowser\//, 'Samsung Internet'],
+  [/\bVivaldi\//, 'Vivaldi'],
+  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
+  [/\b(?:Chrome|CriOS|Chromium)\//, 'Chrome'],
+  [/\bVersion\/\S+ .*\bSafari\//, 'Safari'],
+]
+
+const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
+  [/\biPhone\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
+  [/\bAndroid\b/, 'Android'],
+  [/\bCrOS\b/, 'ChromeOS'],
+  [/\bWindows\b/, 'Windows'],
+  [/\bMac OS X\b|\bMacintosh\b/, 'macOS'],
+  [/\bLinux\b/, 'Linux'],
+]
+
+/**
+ * Programs name themselves first, for example `curl/8.5.0`.
+ * @returns undefined if nothing readable is in the field
+ */
+export function deviceOf(userAgent: string | null): Device | undefined {
+  const text = userAgent ?? ''
+  const nameIn = (list: typeof browsers) => list.find(([pattern]) => pattern.test(text))?.[1]
+  const [program] = /^(?!Mozilla\/)[\p{L}\p{N}][\p{L}\p{N} ._-]{0,39}/u.exec(text) ?? []
+  const browser = nameIn(browsers) ?? program?.trim()
+  return browser === undefined ? undefined : { browser, system: nameIn(systems) }
+}

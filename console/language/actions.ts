@@ -1,0 +1,60 @@
+// Words for the entries of the audit: the action, and the changed fields with old and new value.
+import type { Audit, AuditedAction } from '../api/types.ts'
+import type { Bilingual, Key, Speech } from './language.tsx'
+
+export const actionNames: Readonly<Record<AuditedAction, Bilingual>> = {
+  createUser: { en: 'Created a user', fr: 'Création d’un utilisateur' },
+  changeUser: { en: 'Changed a user', fr: 'Modification d’un utilisateur' },
+  deleteUser: { en: 'Deleted a user', fr: 'Suppression d’un utilisateur' },
+  resetUsage: { en: 'Reset today’s usage', fr: 'Remise à zéro des usages du jour' },
+  sendReset: { en: 'Sent a reset mail', fr: 'Envoi d’une réinitialisation' },
+  exportUser: { en: 'Exported a user’s data', fr: 'Export des données d’un utilisateur' },
+  setPassword: { en: 'Set a password', fr: 'Définition d’un mot de passe' },
+  endSessions: { en: 'Ended all sessions', fr: 'Fin de toutes les sessions' },
+  endUserSession: { en: 'Ended a session', fr: 'Fin d’une session' },
+  revokeUserApiToken: { en: 'Revoked an API key', fr: 'Révocation d’une clé d’API' },
+  removeUserWebhook: { en: 'Removed a webhook', fr: 'Retrait d’un webhook' },
+  emitAlert: { en: 'Sent an alert', fr: 'Envoi d’une alerte' },
+  retryDelivery: { en: 'Retried a delivery', fr: 'Nouvel essai d’un envoi' },
+  signInToConsole: { en: 'Signed in to the console', fr: 'Connexion à la console' },
+}
+
+/** The actions in the order in which operators choose one. */
+export const actions = Object.keys(actionNames) as AuditedAction[]
+
+type Changes = Pick<Audit['entries'][number], 'action' | 'changes' | 'previous'>
+
+/** One text for each changed field, for example "Plan: free → pro". */
+export function changesInWords({ action, changes, previous }: Changes, { t }: Pick<Speech, 't'>): string[] {
+  // Every new user has an email.
+  const { email: _email, ...ofNewUser } = changes ?? {}
+  const shown = action === 'createUser' ? ofNewUser : (changes ?? {})
+  return Object.entries(shown).map(([field, value]) => {
+    const name = Object.hasOwn(fieldNames, field) ? t(fieldNames[field] as Key) : field
+    const after = valueInWords(field, value, t)
+    if (previous === null || !Object.hasOwn(previous, field)) return t('fieldSet', { name, after })
+    const before = valueInWords(field, previous[field], t)
+    return before === after
+      ? t('fieldSet', { name, after: t('unchanged', { value: after }) })
+      : t('fieldChanged', { name, before, after })
+  })
+}
+
+const fieldNames: Readonly<Record<string, Key>> = {
+  plan: 'plan',
+  is_active: 'status',
+  email_verified: 'verified',
+  email: 'email',
+  password: 'password',
+  session: 'session',
+  type: 'type',
+  delivery: 'delivery',
+}
+
+function valueInWords(field: string, value: unknown, t: Speech['t']): string {
+  if (field === 'is_active') return t(value === 0 || value === false ? 'inactive' : 'active')
+  if (field === 'email_verified') return t(value === true ? 'yes' : 'no')
+  // The audit contains only that these two were set.
+  if (field === 'email' || field === 'password') return t('notRecorded')
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
