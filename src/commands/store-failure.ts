@@ -43,6 +43,11 @@ const advices: readonly { when: RegExp; advice: (file: string) => string }[] = [
       `give the user of storage.postgres in ${file} the database, or the rights to create in it`,
   },
   {
+    when: /^server_encoding is/,
+    advice: file =>
+      `create a database with encoding 'UTF8' and template template0, and name it in storage.postgres in ${file}`,
+  },
+  {
     when: /^default_transaction_isolation is/,
     advice: file =>
       `alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in ${file}`,

@@ -19,6 +19,11 @@ describeWithPostgresBinary('a database that cannot be used', () => {
     await client.connect()
     // As in Postgres 15 and newer: a user that owns nothing has no right to create.
     await client.query('create role guest login; revoke create on schema public from public')
+    for (const encoding of ['LATIN1', 'SQL_ASCII']) {
+      await client.query(
+        `create database ${encoding.toLowerCase()} encoding '${encoding}' template template0 lc_collate 'C' lc_ctype 'C'`,
+      )
+    }
     await client.end()
     await once(silent.listen(0, '127.0.0.1'), 'listening')
   })
@@ -87,6 +92,14 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       reason: 'permission denied for schema public \\(42501\\)',
       advice: 'give the user of storage.postgres in gateway.yaml the database, or the rights to create in it',
     },
+    ...['LATIN1', 'SQL_ASCII'].map(encoding => ({
+      is: `in the encoding ${encoding}`,
+      user: 'postgres',
+      at: () => `${here()}/${encoding.toLowerCase()}`,
+      reason: `server_encoding is ${encoding}, not UTF8`,
+      advice:
+        "create a database with encoding 'UTF8' and template template0, and name it in storage.postgres in gateway.yaml",
+    })),
     {
       is: 'stricter with transactions than statements expect',
       user: 'postgres',
@@ -125,4 +138,15 @@ describeWithPostgresBinary('a database that cannot be used', () => {
       }
     },
   )
+
+  it('a database in another encoding is refused before the first migration', async () => {
+    const url = `postgres://postgres@${here()}/latin1`
+    writeConfiguration(cwd, { postgres: url })
+    expect((await runIn(cwd, ['migrate'])).exit).toBe(1)
+    const client = new Client(url)
+    await client.connect()
+    const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
+    await client.end()
+    expect(rows).toEqual([])
+  })
 })

@@ -159,7 +159,8 @@ async function migrateOnOwnConnection(url: string, log?: MigrationLog): Promise<
 async function refuseSettings(client: Client): Promise<void> {
   const { rows } = await client.query<{ name: string; value: string; needed: string }>(
     `select name, current_setting(name) as value, needed
-       from (values ('default_transaction_isolation', 'read committed'), ('DateStyle', 'ISO')) as s (name, needed)
+       from (values ('server_encoding', 'UTF8'), ('default_transaction_isolation', 'read committed'),
+                    ('DateStyle', 'ISO')) as s (name, needed)
       where not starts_with(current_setting(name), needed)`,
   )
   for (const { name, value, needed } of rows)
