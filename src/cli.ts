@@ -19,3 +19,5 @@ if (process.argv[2] === 'start') process.on('SIGHUP', () => {})
 const { run } = await import('./commands/run.ts')
 const { stdin, stdout, stderr } = process
 process.exitCode = await run(process.argv.slice(2), { env, cwd: process.cwd(), stdin, stdout, stderr })
+// Nothing should keep a gateway's process alive now, whether it has stopped or could not start.
+if (process.argv[2] === 'start') setTimeout(() => process.exit(), 100).unref()

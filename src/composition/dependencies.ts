@@ -48,16 +48,12 @@ export async function createDependencies({
   const failureLog = createFailureLog({ logger, clock })
   const sealer = await openSealer(config.auth)
   const storage = await open(config, { logger, failureLog, clock, spans: tracing?.stores })
-  const metrics = createMetrics({ version: packageFacts().version, stores: storage.gauges })
-  return {
-    config,
-    storage,
-    sealer,
-    mailQueue: createMailQueue(clock),
-    clock,
-    logger,
-    failureLog,
-    metrics,
-    tracing,
+  try {
+    const metrics = createMetrics({ version: packageFacts().version, stores: storage.gauges })
+    const mailQueue = createMailQueue(clock)
+    return { config, storage, sealer, mailQueue, clock, logger, failureLog, metrics, tracing }
+  } catch (error) {
+    await storage.close()
+    throw error
   }
 }

@@ -54,6 +54,7 @@ export async function startServer(options: Options): Promise<RunningServer> {
       dataPlane,
       options.reloadSource?.file.listing(),
     )
+    undo.unshift(() => primaryServices.close(0))
     const { logger, metrics } = dependencies
     const { counters } = metrics
     const reload = createReload({
@@ -73,7 +74,9 @@ export async function startServer(options: Options): Promise<RunningServer> {
       kill: dataPlane.kill,
     }
   } catch (error) {
-    for (const step of undo) await step().catch(() => {})
+    await within(undoTimeoutMs, async () => {
+      for (const step of undo) await step().catch(() => {})
+    })
     throw error
   }
 }
@@ -89,11 +92,19 @@ interface Running {
 async function stop(running: Running): Promise<void> {
   running.reload.stop()
   const timeoutMs = running.reload.drainTimeoutMs()
+  await within(timeoutMs, () => stopInOrder(running, timeoutMs))
+}
+
+/** For a start that has failed: its stores may not respond. */
+const undoTimeoutMs = 5_000
+
+/** Resolves when `work` has, or after `timeoutMs`. */
+async function within(timeoutMs: number, work: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeIsUp = new Promise<void>(resolve => {
     timer = setTimeout(resolve, timeoutMs)
   })
-  await Promise.race([stopInOrder(running, timeoutMs), timeIsUp])
+  await Promise.race([work(), timeIsUp])
   clearTimeout(timer)
 }
 

@@ -71,12 +71,28 @@ const REDIS_START_TIMEOUT_MS = 1_000
  */
 export async function openStorage(
   { storage }: Pick<Config, 'storage'>,
-  { logger, failureLog, clock, spans }: Dependencies,
+  dependencies: Dependencies,
   openFolder: OpenFolder = openDataFolder,
 ): Promise<Storage> {
-  const { database, listen } = storage.postgres
-    ? await openProductionDatabase(storage, { logger, failureLog })
+  const opened = storage.postgres
+    ? await openProductionDatabase(storage, dependencies)
     : await openEmbeddedStorage(storage.data_dir, openFolder)
+  try {
+    return await withRedis(storage, opened, dependencies)
+  } catch (error) {
+    // An open database would keep its folder locked, and the process alive.
+    await opened.database.close()
+    throw error
+  }
+}
+
+type OpenDatabase = Awaited<ReturnType<typeof openProductionDatabase | typeof openEmbeddedStorage>>
+
+async function withRedis(
+  storage: Config['storage'],
+  { database, listen }: OpenDatabase,
+  { logger, clock, spans }: Dependencies,
+): Promise<Storage> {
   const redis = storage.redis
     ? (await import('./redis/redis.ts')).openRedis(storage.redis, {
         onUp: () => logger.info({}, 'redis is up'),
@@ -91,7 +107,6 @@ export async function openStorage(
     await redis?.whenUp(REDIS_START_TIMEOUT_MS)
   } catch (error) {
     await redis?.close()
-    await database.close()
     throw error
   }
   const throttle = createLogThrottle(clock)

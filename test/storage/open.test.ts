@@ -66,6 +66,17 @@ describe('the backing, embedded', () => {
     expect(await again.migrate()).toEqual([])
     await again.close()
   })
+
+  it('a store that cannot be opened after the database closes the database and releases its folder', async () => {
+    const open = (redis: string) =>
+      openStorage(
+        { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
+        { logger, failureLog: () => {}, clock: systemClock },
+      )
+    await expect(open('redis://:p%ss@127.0.0.1:1')).rejects.toThrow('URI malformed')
+    const again = await open('')
+    await again.close()
+  })
 })
 
 describeWithServices('the backing, in production', () => {
