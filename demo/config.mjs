@@ -8,6 +8,7 @@ export function demoConfig(upstream, dataDir, adminToken) {
 admin:
   listen: 127.0.0.1:0
   token: ${adminToken}
+  console: true
 storage:
   data_dir: ${JSON.stringify(dataDir)}
 mail:

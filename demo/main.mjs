@@ -34,6 +34,7 @@ try {
   )
   const client = createDemoClient(printer)
   const place = { gateway: gateway.address, admin: gateway.adminAddress, adminToken }
+  printConsole(place)
   const user = await walk(client, place, gateway.mailOf)
   printer.line()
   printer.line(client.allAsDue ? 'Every step answered as it should.' : 'A step did not answer as it should.')
@@ -105,4 +106,9 @@ function invite({ gateway, admin, adminToken }, { token, email, password }) {
   printer.line(`curl -i ${gateway}/api/v1/auth/login -d '${JSON.stringify({ email, password })}'`)
   printer.line(`curl -i ${admin}/readyz`)
   printer.line(`curl -i ${admin}/admin/v1/users -H 'Authorization: Bearer ${adminToken}'`)
+  printConsole({ admin, adminToken })
+}
+
+function printConsole({ admin, adminToken }) {
+  printer.line(`Console: ${admin}/console (token: ${adminToken})`)
 }

@@ -5,13 +5,14 @@ import { openLog } from '../observability/stdout.ts'
 import { openTracing, readTracing } from '../observability/tracing/open.ts'
 import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
-import { onEndSignals } from './end-signals.ts'
+import { onEndSignals, onNpxEnded } from './end-signals.ts'
 import type { Io } from './io.ts'
 import { fileReader, openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
 
 /** @param name of the configuration file, as on the command line */
 export async function runGateway(io: Io, name: string): Promise<void> {
+  const untilNpxEnded = onNpxEnded(io.env, () => process.ppid)
   // By default SIGHUP would end the process. A reload requested during the start runs right after it.
   let reload = () => {
     isReloadRequested = true
@@ -48,12 +49,10 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   if (isReloadRequested) reload()
   const { address, adminAddress } = server
   const admin = adminAddress === undefined ? '' : `, admin on ${adminAddress}`
-  // Logged at any level: operators and supervisors wait for this line.
-  logger
-    .child({}, { level: 'info' })
-    .info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
-  logger.info({ signal: await untilSignal }, 'draining')
+  // Logged at any level: operators and supervisors wait for these lines.
+  const always = logger.child({}, { level: 'info' })
+  always.info({ address, admin_address: adminAddress }, `ready on ${address}${admin}`)
+  logger.info({ signal: await Promise.race([untilSignal, untilNpxEnded]) }, 'draining')
   await server.stop()
-  // Nothing should keep the process alive now; if something does, exit anyway.
-  setTimeout(() => process.exit(0), 100).unref()
+  always.info({}, 'stopped')
 }

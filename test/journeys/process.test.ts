@@ -1,7 +1,7 @@
 // The real program in a process of its own: how it starts, what it logs, how it ends, what a crash leaves.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -154,6 +154,7 @@ ${routes(upstream.url)}`,
     release()
     expect((await answer).text).toBe('late but whole')
     expect(await ended).toBe(0)
+    expect(JSON.parse(String(lines.at(-1)))).toMatchObject({ level: 30, msg: 'stopped' })
     expect(lines.join('\n')).not.toContain(password)
     upstream.answer = undefined
   })
@@ -194,6 +195,32 @@ ${routes(upstream.url)}`,
     upstream.answer = undefined
   })
 
+  it('a gateway that npx started drains when npx receives SIGTERM', async () => {
+    program.child.kill('SIGTERM')
+    await program.ended
+    const { PATH, TEST_RUN } = process.env
+    // A project that has the package installed.
+    const project = join(folder, 'project')
+    await mkdir(join(project, 'node_modules/.bin'), { recursive: true })
+    await symlink(fileURLToPath(new URL('../../', import.meta.url)), join(project, 'node_modules/peage'))
+    await symlink('../peage/dist/cli.js', join(project, 'node_modules/.bin/peage'))
+    const npx = spawn('npx', ['--no-install', 'peage', 'start', '-c', file], {
+      cwd: project,
+      env: { PATH, TEST_RUN },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    let log = ''
+    npx.stdout.on('data', chunk => {
+      log += chunk
+    })
+    // The gateway holds the pipe open for as long as it runs.
+    const ended = once(npx, 'close')
+    await expect.poll(() => log, { timeout: 20_000 }).toContain('"ready on ')
+    npx.kill('SIGTERM')
+    await ended
+    expect(log.trimEnd().split('\n').at(-1)).toContain('"stopped"')
+  })
+
   it('prints the problems of a bad configuration and exits 2', async () => {
     const bad = join(folder, 'bad.yaml')
     await writeFile(bad, 'server: { listn: x }\n')
@@ -213,5 +240,6 @@ ${routes(upstream.url)}`,
     const demo = fileURLToPath(new URL('../../demo/main.mjs', import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [demo, '--exit'], { cwd: folder })
     expect(stdout).toContain('Every step answered as it should.')
+    expect(stdout).toMatch(/^Console: http:\/\/127\.0\.0\.1:\d+\/console \(token: \S+\)$/m)
   })
 })
