@@ -7,6 +7,7 @@ import { startServer } from '../server/start-server.ts'
 import { packageFacts } from '../version.ts'
 import { onEndSignals, onNpxEnded } from './end-signals.ts'
 import type { Io } from './io.ts'
+import { explainListenFailure } from './listen-failure.ts'
 import { fileReader, openConfigFile, orExit } from './read-config.ts'
 import { inPlainWords } from './store-failure.ts'
 
@@ -21,7 +22,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   process.on('SIGHUP', () => reload())
   const file = openConfigFile(io, name)
   const { traces, problems } = readTracing(io.env, fileReader(io))
-  const { config, warnings } = orExit(file.load(), io.stderr, problems)
+  const { config, warnings, variables } = orExit(file.load(), io.stderr, problems)
   const logger = await openLog(io.stdout, config.server.log, { isShared: config.server.workers > 1 })
   logWarnings(warnings, logger)
   for (const warning of traces?.warnings ?? []) logger.warn({}, warning)
@@ -41,7 +42,7 @@ export async function runGateway(io: Io, name: string): Promise<void> {
   const reloadSource = { file, onRefused }
   const server = await startServer({ config, clock: systemClock, logger, tracing, reloadSource }).catch(
     error => {
-      throw inPlainWords(error, config.storage, name)
+      throw inPlainWords(explainListenFailure(error, { config, file: name, variables }), config.storage, name)
     },
   )
   kill = () => server.kill()

@@ -13,7 +13,7 @@ import { decode } from './schema/shape.ts'
 import { type LocatedCase, locateCases } from './test-cases.ts'
 import { validate } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'
-import { positionsOf } from './yaml/yaml-source.ts'
+import { positionsOf, type YamlSource } from './yaml/yaml-source.ts'
 
 interface ConfigSource extends SourceFile {
   /** The number of workers for `auto`; also limits the default of `auth.hashing.concurrency`. */
@@ -32,14 +32,18 @@ export interface LoadedConfig {
   readonly cases: readonly LocatedCase[]
   /** Line numbers of the sections and their keys, by JSON Pointer. */
   readonly lines: Readonly<Record<string, number>>
+  /** The environment variables that keys of the sections name, by JSON Pointer, for messages. */
+  readonly variables: Variables
   /** For operators; only of a file to serve with. */
   readonly listing?: Listing
 }
 
+export type Variables = Readonly<Record<string, readonly string[]>>
+
 /** Reads, completes, checks and decodes gateway.yaml. Never throws for its content; problems come in file order. */
 export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
   const { file, cores = availableParallelism(), readFile = readLimited } = source
-  const read = readSource(source, Object.keys(schema.properties))
+  const read = readSource(source, Object.keys(schema.properties), 'peage init writes a sample')
   if ('problems' in read) return read
   const { yaml, text } = read
   const validation = validate(schema, yaml)
@@ -64,6 +68,7 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
     warnings,
     cases: locateCases(config.tests, file, yaml, text),
     lines: linesOf(config, positionsOf(yaml, text)),
+    variables: variablesOf(yaml),
     ...(source.toServe ? { listing: packListing(yaml, positionsOf(yaml, text)) } : {}),
   }
 }
@@ -87,6 +92,10 @@ function linesOf(
     return [pointer, ...Object.keys(section ?? {}).map(key => appendToPointer(pointer, key))]
   })
   return Object.fromEntries(['', ...pointers].map(pointer => [pointer, positionOf(pointer).line]))
+}
+
+function variablesOf({ interpolated }: YamlSource): Variables {
+  return Object.fromEntries([...interpolated].filter(([pointer]) => /^\/[^/]+\/[^/]+$/.test(pointer)))
 }
 
 /** libuv's default. An operator who sets UV_THREADPOOL_SIZE sets `hashing.concurrency` too. */

@@ -53,7 +53,7 @@ describe('peage check', () => {
   it('takes gateway.yaml where no file is named, counts what it found, and exits 0', async () => {
     expect(await peage(['check'])).toEqual({
       exit: 2,
-      stdout: 'gateway.yaml:1:1  (file)  cannot be read (no such file)\n',
+      stdout: 'gateway.yaml:1:1  (file)  cannot be read (no such file); peage init writes a sample\n',
       stderr: '',
     })
     write('gateway.yaml', committed)

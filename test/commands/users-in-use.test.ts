@@ -246,6 +246,9 @@ describe('peage users, where a gateway has the folder', () => {
       expect(await said(`admin: { listen: '127.0.0.1:1' }`)).toBe(
         'cannot be asked, as other.yaml has no admin.token',
       )
+      expect(await said(`admin: { listen: '127.0.0.1:1', token: "\${PEAGE_ADMIN_TOKEN:-}" }`)).toBe(
+        'cannot be asked, as admin.token in other.yaml is empty (set the variable PEAGE_ADMIN_TOKEN, as for the gateway)',
+      )
       expect(await said(`admin: { listen: '127.0.0.1:0', token: ${token} }`)).toBe(
         'cannot be asked, as admin.listen in other.yaml leaves the port to the system',
       )

@@ -141,6 +141,8 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
       ),
     )
     const spent = await explain()
+    const { email } = JSON.parse((await users(['show', String(id), '--json'])).stdout)
+    expect((await run(['explain', 'GET', '/one', '--user', email.toUpperCase()])).stdout).toBe(spent)
     expect(spent).toContain(`, as free, user ${id}, 1 used today, email not verified\n`)
     expect(spent).toContain('free_daily    refuse  429 daily_limit_reached')
     await users(['set-plan', String(id), 'pro'])
@@ -159,6 +161,11 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
       exit: 1,
       stdout: '',
       stderr: 'error: there is no user 9007199254740991: peage users list shows who there is\n',
+    })
+    expect(await run(['explain', 'GET', '/one', '--user', 'nobody@example.com'])).toMatchObject({
+      exit: 1,
+      stderr:
+        'error: there is no user with the email nobody@example.com: peage users list shows who there is\n',
     })
     for (const more of [['--as', 'pro'], ['--used-today', '1'], ['--unverified']]) {
       const { exit, stderr } = await run(['explain', 'GET', '/one', '--user', '1', ...more])

@@ -342,7 +342,10 @@ describeWithServices('workers that cannot start', () => {
     const port = Number(new URL(await listen(other)).port)
     const file = await writeCrewFile(folder, { stores, routes: 'routes: []', port })
     const { code, stderr } = await runProgram(['start', '-c', file], folder)
-    expect([code, stderr]).toEqual([1, `error: bind EADDRINUSE 127.0.0.1:${port}\n`])
+    expect([code, stderr]).toEqual([
+      1,
+      `error: another program listens at 127.0.0.1:${port}. Stop it, or choose another port: server.listen in ${file}\n`,
+    ])
     other.close()
     await once(other, 'close')
   })

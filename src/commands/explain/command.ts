@@ -3,19 +3,21 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { systemClock } from '../../clock.ts'
 import { type FormatName, formats } from '../../config/formats/formats.ts'
 import { FormatError } from '../../config/formats/units.ts'
-import type { Config } from '../../config/schema/schema.ts'
+import type { LoadedConfig } from '../../config/load.ts'
 import type { ExplainRequest } from '../../explain/explain.ts'
 import { plans } from '../../users/user.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
+import type { UserRef } from '../users/administration.ts'
+import { readUser } from '../users/arguments.ts'
 import { explanationAsJson, explanationAsText } from './print.ts'
 
 interface Options extends ConfigOption {
   readonly as: ExplainRequest['as']
   readonly usedToday: number
   readonly unverified?: true
-  readonly user?: number
+  readonly user?: UserRef
   readonly host?: string
   readonly json?: true
 }
@@ -31,8 +33,8 @@ export function explainCommand(io: Io): Command {
     )
     .option('--unverified', 'the email of who calls is not verified')
     .addOption(
-      new Option('--user <id>', 'this user calls, whose record is read from the database')
-        .argParser(readId)
+      new Option('--user <user>', 'this user calls: an id or an email; the database has the record')
+        .argParser(readUser)
         .conflicts(['as', 'usedToday', 'unverified']),
     )
     .option('--host <host>', 'the host that is asked for (default: localhost)', text =>
@@ -42,27 +44,27 @@ export function explainCommand(io: Io): Command {
   return withConfigOption(explain).action(async (method: string, path: string, options: Options) => {
     const { config: file, host, json } = options
     const { createExplain, toExplainRequest } = await import('../../explain/explain.ts')
-    const { readConfig } = await import('../read-config.ts')
+    const { loadOrExit } = await import('../read-config.ts')
     // Methods are case-sensitive (RFC 9110 §9.1), but none is in lower case, and operators type this one.
     const request = readRequest(explain, method.toUpperCase(), path)
-    const config = readConfig(io, file, io.stderr)
-    const caller = await readCaller(io, config, options)
+    const loaded = loadOrExit(io, file, io.stderr)
+    const caller = await readCaller(io, loaded, options)
     const question = toExplainRequest({ request, ...caller, ...(host === undefined ? {} : { host }) })
-    const explanation = await createExplain(config, systemClock)(question)
+    const explanation = await createExplain(loaded.config, systemClock)(question)
     await print(io.stdout, [json ? explanationAsJson(explanation) : explanationAsText(explanation)])
     if (explanation.route === null) throw new CommanderError(1, 'peage.explain', 'no route matches')
   })
 }
 
 /** @throws Error with a sentence for the operator if there is no such user, or the database cannot be read */
-async function readCaller(io: Io, config: Config, { config: file, user: id, ...options }: Options) {
+async function readCaller(io: Io, loaded: LoadedConfig, { config: file, user: ref, ...options }: Options) {
   const { as, usedToday, unverified } = options
-  if (id === undefined)
+  if (ref === undefined)
     return { as: as === 'anonymous' ? as : { plan: as, verified: !unverified, used_today: usedToday } }
   const { byRecord } = await import('../../admin/api/explain-request.ts')
   const { findUser } = await import('../users/errors.ts')
   const { withUsersOf } = await import('../users/with-users.ts')
-  return withUsersOf(io, file, config, async users => byRecord(await findUser(users, { id }), systemClock))
+  return withUsersOf(io, file, loaded, async users => byRecord(await findUser(users, ref), systemClock))
 }
 
 function readRequest(command: Command, method: string, path: string) {
@@ -81,11 +83,6 @@ function parseOption<Name extends FormatName>(format: Name, text: string) {
     if (error instanceof FormatError) throw new InvalidArgumentError(`It ${error.message}.`)
     throw error
   }
-}
-
-function readId(text: string): number {
-  if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
-  throw new InvalidArgumentError('It must be the id of a user, such as 42.')
 }
 
 function readCount(text: string): number {

@@ -19,14 +19,26 @@ export class AdminUnavailable extends Error {
 /**
  * Administers users through the listener that the configuration describes, each time with its first token that may.
  * @param file the configuration's name, for messages
+ * @param tokenVariables the environment variables that `admin.token` names, for messages
  * @throws AdminUnavailable here or from any method; an Error if the gateway itself fails
  */
-export function createAdminClient(admin: Config['admin'], file: string): UserAdministration {
+export function createAdminClient(
+  admin: Config['admin'],
+  file: string,
+  tokenVariables: readonly string[] = [],
+): UserAdministration {
   if (admin === undefined) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin section`)
   const bearers = [{ token: admin.token, may: 'all' as const }, ...Object.values(admin.tokens)].filter(
     ({ token }) => token !== '',
   )
-  if (bearers.length === 0) throw new AdminUnavailable(`cannot be asked, as ${file} has no admin.token`)
+  if (bearers.length === 0) {
+    const [variable] = tokenVariables
+    const cause =
+      variable === undefined
+        ? `${file} has no admin.token`
+        : `admin.token in ${file} is empty (set the variable ${variable}, as for the gateway)`
+    throw new AdminUnavailable(`cannot be asked, as ${cause}`)
+  }
   if (admin.listen.port === 0) {
     throw new AdminUnavailable(`cannot be asked, as admin.listen in ${file} leaves the port to the system`)
   }

@@ -31,7 +31,7 @@ export function requireTerminal({ stdin }: Io, command: Command, instead: string
   if (!stdin.isTTY) command.error(`error: there is no terminal to ask on: ${instead}`, { exitCode: 2 })
 }
 
-function readUser(text: string): UserRef {
+export function readUser(text: string): UserRef {
   if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return { id: Number(text) }
   const email = normalizeEmail(text)
   if (isStorableEmail(email)) return { email }

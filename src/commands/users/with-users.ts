@@ -3,10 +3,11 @@
 import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
+import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema/schema.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
-import { readConfig } from '../read-config.ts'
+import { loadOrExit } from '../read-config.ts'
 import { PreventedWhileLocked, withDatabase } from '../with-database.ts'
 import { AdminUnavailable, createAdminClient } from './admin-client.ts'
 import { createDatabaseUsers, type UserAdministration } from './administration.ts'
@@ -22,20 +23,20 @@ export async function withUsers(
   file: string,
   work: (users: UserAdministration) => Promise<void>,
 ): Promise<void> {
-  await withUsersOf(io, file, readConfig(io, file, io.stderr), work)
+  await withUsersOf(io, file, loadOrExit(io, file, io.stderr), work)
 }
 
 /** As `withUsers`, of a configuration that has been read. @returns what `work` returned */
 export function withUsersOf<T>(
   io: Io,
   file: string,
-  config: Config,
+  { config, variables }: Pick<LoadedConfig, 'config' | 'variables'>,
   work: (users: UserAdministration) => Promise<T>,
 ): Promise<T> {
   const onDatabase = (database: Database) => work(databaseUsers(database, config))
   return withDatabase(io, file, config, onDatabase, async () => {
     try {
-      return await work(createAdminClient(config.admin, file))
+      return await work(createAdminClient(config.admin, file, variables['/admin/token']))
     } catch (error) {
       if (!(error instanceof AdminUnavailable)) throw error
       const remedy = `stop it, or run it with an admin listener and a token that ${file} has too`

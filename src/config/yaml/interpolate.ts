@@ -10,6 +10,8 @@ interface InterpolationContext {
 
 export interface InterpolationResult {
   readonly text: string
+  /** The environment variables that it names, each once. */
+  readonly variables: readonly string[]
   /** Whether any of it came from a file. */
   readonly fromFile: boolean
   /** Characters that were inserted; more than `room` if that was the problem. */
@@ -24,6 +26,7 @@ export function interpolate(
   { env, readFile, room }: InterpolationContext,
 ): InterpolationResult {
   const errors: string[] = []
+  const variables = new Set<string>()
   let putIn = 0
   let fromFile = false
   const put = (value: string): string => {
@@ -47,6 +50,7 @@ export function interpolate(
         if (read.error === undefined) return put(read.text.replace(/\r?\n$/, ''))
         errors.push(read.error)
       } else if (name !== undefined) {
+        variables.add(name)
         const value = Object.hasOwn(env, name) ? env[name] : undefined
         // As in the shell, an empty value counts as unset with `:-`.
         if (fallback !== undefined) return put(value || fallback)
@@ -59,5 +63,5 @@ export function interpolate(
     },
   )
   if (putIn > room) errors.push('needs more text through ${…} than the whole file may have: 4 MiB')
-  return { text: replaced, fromFile, putIn, errors }
+  return { text: replaced, variables: [...variables], fromFile, putIn, errors }
 }

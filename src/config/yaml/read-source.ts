@@ -19,8 +19,15 @@ interface ReadSource {
   readonly text: string
 }
 
-/** @param keys the valid top-level keys, for the message about a file that has none */
-export function readSource(source: SourceFile, keys: readonly string[]): ReadSource | Problems {
+/**
+ * @param keys the valid top-level keys, for the message about a file that has none
+ * @param whenMissing what to do if there is no such file
+ */
+export function readSource(
+  source: SourceFile,
+  keys: readonly string[],
+  whenMissing?: string,
+): ReadSource | Problems {
   const { file, env, readFile = readLimited } = source
   // ASCII in UTF-16 without a byte order mark is valid UTF-8 with NUL characters, which YAML does not allow.
   const readYaml: ReadFile = (path, maxBytes) => readFile(path, maxBytes).replaceAll('\0', '\uFFFD')
@@ -28,7 +35,9 @@ export function readSource(source: SourceFile, keys: readonly string[]): ReadSou
   try {
     text = inUtf8(readYaml)(file, maxFileBytes).replace(/^\uFEFF/, '')
   } catch (error) {
-    return locateDiagnostics(file, '', [wholeFile(`cannot be read (${readErrorReason(error)})`)])
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const remedy = isMissing && whenMissing !== undefined ? `; ${whenMissing}` : ''
+    return locateDiagnostics(file, '', [wholeFile(`cannot be read (${readErrorReason(error)})${remedy}`)])
   }
   const yaml = parseYaml(text, (scalar, room) => interpolate(scalar, { env, readFile, room }))
   if (Array.isArray(yaml)) return locateDiagnostics(file, text, yaml)

@@ -36,8 +36,8 @@ export interface YamlSource {
   readonly diagnostics: readonly Diagnostic[]
   /** By JSON Pointer, as ajv names places. */
   readonly locations: ReadonlyMap<string, SourceLocation>
-  /** Pointers of scalars with interpolated text. */
-  readonly interpolated: ReadonlySet<string>
+  /** Scalars with interpolated text, by pointer: the environment variables that they name. */
+  readonly interpolated: ReadonlyMap<string, readonly string[]>
   /** Those with text from a `${file:}`. */
   readonly fromFile: ReadonlySet<string>
   /** Pointers of values that could not be read: any further error about them would be a consequence. */
@@ -97,7 +97,7 @@ class Reader {
   readonly #diagnostics: Diagnostic[]
   readonly #aliasTargets: ReadonlyMap<Alias, Node>
   readonly #locations = new Map<string, SourceLocation>()
-  readonly #interpolated = new Set<string>()
+  readonly #interpolated = new Map<string, readonly string[]>()
   readonly #fromFile = new Set<string>()
   readonly #unknown = new Set<string>()
   /** Collections being read: an alias to one of them would recurse without end. */
@@ -212,9 +212,9 @@ class Reader {
     if (next !== undefined && next.offset < to) return this.#markUnknown(pointer)
     if (typeof scalar.value !== 'string' || !scalar.value.includes('${')) return scalar.value
     if (this.#room < 0) return this.#markUnknown(pointer)
-    const { text, fromFile, putIn, errors } = this.#interpolate(scalar.value, this.#room)
+    const { text, variables, fromFile, putIn, errors } = this.#interpolate(scalar.value, this.#room)
     this.#room -= putIn
-    this.#interpolated.add(pointer)
+    this.#interpolated.set(pointer, variables)
     if (fromFile) this.#fromFile.add(pointer)
     for (const message of errors) this.#report(location, message)
     return errors.length === 0 ? text : this.#markUnknown(pointer)

@@ -1,0 +1,47 @@
+// Explains to the operator why a listener cannot listen: which key names its address, and which variables.
+import type { Variables } from '../config/load.ts'
+import type { Config } from '../config/schema/schema.ts'
+
+interface Source {
+  readonly config: Config
+  /** As named on the command line. */
+  readonly file: string
+  readonly variables: Variables
+}
+
+/** @returns an error for operators; any other error is returned unchanged */
+export function explainListenFailure(error: unknown, { config, file, variables }: Source): unknown {
+  // A worker's error arrives as its message only.
+  const message = error instanceof Error ? error.message : ''
+  const [, code = '', host = '', port = ''] = failure.exec(message) ?? []
+  const reason = reasons[code]
+  const key = ownerOf(config, host, Number(port))
+  if (reason === undefined || key === undefined) return error
+  const named = variables[`/${key.replace('.', '/')}`] ?? []
+  const where =
+    named.length === 0 ? '' : ` (${named.length === 1 ? 'variable' : 'variables'} ${named.join(' and ')})`
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  return new Error(`${reason(address)} ${key} in ${file}${where}`, { cause: error })
+}
+
+/** Node's message: `listen EADDRINUSE: address already in use 0.0.0.0:8080`, or in a worker `bind EADDRINUSE 0.0.0.0:8080`. */
+const failure = /^(?:listen|bind) (E[A-Z]+)\b.* (\S*):([0-9]+)$/
+
+const reasons: Readonly<Record<string, (address: string) => string>> = {
+  EADDRINUSE: address => `another program listens at ${address}. Stop it, or choose another port:`,
+  EACCES: address =>
+    `the system does not permit this user to listen at ${address}. Choose a port of 1024 or more:`,
+  EADDRNOTAVAIL: address => `this machine does not have the address ${address}. Choose another one:`,
+}
+
+/** The key of the listener. A host name is resolved in the message, so the port decides first. */
+function ownerOf(
+  { server, admin }: Config,
+  host: string,
+  port: number,
+): 'server.listen' | 'admin.listen' | undefined {
+  const isClients = server.listen.port === port
+  const isOperators = admin?.listen.port === port
+  if (isClients && isOperators) return admin.listen.host === host ? 'admin.listen' : 'server.listen'
+  return isClients ? 'server.listen' : isOperators ? 'admin.listen' : undefined
+}
