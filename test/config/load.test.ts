@@ -334,7 +334,13 @@ it('reads from disk, relative to nothing but the process, and says of a missing 
     })
     expect(loadConfig({ file: `${file}.not`, env: {} })).toEqual({
       problems: [
-        { file: `${file}.not`, line: 1, column: 1, path: '', message: 'cannot be read (no such file)' },
+        {
+          file: `${file}.not`,
+          line: 1,
+          column: 1,
+          path: '',
+          message: 'cannot be read (no such file); peage init writes a sample',
+        },
       ],
       more: 0,
     })

@@ -37,6 +37,60 @@ describe('a warning', () => {
     }
   })
 
+  const itself =
+    'is the gateway itself (server.listen), which would forward each request to itself again; name the address of the service'
+  const operators = "is the gateway's listener for operators (admin.listen); name the address of the service"
+  it.each([
+    ['0.0.0.0:8080', 'http://127.0.0.1:8080', itself],
+    ['0.0.0.0:8080', 'http://localhost:8080', itself],
+    ['0.0.0.0:8080', 'http://LOCALHOST.:8080', itself],
+    ['0.0.0.0:8080', 'http://app.localhost:8080', itself],
+    ['0.0.0.0:8080', 'http://127.1:8080', itself],
+    ['0.0.0.0:8080', 'http://0.0.0.0:8080', itself],
+    ['0.0.0.0:8080', 'https://127.0.0.9:8080', itself],
+    ['0.0.0.0:8080', 'http://[::ffff:127.0.0.1]:8080', itself],
+    ['0.0.0.0:80', 'http://127.0.0.1', itself],
+    ['0.0.0.0:443', 'https://localhost', itself],
+    ['[::]:8080', 'http://[::1]:8080', itself],
+    ['[::]:8080', 'http://[::]:8080', itself],
+    ['[::]:8080', 'http://127.0.0.1:8080', itself],
+    ['[::1]:8080', 'http://localhost:8080', itself],
+    ['localhost:8080', 'http://127.0.0.1:8080', itself],
+    ['127.0.0.1:8080', 'http://0.0.0.0:8080', itself],
+    ['192.0.2.1:8080', 'http://192.0.2.1:8080', itself],
+    ['gw.internal:8080', 'http://GW.internal:8080', itself],
+    ['0.0.0.0:8080', 'http://127.0.0.1:8081', operators],
+    ['0.0.0.0:8080', 'http://localhost:8081', operators],
+  ])('is said with the listener %s of the target %s', (listen, target, message) => {
+    const listeners = `server: { listen: "${listen}" }\nadmin: { listen: "127.0.0.1:8081" }`
+    for (const written of [`"${target}"`, `{ url: "${target}" }`]) {
+      expect(warningsIn(`${listeners}\nupstreams:\n  a: { targets: [${written}] }\n${routes}`)).toEqual([
+        `gateway.yaml:4:18  upstreams.a.targets[0]  warning: ${message}`,
+      ])
+    }
+  })
+
+  it.each([
+    ['0.0.0.0:8080', 'http://127.0.0.1:9000'],
+    ['0.0.0.0:0', 'http://127.0.0.1:80'],
+    ['0.0.0.0:8080', 'http://app:8080'],
+    ['0.0.0.0:8080', 'http://192.0.2.1:8080'],
+    ['0.0.0.0:8080', 'http://[::1]:8080'],
+    ['127.0.0.1:8080', 'http://127.0.0.2:8080'],
+    ['127.0.0.1:8080', 'http://[::1]:8080'],
+    ['[::1]:8080', 'http://127.0.0.1:8080'],
+    ['0.0.0.0:8080', 'https://127.0.0.1'],
+  ])('is not said with the listener %s of the target %s', (listen, target) => {
+    const text = `server: { listen: "${listen}" }\nupstreams: { a: { targets: ["${target}"] } }\n${routes}`
+    expect(warningsIn(text)).toEqual([])
+  })
+
+  it('is said of the gateway itself at its default address', () => {
+    expect(warningsIn(`upstreams: { a: { targets: ["http://localhost:8080"] } }\n${routes}`)).toEqual([
+      `gateway.yaml:1:29  upstreams.a.targets[0]  warning: ${itself}`,
+    ])
+  })
+
   it('is said of an upstream that no route leads to, at its name', () => {
     const upstreams = 'upstreams:\n  a: { targets: ["http://a"] }\n  spare: { targets: ["http://a"] }\n'
     expect(warningsIn(`${upstreams}${routes}`)).toEqual([

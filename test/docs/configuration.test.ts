@@ -44,13 +44,14 @@ describe('docs/configuration.md', () => {
 
   it('has every warning, as check prints it', () => {
     const file = (smtp: string) => `
-admin: { tokens: { cli: a-token-of-some-length } }
+admin: { listen: "127.0.0.1:8081", tokens: { cli: a-token-of-some-length } }
 mail: { smtp: "${smtp}", from: a@example.com }
 upstreams:
   twice: { targets: ["http://a", "http://a"] }
   off: { targets: [{ url: "http://10.0.0.1", weight: 0 }], resolve: { every: 1s } }
   spare: { targets: ["http://b"] }
-routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }]
+  own: { targets: ["http://127.0.0.1:8080", "http://127.0.0.1:8081"] }
+routes: [{ path: /a, upstream: twice }, { path: /b, upstream: off }, { path: /c, upstream: own }]
 `
     const said = ['log', 'smtp://mail.example.com?tls=off'].flatMap(smtp => {
       const { warnings } = load(file(smtp))

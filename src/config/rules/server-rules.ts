@@ -40,9 +40,7 @@ const reasons = {
 
 /** Both listeners must be open at the same time. One on every address (0.0.0.0, ::) takes its port on each single address too. */
 export function checkListeners(yaml: YamlSource, validation: Validation): Diagnostic[] {
-  const { server, admin } = yaml.value as Partial<Record<'server' | 'admin', { listen?: unknown } | null>>
-  const clients = listenAt('/server/listen', server?.listen, validation)
-  const operators = listenAt('/admin/listen', admin?.listen, validation)
+  const { clients, operators } = readListeners(yaml, validation)
   if (clients === undefined || operators === undefined || clients.port === 0) return []
   const isTaken =
     clients.port === operators.port &&
@@ -55,7 +53,20 @@ export function checkListeners(yaml: YamlSource, validation: Validation): Diagno
   return [diagnosticAt(yaml, pointer, `has the port of ${other}; give it another`)]
 }
 
-const everyAddress = new Set(['0.0.0.0', '::'])
+/** Stand for every address of the machine. */
+export const everyAddress: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
+/** The listeners whose address is valid. */
+export function readListeners(
+  yaml: YamlSource,
+  validation: Validation,
+): Partial<Record<'clients' | 'operators', ListenAddress | undefined>> {
+  const { server, admin } = yaml.value as Partial<Record<'server' | 'admin', { listen?: unknown } | null>>
+  return {
+    clients: listenAt('/server/listen', server?.listen, validation),
+    operators: listenAt('/admin/listen', admin?.listen, validation),
+  }
+}
 
 function listenAt(pointer: string, value: unknown, validation: Validation): ListenAddress | undefined {
   return typeof value === 'string' && validation.isValid(pointer) ? parseListen(value) : undefined

@@ -7,6 +7,7 @@ import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { warnOfOperators } from './admin-rules.ts'
 import { type DeclaredUpstream, declaredUpstreams, isSection, validTargets } from './declarations.ts'
 import { warnOfMail } from './mail-rules.ts'
+import { warnOfOwnListeners } from './own-listeners.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */
 export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnostic[] {
@@ -18,6 +19,7 @@ export function checkWarnings(yaml: YamlSource, validation: Validation): Diagnos
       ...nothingToResolve(yaml, validation, upstream),
     ]),
     ...unusedUpstreams(yaml, validation, upstreams),
+    ...warnOfOwnListeners(yaml, validation, upstreams),
     ...warnOfOperators(yaml, validation),
     ...warnOfMail(yaml, validation),
   ]

@@ -1,0 +1,55 @@
+// Warns of a target that is a listener of this gateway: a request would go round until all connections are taken.
+import ipaddr from 'ipaddr.js'
+import type { Diagnostic } from '../diagnostics.ts'
+import type { ListenAddress } from '../formats/addresses.ts'
+import type { Validation } from '../validate.ts'
+import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
+import { type DeclaredUpstream, validTargets } from './declarations.ts'
+import { everyAddress, readListeners } from './server-rules.ts'
+
+export function warnOfOwnListeners(
+  yaml: YamlSource,
+  validation: Validation,
+  upstreams: readonly DeclaredUpstream[],
+): Diagnostic[] {
+  const { clients, operators } = readListeners(yaml, validation)
+  const targets = upstreams.flatMap(upstream => validTargets(upstream, validation))
+  return targets.flatMap(({ pointer, origin }) => {
+    if (clients !== undefined && leadsTo(origin, clients)) {
+      const message =
+        'is the gateway itself (server.listen), which would forward each request to itself again'
+      return [diagnosticAt(yaml, pointer, `${message}; name the address of the service`)]
+    }
+    if (operators !== undefined && leadsTo(origin, operators)) {
+      const message = "is the gateway's listener for operators (admin.listen)"
+      return [diagnosticAt(yaml, pointer, `${message}; name the address of the service`)]
+    }
+    return []
+  })
+}
+
+/** Addresses of this machine's network interfaces are not known here: a file means the same on every machine. */
+function leadsTo(origin: string, { host, port }: ListenAddress): boolean {
+  const url = new URL(origin)
+  const targetPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  if (port === 0 || port !== targetPort) return false
+  const target = url.hostname.replace(/^\[|\]$/g, '')
+  // A connection to the unspecified address goes to loopback.
+  const dialled = everyAddress.has(target) ? [target === '::' ? '::1' : '127.0.0.1'] : addressesOf(target)
+  const listening = addressesOf(host)
+  return dialled.some(address =>
+    everyAddress.has(host) ? isLoopback(address, host) : listening.includes(address),
+  )
+}
+
+/** In canonical form; a name stands for itself. */
+function addressesOf(host: string): string[] {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
+  return [ipaddr.isValid(name) ? ipaddr.process(name).toString() : name]
+}
+
+/** @param listenedAt `0.0.0.0` receives IPv4 only, `::` both */
+function isLoopback(address: string, listenedAt: string): boolean {
+  return /^127(\.\d+){3}$/.test(address) || (address === '::1' && listenedAt === '::')
+}
