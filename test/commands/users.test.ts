@@ -438,7 +438,13 @@ describeOverPlaces('peage users', ({ users, run, inside }) => {
 
   it('an email with characters that turn or hide a line is shown with them spelled out', async () => {
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
-    await users(['create', email, '--password-stdin'], password)
+    const refused = await users(['create', email, '--password-stdin'], password)
+    expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])
+    // Version 0.1 stored such emails.
+    await users(['create', 'eve@example.com', '--password-stdin'], password)
+    await inside(database =>
+      database.query('update users set email = $2 where email = $1', ['eve@example.com', email]),
+    )
     expect((await users(['list', '--email', email])).stdout).toContain(
       'eve@example.com\\u{202e}\\u{200b}\\u{3164}\\u{115f}\\u{e0041}\n',
     )

@@ -1,6 +1,6 @@
 // Arguments and options of `peage users …`: which user, and where the password comes from.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
-import { isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
+import { isFindableEmail, isStorableEmail, normalizeEmail } from '../../accounts/email.ts'
 import type { Io } from '../io.ts'
 import type { UserRef } from './administration.ts'
 
@@ -10,10 +10,17 @@ export function userCommand(name: string, description: string): Command {
   return new Command(name).description(description).addArgument(user)
 }
 
-/** @returns the email as it is stored */
+/** @returns the email of a new account, as it is stored */
+export function readNewEmail(text: string): string {
+  const email = readEmail(text)
+  if (isStorableEmail(email)) return email
+  throw new InvalidArgumentError('It has an invisible character, for example a zero-width space.')
+}
+
+/** @returns an email that an account may have, also an account of version 0.1 */
 export function readEmail(text: string): string {
   const email = normalizeEmail(text)
-  if (isStorableEmail(email)) return email
+  if (isFindableEmail(email)) return email
   throw new InvalidArgumentError('It must be an email: with an @, and at most 254 characters.')
 }
 
@@ -34,6 +41,6 @@ export function requireTerminal({ stdin }: Io, command: Command, instead: string
 export function readUser(text: string): UserRef {
   if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return { id: Number(text) }
   const email = normalizeEmail(text)
-  if (isStorableEmail(email)) return { email }
+  if (isFindableEmail(email)) return { email }
   throw new InvalidArgumentError('It must be an id such as 42, or an email.')
 }

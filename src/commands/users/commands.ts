@@ -5,7 +5,14 @@ import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserFilter, UserRef } from './administration.ts'
-import { type PasswordOption, passwordOption, readEmail, requireTerminal, userCommand } from './arguments.ts'
+import {
+  type PasswordOption,
+  passwordOption,
+  readEmail,
+  readNewEmail,
+  requireTerminal,
+  userCommand,
+} from './arguments.ts'
 import { emailInUse, findUser, noSuchUser, orNoSuchUser, report } from './errors.ts'
 import { sessionsAsJson, sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
 import type { WithUsers } from './with-users.ts'
@@ -61,7 +68,7 @@ function show(io: Io): Command {
 function create(io: Io): Command {
   return new Command('create')
     .description('create a user; asks for the password')
-    .addArgument(new Argument('<email>').argParser(readEmail))
+    .addArgument(new Argument('<email>').argParser(readNewEmail))
     .addOption(new Option('--plan <plan>', 'the plan to begin with').choices(plans).default('free'))
     .addOption(passwordOption())
     .action((email: string, options: Options & PasswordOption & { plan: Plan }, command: Command) => {
