@@ -8,6 +8,7 @@ import { createForwarderNotice } from '../http/client-address.ts'
 import { type ApiTokenStore, createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { createLastUsed, type LastUsed } from '../identity/api-tokens/last-used.ts'
 import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
+import { createOriginLog, type LogOrigin } from '../proxy/origin-log.ts'
 import { type ChangeFeed, createChangeFeed } from '../storage/change-feed.ts'
 import { createNameLookups, type NameLookups } from '../upstream/targets/name-lookups.ts'
 import { createUserStatusStore } from '../users/user-status-store.ts'
@@ -26,6 +27,7 @@ export interface ProcessServices extends Omit<Dependencies, 'config'> {
   readonly openStreams: OpenStreams
   readonly nameLookups: NameLookups
   readonly failedLogins: FailedLoginLimiter
+  readonly logOrigin: LogOrigin
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
   /** Closes everything it opened; the caller closes the storage. */
@@ -80,6 +82,7 @@ export function openProcessServices({ config, ...dependencies }: Dependencies): 
       onError: error => failureLog('last use of an API token not written', error),
     }),
     failedLogins: createFailedLoginLimiter(),
+    logOrigin: createOriginLog({ logger, clock }),
     newRequestId: createRequestIds(randomBytes),
     onUntrustedForwarder: createForwarderNotice(metrics.counters, logger),
     async close() {

@@ -188,6 +188,7 @@ async function build(
     endpoints,
     accessEnded,
     bodyIdleMs: server.timeouts.body_idle,
+    logOrigin: services.logOrigin,
     logRequest: createAccessLog(logger, server.log),
     tlsCertificate,
     jwks: keys.jwks,

@@ -70,6 +70,7 @@ export function dryRun(options: Options): Promise<DryRun> {
       },
       accessEnded: async () => {},
       bodyIdleMs: 0,
+      logOrigin: () => {},
       logRequest: undefined,
       jwks: () => ({}),
       acquire() {},

@@ -43,6 +43,10 @@ export function createCompletion({ requests, counters }: Pick<Metrics, 'requests
       upstreamDurationMs: context.upstreamDurationMs,
       durationMs,
     })
+    if (request.headers.origin !== undefined) {
+      const { host } = context.head
+      snapshot.logOrigin({ headers: request.headers, host, routing, decision: context.decision })
+    }
     trace?.end({ status, decision, outcome })
     snapshot.release()
   }

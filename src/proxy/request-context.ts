@@ -16,6 +16,7 @@ import type { ForwardObserver, TakenConnection } from '../upstream/forward-optio
 import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { LogRequest } from './access-log.ts'
 import { type ForwardRequest, splitKeyOf } from './forward-request.ts'
+import type { LogOrigin } from './origin-log.ts'
 
 /** The part of a snapshot that one request needs; composition's Snapshot extends it. */
 export interface RequestSnapshot {
@@ -26,6 +27,7 @@ export interface RequestSnapshot {
   accessEnded(): Promise<void>
   /** `server.timeouts.body_idle`. */
   readonly bodyIdleMs: number
+  readonly logOrigin: LogOrigin
   /** Undefined if requests are not logged. */
   readonly logRequest: LogRequest | undefined
   jwks(): object

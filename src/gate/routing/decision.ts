@@ -41,6 +41,7 @@ interface ToPreflight extends Common {
   readonly kind: 'preflight'
   /** The route's name or the local endpoint's path; undefined where the path has neither. */
   readonly name: string | undefined
+  readonly route: GuardedRoute | undefined
 }
 
 interface Refused extends Common {
@@ -119,7 +120,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     route?: GuardedRoute,
   ): ToPreflight | undefined {
     const cors = preflight && policies?.(route)?.preflight(preflight, methods)
-    return cors && { kind: 'preflight', name, cors }
+    return cors && { kind: 'preflight', name, route, cors }
   }
 
   function toRoute(
