@@ -124,7 +124,11 @@ function usableMail(mail: DecodedConfig['mail']): Pick<Config, 'mail'> {
   const { smtp, from } = mail ?? {}
   return mail === undefined || smtp === undefined || from === undefined
     ? {}
-    : { mail: { ...mail, smtp, from } }
+    : { mail: { ...mail, smtp, from, product: mail.product ?? hostOf(from.address) } }
+}
+
+function hostOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1)
 }
 
 /**

@@ -61,6 +61,8 @@ export function openMail(
     const sender = isSameServer ? sendSettings?.sender : undefined
     sendSettings = next && {
       from: next.from,
+      product: next.product,
+      contact: next.contact,
       language: next.language,
       links: next.links,
       templates: templatesOf(next, logger),

@@ -52,7 +52,7 @@ describeOverSetups('mails', setup => {
   }
 
   async function codeOf(user: TestUser) {
-    const { parsed } = await mailTo(user.email, /mot de passe$/)
+    const { parsed } = await mailTo(user.email, /mot de passe - /)
     const text = String(parsed.text)
     return { text, code: /^\d{8}$/m.exec(text)?.[0], token: /#token=([\w-]+)$/m.exec(text)?.[1] }
   }
@@ -65,8 +65,9 @@ describeOverSetups('mails', setup => {
     expect(
       (await post('password/reset', { email: user.email, code, new_password: 'another password' })).status,
     ).toBe(200)
-    const { parsed } = await mailTo(user.email, /a été modifié$/)
-    expect(parsed.text).toContain('Le mot de passe de votre compte vient d’être modifié.')
+    const { parsed } = await mailTo(user.email, /a été modifié - /)
+    expect(parsed.subject).toBe('Votre mot de passe a été modifié - example.com')
+    expect(parsed.text).toContain('Le mot de passe de votre compte example.com a été modifié.')
 
     const page = await admin(`/admin/v1/mails?user_id=${user.id}`)
     await vi.waitFor(async () => {
@@ -139,15 +140,15 @@ describeOverSetups('mails', setup => {
     const [user, fresh] = [await newUser(gateway), `fresh.${process.pid}@example.com`]
     await post('email', { email: fresh, current_password: user.password }, user.access)
     const { parsed } = await mailTo(fresh, /Confirmez votre nouvelle/)
-    const asked = await mailTo(user.email, /demandé$/)
+    const asked = await mailTo(user.email, /demandée - /)
     expect(String(asked.parsed.text)).not.toContain(fresh)
     const code = /^\d{8}$/m.exec(String(parsed.text))?.[0]
     expect((await post('email/confirm', { code }, user.access)).body.email).toBe(fresh)
-    const told = await mailTo(user.email, /adresse e-mail a été modifiée$/)
+    const told = await mailTo(user.email, /adresse e-mail a été modifiée - /)
     expect(told.raw).not.toContain(fresh)
     const { record } = createNoticeRecorder({ notices: true }, createMailQueue(gateway.clock))
     await createUserStore(gateway.backing.database, record).delete(user.id)
-    expect((await mailTo(fresh, /compte a été supprimé$/)).to).toEqual([fresh])
+    expect((await mailTo(fresh, /compte a été supprimé - /)).to).toEqual([fresh])
     await vi.waitFor(async () =>
       expect((await admin(`/admin/v1/mails?user_id=${user.id}`)).body.mails).toEqual([]),
     )
@@ -179,6 +180,6 @@ describeOverSetups('mails', setup => {
     }
     await use(`smtp://localhost:${server.port}`)
     other.clock.at += 40_000
-    await mailTo(user.email, /mot de passe$/)
+    await mailTo(user.email, /mot de passe - /)
   })
 })

@@ -74,6 +74,8 @@ describeOverDatabases('sending mails', open => {
       derivation: createCodeDerivation(createCodeKeys(database, undefined)),
       sendSettings: () => ({
         from: { name: '', address: 'no-reply@example.com' },
+        product: 'Example',
+        contact: undefined,
         language: 'fr',
         links: { reset: 'https://app.example.com/#{token}' },
         templates: noTemplates,

@@ -31,9 +31,9 @@ function usageError(message: string): CommanderError {
   return new CommanderError(2, 'peage.address', message)
 }
 
-async function sendTest(io: Io, { smtp, from }: MailConfig, to: string): Promise<void> {
+async function sendTest(io: Io, { smtp, from, product }: MailConfig, to: string): Promise<void> {
   if (smtp === 'log') throw new Error('mail.smtp is log: the gateway prints mails and sends none')
-  const mail = testMail(from, to)
+  const mail = testMail(from, to, product)
   try {
     await send(smtp, mail)
   } catch (error) {
@@ -56,13 +56,13 @@ async function send(server: SmtpServer, mail: OutgoingMail): Promise<void> {
   }
 }
 
-function testMail(from: MailConfig['from'], to: string): OutgoingMail {
+function testMail(from: MailConfig['from'], to: string, product: string): OutgoingMail {
   return {
     kind: 'test',
     from,
     to,
-    subject: 'Péage',
-    text: 'This is a test of mail.smtp. Mails of the gateway arrive here.\n',
+    subject: `Test mail - ${product}`,
+    text: `This is a test mail of ${product}. Mails of the gateway arrive here.\n`,
     messageId: `<${randomUUID()}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`,
     date: new Date(),
   }

@@ -4,7 +4,7 @@ import { nearest } from '../did-you-mean.ts'
 import * as addresses from './addresses.ts'
 import { parseOrigin, parseUpgradeUrl } from './addresses.ts'
 import { parseEventSecret, parseEventUrl } from './events.ts'
-import { parseCodeTtl, parseMailLink, parseSender, parseSmtp } from './mail.ts'
+import { parseCodeTtl, parseContact, parseMailLink, parseProduct, parseSender, parseSmtp } from './mail.ts'
 import { PathPatternError, parsePathPattern } from './path-pattern.ts'
 import { parsePostgres, parseRedis, parseRedisNode } from './store-addresses.ts'
 import {
@@ -107,6 +107,16 @@ export const formats = {
     noun: 'a sender such as Péage <no-reply@example.com>',
     pattern: '^$|@',
     parse: parseSender,
+  },
+  product: {
+    noun: 'a name on one line, of at most 100 characters',
+    pattern: '^[^\\x00-\\x1f\\x7f]{0,100}$',
+    parse: parseProduct,
+  },
+  contact: {
+    noun: 'an email address or an https:// address',
+    pattern: '^$|@|^[Hh][Tt][Tt][Pp][Ss]://',
+    parse: parseContact,
   },
   mail_link: {
     noun: 'an https:// address with {token}, such as https://app.example.com/reset#token={token}',

@@ -101,6 +101,40 @@ export function parseSender(text: string): Sender | undefined {
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address }
 }
 
+/** The product's name in subjects and texts; undefined for none. */
+export function parseProduct(text: string): string | undefined {
+  const name = text.trim()
+  if (text === '') return undefined
+  if (name === '') throw new FormatError('must have a character that is not white space')
+  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)) {
+    throw new FormatError('must have no line breaks and no control characters')
+  }
+  if (name.length > maxProductLength)
+    throw new FormatError(`must have at most ${maxProductLength} characters`)
+  return name
+}
+
+/** A subject should fit into one line of a list. */
+const maxProductLength = 100
+
+/** Where users can ask questions, as the texts show it; `mailto:` is left out. Undefined for none. */
+export function parseContact(text: string): string | undefined {
+  if (text === '') return undefined
+  const address = text.replace(/^mailto:/i, '')
+  if (isMailbox(address)) return address
+  const [, authority] = /^https:\/\/([^/?#\\\s]+)/i.exec(text) ?? []
+  if (authority === undefined || !URL.canParse(text)) {
+    throw new FormatError(
+      'must be an address such as support@example.com, or an https:// address such as https://example.com/help',
+    )
+  }
+  if (authority.includes('@')) throw new FormatError('must not have user info (user:password@)')
+  if (!/^[\x21-\x7e]+$/.test(text) || /["<>\\^`{|}]/.test(text)) {
+    throw new FormatError('must have white space and everything that no URL holds percent-encoded')
+  }
+  return text
+}
+
 /** A page of the application, with `{token}` in its path, query or fragment; as written. */
 export function parseMailLink(text: string): string {
   const [, scheme = '', authority, rest = ''] = /^(https?):\/\/([^/?#\\\s]+)(.*)$/is.exec(text) ?? []

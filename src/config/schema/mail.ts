@@ -47,6 +47,17 @@ export const mail = section(
         'The sender of every mail, such as Péage <no-reply@example.com>. Needed where smtp is set.',
       default: '',
     }),
+    product: Type.Optional(
+      formatted('product', {
+        description: 'The name of the product in subjects and texts. Omitted or empty: the host of from.',
+      }),
+    ),
+    contact: Type.Optional(
+      formatted('contact', {
+        description:
+          'An email address or an https:// address that the texts name for questions. Omitted or empty: none.',
+      }),
+    ),
     links,
     language: Type.Enum(['fr', 'en'], {
       description: 'Of the texts that no template replaces.',

@@ -87,9 +87,10 @@ export type UpstreamConfig = Decoded<typeof upstream>
 type MailSection = NonNullable<DecodedConfig['mail']>
 
 /** How mails are sent; there is none where `mail.smtp` is empty. */
-export type MailConfig = Omit<MailSection, 'smtp' | 'from'> & {
+export type MailConfig = Omit<MailSection, 'smtp' | 'from' | 'product'> & {
   smtp: NonNullable<MailSection['smtp']>
   from: NonNullable<MailSection['from']>
+  product: string
 }
 
 /** Which service is told of users; there is none where `events.url` is empty. */

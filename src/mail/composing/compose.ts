@@ -10,6 +10,10 @@ export interface MailText {
 }
 
 export interface ComposeSettings {
+  /** `mail.product`. */
+  readonly product: string
+  /** `mail.contact`. */
+  readonly contact: string | undefined
   readonly language: Language
   readonly links: Links
   readonly templates: Templates
@@ -25,7 +29,7 @@ interface MailContent {
 
 export function compose(
   { kind, address, code }: MailContent,
-  { language, links, templates }: ComposeSettings,
+  { product, contact = '', language, links, templates }: ComposeSettings,
 ): MailText {
   const { subjects, notices, codeText, noticeText } = words[language]
   const isNotice = isNoticeKind(kind)
@@ -36,11 +40,14 @@ export function compose(
     link: isNotice || code === undefined ? '' : linkOf(kind, code.token, links),
     email: address,
     minutes: code === undefined ? '' : String(Math.max(1, Math.ceil(code.goodForMs / 60_000))),
-    notice: isNotice ? notices[kind] : '',
+    notice: isNotice ? notices(product)[kind] : '',
+    product,
+    contact,
   }
   const ownText = () => (isNotice ? noticeText(values) : codeText(kind, values))
   return {
-    subject: template.subject === undefined ? subjects[kind] : fill(template.subject, values),
+    subject:
+      template.subject === undefined ? `${subjects[kind]} - ${product}` : fill(template.subject, values),
     text: template.text === undefined ? ownText() : fill(template.text, values),
     ...(template.html === undefined ? {} : { html: fill(template.html, values, escapeHtml) }),
   }

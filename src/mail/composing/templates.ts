@@ -47,8 +47,9 @@ export function fill(
   values: Values,
   encode: (value: string) => string = value => value,
 ): string {
-  return template.replace(/\{(code|token|link|email|minutes|notice)\}/g, (_, key: keyof Values) =>
-    encode(values[key]),
+  return template.replace(
+    /\{(code|token|link|email|minutes|notice|product|contact)\}/g,
+    (_, key: keyof Values) => encode(values[key]),
   )
 }
 

@@ -1,4 +1,4 @@
-// What mails say where no template says it, in French and English: short, plain, and without any address but the reader's.
+// The texts of mails without a template, in French and English: short, plain, and without the address of another user.
 import type { Config, MailConfig } from '../../config/schema/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
 
@@ -16,11 +16,14 @@ export interface Values {
   readonly minutes: string
   /** What a notice says; empty in mails with a code. */
   readonly notice: string
+  readonly product: string
+  /** Where to ask; empty where none is configured. */
+  readonly contact: string
 }
 
 interface Words {
   readonly subjects: Readonly<Record<MailKind, string>>
-  readonly notices: Readonly<Record<NoticeKind, string>>
+  notices(product: string): Readonly<Record<NoticeKind, string>>
   codeText(kind: CodeKind, values: Values): string
   noticeText(values: Values): string
 }
@@ -28,7 +31,7 @@ interface Words {
 export const words: Readonly<Record<Language, Words>> = {
   fr: {
     subjects: {
-      reset: 'Votre nouveau mot de passe',
+      reset: 'Réinitialisez votre mot de passe',
       verify: 'Confirmez votre adresse e-mail',
       email: 'Confirmez votre nouvelle adresse e-mail',
       password_changed: 'Votre mot de passe a été modifié',
@@ -37,39 +40,39 @@ export const words: Readonly<Record<Language, Words>> = {
       email_change_requested: 'Un changement d’adresse e-mail a été demandé',
       email_taken: 'Cette adresse e-mail a déjà un compte',
     },
-    notices: {
-      password_changed: 'Le mot de passe de votre compte vient d’être modifié.',
-      email_changed:
-        'L’adresse e-mail de votre compte vient d’être modifiée : ce message est le dernier qui arrive ici.',
-      account_deleted: 'Votre compte et tout ce qu’il contenait viennent d’être supprimés.',
-      email_change_requested:
-        'Un changement d’adresse e-mail a été demandé pour votre compte. Tant qu’il n’est pas confirmé, rien ne change.',
-      email_taken:
-        'Quelqu’un a demandé cette adresse e-mail pour un autre compte. Elle reste la vôtre, rien n’a changé.',
-    },
-    codeText: (kind, { code, link, minutes }) =>
+    notices: product => ({
+      password_changed: `Le mot de passe de votre compte ${product} a été modifié.`,
+      email_changed: `L’adresse e-mail de votre compte ${product} a été modifiée. C’est le dernier message envoyé à cette adresse.`,
+      account_deleted: `Votre compte ${product} a été supprimé, avec toutes ses données.`,
+      email_change_requested: `Un changement d’adresse e-mail a été demandé pour votre compte ${product}. Rien ne change tant qu’il n’est pas confirmé.`,
+      email_taken: `Quelqu’un a demandé cette adresse e-mail pour un autre compte ${product}. Elle reste liée à votre compte : rien n’a changé.`,
+    }),
+    codeText: (kind, { code, link, minutes, product, contact }) =>
       paragraphs(
         'Bonjour,',
         {
-          reset: 'Un nouveau mot de passe a été demandé pour votre compte. Votre code :',
-          verify: 'Pour confirmer que cette adresse e-mail est la vôtre, voici votre code :',
-          email: 'Pour confirmer que cette adresse e-mail devient celle de votre compte, voici votre code :',
+          reset: `Voici le code pour choisir un nouveau mot de passe pour votre compte ${product} :`,
+          verify: `Voici le code pour confirmer l’adresse e-mail de votre compte ${product} :`,
+          email: `Voici le code pour confirmer la nouvelle adresse e-mail de votre compte ${product} :`,
         }[kind],
         code,
-        link === '' ? '' : `ou ouvrez cette page :\n${link}`,
-        `Il est valable ${inFrench(minutes)} et une seule fois. Ne le donnez à personne.`,
-        'Si vous n’avez rien demandé, ignorez ce message : rien ne change.',
+        link === '' ? '' : `Ou ouvrez cette page :\n${link}`,
+        `Ce code est valable ${inFrench(minutes)} et ne fonctionne qu’une fois. Ne le communiquez à personne.`,
+        'Si vous n’avez rien demandé, ignorez ce message. Rien ne change.',
+        contact === '' ? '' : `Des questions ? ${contact}`,
       ),
-    noticeText: ({ notice }) =>
+    noticeText: ({ notice, product, contact }) =>
       paragraphs(
         'Bonjour,',
         notice,
-        'Si vous n’êtes pas à l’origine de cette demande, prévenez-nous sans attendre.',
+        contact === ''
+          ? `Si vous n’êtes pas à l’origine de cette demande, contactez ${product} sans attendre.`
+          : `Si vous n’êtes pas à l’origine de cette demande, contactez-nous sans attendre :\n${contact}`,
       ),
   },
   en: {
     subjects: {
-      reset: 'Your new password',
+      reset: 'Reset your password',
       verify: 'Confirm your email address',
       email: 'Confirm your new email address',
       password_changed: 'Your password was changed',
@@ -78,30 +81,35 @@ export const words: Readonly<Record<Language, Words>> = {
       email_change_requested: 'A change of email address was requested',
       email_taken: 'This email address already has an account',
     },
-    notices: {
-      password_changed: 'The password of your account has just been changed.',
-      email_changed:
-        'The email address of your account has just been changed: this message is the last one to come here.',
-      account_deleted: 'Your account and everything in it have just been deleted.',
-      email_change_requested:
-        'A change of email address was requested for your account. Nothing changes until it is confirmed.',
-      email_taken:
-        'Somebody requested this email address for another account. It remains yours, and nothing has changed.',
-    },
-    codeText: (kind, { code, link, minutes }) =>
+    notices: product => ({
+      password_changed: `The password of your ${product} account was changed.`,
+      email_changed: `The email address of your ${product} account was changed. This is the last message to this address.`,
+      account_deleted: `Your ${product} account was deleted, with all its data.`,
+      email_change_requested: `A change of email address was requested for your ${product} account. Nothing changes until it is confirmed.`,
+      email_taken: `Someone requested this email address for another ${product} account. It stays with your account, and nothing has changed.`,
+    }),
+    codeText: (kind, { code, link, minutes, product, contact }) =>
       paragraphs(
         'Hello,',
         {
-          reset: 'A new password was requested for your account. Your code:',
-          verify: 'To confirm that this email address is yours, here is your code:',
-          email: 'To confirm that this email address becomes that of your account, here is your code:',
+          reset: `Use this code to set a new password for your ${product} account:`,
+          verify: `Use this code to confirm the email address of your ${product} account:`,
+          email: `Use this code to confirm the new email address of your ${product} account:`,
         }[kind],
         code,
-        link === '' ? '' : `or open this page:\n${link}`,
-        `It is good for ${inEnglish(minutes)}, and once only. Give it to nobody.`,
-        'If you requested nothing, ignore this message: nothing changes.',
+        link === '' ? '' : `Or open this page:\n${link}`,
+        `The code is valid for ${inEnglish(minutes)} and works once. Do not share it with anyone.`,
+        'If you did not request this, ignore this message. Nothing changes.',
+        contact === '' ? '' : `Questions? ${contact}`,
       ),
-    noticeText: ({ notice }) => paragraphs('Hello,', notice, 'If this was not you, tell us without delay.'),
+    noticeText: ({ notice, product, contact }) =>
+      paragraphs(
+        'Hello,',
+        notice,
+        contact === ''
+          ? `If this was not you, contact ${product} now.`
+          : `If this was not you, contact us now:\n${contact}`,
+      ),
   },
 }
 

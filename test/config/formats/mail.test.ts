@@ -79,6 +79,61 @@ describe('mail.from', () => {
   )
 })
 
+describe('mail.product', () => {
+  const productOf = (more: string) =>
+    configOf(`mail: { smtp: "smtp://mx", from: "A <a@mail.b.fr>"${more} }`).mail?.product
+  it('is the host of the sender unless it is set', () => {
+    expect([productOf(''), productOf(', product: ""'), productOf(', product: " Chez nous "')]).toEqual([
+      'mail.b.fr',
+      'mail.b.fr',
+      'Chez nous',
+    ])
+  })
+
+  it.each([
+    ['A\r\nBcc: b@b.fr', 'must have no line breaks and no control characters'],
+    ['A\u0000', 'must have no line breaks and no control characters'],
+    ['A\u2028B', 'must have no line breaks and no control characters'],
+    ['A\u009bB', 'must have no line breaks and no control characters'],
+    ['  ', 'must have a character that is not white space'],
+    ['x'.repeat(101), 'must have at most 100 characters'],
+  ])('%j is refused', (product, message) => {
+    expect(linesOf(`mail: { product: ${JSON.stringify(product)} }`)).toEqual([
+      `1:18  mail.product  ${message}`,
+    ])
+  })
+})
+
+describe('mail.contact', () => {
+  const contactOf = (contact: string) =>
+    configOf(`mail: { smtp: "smtp://mx", from: a@b.fr, contact: ${JSON.stringify(contact)} }`).mail?.contact
+
+  it.each([
+    ['help@example.com', 'help@example.com'],
+    ['mailto:help@example.com', 'help@example.com'],
+    ['https://example.com/help?from=mail#form', 'https://example.com/help?from=mail#form'],
+    ['', undefined],
+  ])('%j is shown as %j', (contact, shown) => expect(contactOf(contact)).toBe(shown))
+
+  it.each([
+    'http://example.com/help',
+    'javascript:alert(1)',
+    'example.com',
+    'mailto:',
+    'mailto:a@b.fr?bcc=c@d.fr',
+    'https://',
+    'https://user:secret@example.com/',
+    'https://example.com/a b',
+    'https://example.com/"><b>',
+    'help@example.com\r\nBcc: b@b.fr',
+    'A <help@example.com>',
+  ])('%j is refused', contact => {
+    expect(linesOf(`mail: { contact: ${JSON.stringify(contact)} }`)).toEqual([
+      expect.stringMatching(/^1:18 {2}mail\.contact {2}must /),
+    ])
+  })
+})
+
 describe('a link', () => {
   const written = (link: string) => `mail: { links: { reset: ${JSON.stringify(link)} } }`
 

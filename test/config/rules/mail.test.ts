@@ -11,6 +11,7 @@ it('has the defaults of the contract', () => {
   expect(configOf('mail: { smtp: log, from: a@b.fr }').mail).toEqual({
     smtp: 'log',
     from: { name: '', address: 'a@b.fr' },
+    product: 'b.fr',
     links: {},
     language: 'fr',
     verify_on_register: false,

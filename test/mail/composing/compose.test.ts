@@ -15,6 +15,8 @@ afterAll(() => {
 const code = { code: '01234567', token: 'tok-en_1', goodForMs: 1_799_500 }
 const links = { reset: 'https://app.example.com/reset#token={token}' }
 const settings = (more: Partial<ComposeSettings> = {}): ComposeSettings => ({
+  product: 'Example',
+  contact: undefined,
   language: 'fr',
   links: {},
   templates: noTemplates,
@@ -32,14 +34,15 @@ describe('a mail with a code', () => {
   it('has the code on a line of its own, how long it is good, and a link only where one is configured', () => {
     const address = 'ada@example.com'
     const bare = compose({ kind: 'reset', address, code }, settings())
-    expect(bare.subject).toBe('Votre nouveau mot de passe')
+    expect(bare.subject).toBe('Réinitialisez votre mot de passe - Example')
     expect(bare.text.split('\n')).toContain('01234567')
-    expect(bare.text).toContain('Il est valable 30 minutes et une seule fois.')
+    expect(bare.text).toContain('Ce code est valable 30 minutes et ne fonctionne qu’une fois.')
     expect(bare.text).not.toMatch(/http|tok-en_1/)
     expect(bare.html).toBeUndefined()
     const linked = compose({ kind: 'reset', address, code }, settings({ language: 'en', links }))
+    expect(linked.subject).toBe('Reset your password - Example')
     expect(linked.text.split('\n')).toContain('https://app.example.com/reset#token=tok-en_1')
-    expect(linked.text).toContain('It is good for 30 minutes')
+    expect(linked.text).toContain('The code is valid for 30 minutes and works once.')
     expect(compose({ kind: 'verify', address, code }, settings({ links })).text).not.toContain('http')
   })
 
@@ -50,7 +53,7 @@ describe('a mail with a code', () => {
     [30 * 24 * 3_600_000, '30 jours '],
   ])('%d ms before its end is good for %s', (goodForMs, words) => {
     const mail = { kind: 'verify', address: 'a@b', code: { ...code, goodForMs } } as const
-    expect(compose(mail, settings()).text).toContain(`Il est valable ${words}et`)
+    expect(compose(mail, settings()).text).toContain(`Ce code est valable ${words}et`)
   })
 })
 
@@ -70,6 +73,45 @@ it('every kind has a subject and a text in both languages, and no address but th
   }
 })
 
+describe('the product and the contact', () => {
+  const texts = (more: Partial<ComposeSettings>) =>
+    mailKinds.map(kind => {
+      const mail = { kind, address: 'reader@example.com', ...(isNoticeKind(kind) ? {} : { code }) }
+      return compose(mail, settings(more))
+    })
+
+  it.each(['fr', 'en'] as const)('are in every subject and text in the language %s', language => {
+    for (const { subject, text } of texts({ language, product: 'Foo & Co', contact: 'help@foo.example' })) {
+      expect(subject).toMatch(/ - Foo & Co$/)
+      expect(text).toContain('Foo & Co')
+      expect(text.split('\n').filter(line => line.endsWith('help@foo.example'))).toHaveLength(1)
+    }
+    for (const { text } of texts({ language })) expect(text).toContain('Example')
+  })
+
+  it('are not read for placeholders', () => {
+    for (const { subject, text } of texts({ product: '{code}', contact: '{token}' })) {
+      expect(`${subject}\n${text}`).toContain('{code}')
+      expect(text).toContain('{token}')
+    }
+  })
+
+  it('are filled into templates, and escaped in HTML', () => {
+    const own = templates({
+      'reset.txt': 'Subject: Code for {product}\n\n{code} {contact}',
+      'reset.html': '<p>{product} {contact}</p>',
+    })
+    const mail = { kind: 'reset', address: 'a@b', code } as const
+    const more = { product: '<b>"A" & B</b>', contact: 'https://a.example/?a&b', templates: own }
+    expect(compose(mail, settings(more))).toEqual({
+      subject: 'Code for <b>"A" & B</b>',
+      text: '01234567 https://a.example/?a&b',
+      html: '<p>&lt;b&gt;&quot;A&quot; &amp; B&lt;/b&gt; https://a.example/?a&amp;b</p>',
+    })
+    expect(compose(mail, settings({ templates: own })).html).toBe('<p>Example </p>')
+  })
+})
+
 describe('a template', () => {
   const placeholders = '{code}|{token}|{link}|{email}|{minutes}|{notice}|{other}'
 
@@ -79,7 +121,7 @@ describe('a template', () => {
       { kind: 'reset', address: '{token}@example.com', code },
       settings({ templates: own, links }),
     )
-    expect(subject).toBe('Votre nouveau mot de passe')
+    expect(subject).toBe('Réinitialisez votre mot de passe - Example')
     expect(text).toBe(
       '01234567|tok-en_1|https://app.example.com/reset#token=tok-en_1|{token}@example.com|30||{other}',
     )
@@ -97,8 +139,8 @@ describe('a template', () => {
     )
     expect(notice).toEqual({
       subject: `Chez nous, "<&'>"@example.com`,
-      text: 'The password of your account has just been changed.',
-      html: '<p title="&quot;&lt;&amp;&#39;&gt;&quot;@example.com">The password of your account has just been changed.</p>',
+      text: 'The password of your Example account was changed.',
+      html: '<p title="&quot;&lt;&amp;&#39;&gt;&quot;@example.com">The password of your Example account was changed.</p>',
     })
     const email = compose(
       { kind: 'email', address: 'a@b', code },
