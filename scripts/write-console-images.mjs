@@ -23,9 +23,9 @@ const pages = {
   'user-phone': 760,
   routes: 800,
   users: 520,
-  user: 1150,
-  deliveries: 640,
-  audit: 640,
+  user: 1480,
+  deliveries: 760,
+  audit: 800,
   configuration: 760,
 }
 
@@ -71,6 +71,7 @@ async function startProgram() {
 admin:
   listen: 127.0.0.1:18081
   tokens: { operations: ${token}, helpdesk: { token: a-token-of-the-helpdesk-0123456789, may: support } }
+auth: { key_secret: a-secret-for-the-images-0123456789abcdef }
 webhooks: { allow_private_networks: true }
 storage: { data_dir: ${JSON.stringify(join(folder, 'data'))} }
 mail: { smtp: log, from: Courses <courses@example.com> }

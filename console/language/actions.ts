@@ -3,20 +3,20 @@ import type { Audit, AuditedAction } from '../api/types.ts'
 import type { Bilingual, Key, Speech } from './language.tsx'
 
 export const actionNames: Readonly<Record<AuditedAction, Bilingual>> = {
-  createUser: { en: 'Created a user', fr: 'Création d’un utilisateur' },
-  changeUser: { en: 'Changed a user', fr: 'Modification d’un utilisateur' },
-  deleteUser: { en: 'Deleted a user', fr: 'Suppression d’un utilisateur' },
+  createUser: { en: 'Create user', fr: 'Création d’un utilisateur' },
+  changeUser: { en: 'Change user', fr: 'Modification d’un utilisateur' },
+  deleteUser: { en: 'Delete user', fr: 'Suppression d’un utilisateur' },
   resetUsage: { en: 'Reset today’s usage', fr: 'Remise à zéro des usages du jour' },
-  sendReset: { en: 'Sent a reset mail', fr: 'Envoi d’une réinitialisation' },
-  exportUser: { en: 'Exported a user’s data', fr: 'Export des données d’un utilisateur' },
-  setPassword: { en: 'Set a password', fr: 'Définition d’un mot de passe' },
-  endSessions: { en: 'Ended all sessions', fr: 'Fin de toutes les sessions' },
-  endUserSession: { en: 'Ended a session', fr: 'Fin d’une session' },
-  revokeUserApiToken: { en: 'Revoked an API key', fr: 'Révocation d’une clé d’API' },
-  removeUserWebhook: { en: 'Removed a webhook', fr: 'Retrait d’un webhook' },
-  emitAlert: { en: 'Sent an alert', fr: 'Envoi d’une alerte' },
-  retryDelivery: { en: 'Retried a delivery', fr: 'Nouvel essai d’un envoi' },
-  signInToConsole: { en: 'Signed in to the console', fr: 'Connexion à la console' },
+  sendReset: { en: 'Send reset mail', fr: 'Envoi d’une réinitialisation' },
+  exportUser: { en: 'Export data', fr: 'Export des données' },
+  setPassword: { en: 'Set password', fr: 'Définition d’un mot de passe' },
+  endSessions: { en: 'End all sessions', fr: 'Fin de toutes les sessions' },
+  endUserSession: { en: 'End session', fr: 'Fin d’une session' },
+  revokeUserApiToken: { en: 'Revoke API key', fr: 'Révocation d’une clé d’API' },
+  removeUserWebhook: { en: 'Remove webhook', fr: 'Retrait d’un webhook' },
+  emitAlert: { en: 'Send alert', fr: 'Envoi d’une alerte' },
+  retryDelivery: { en: 'Retry delivery', fr: 'Nouvel essai d’un envoi' },
+  signInToConsole: { en: 'Sign in to the console', fr: 'Connexion à la console' },
 }
 
 /** The actions in the order in which operators choose one. */

@@ -107,13 +107,17 @@ function optionsOf(element: HTMLElement, labels: readonly string[], language: st
     ],
     series: [
       {},
-      ...labels.map((label, index) => ({
-        label,
-        stroke: color(colors[index % colors.length] ?? '--line-0'),
-        width: 1.75,
-        points: { show: true, size: 5, filter: (plot: UPlot) => pointsAlone(plot.data[index + 1] ?? []) },
-        ...(labels.length === 1 ? { fill: color('--fill') } : {}),
-      })),
+      ...labels.map((label, index) => {
+        const stroke = color(colors[index % colors.length] ?? '--line-0')
+        const alone = (plot: UPlot) => pointsAlone(plot.data[index + 1] ?? [])
+        return {
+          label,
+          stroke,
+          width: 1.75,
+          points: { show: false, size: 6, fill: stroke, filter: alone },
+          ...(labels.length === 1 ? { fill: color('--fill') } : {}),
+        }
+      }),
     ],
   }
 }

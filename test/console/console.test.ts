@@ -519,11 +519,19 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       })
       await open(page, 'routes')
       await open(page, 'overview')
-      await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
       await page.unroute('**/admin/v1/overview')
-      return page.locator('figure canvas').first().screenshot()
+      // Pixels in the colour of the first line, after the frame that draws the data.
+      return page.evaluate<number>(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+        const canvas = document.querySelector('figure canvas')
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+        let count = 0
+        for (let i = 0; i < data.length; i += 4)
+          if (data[i] === 0x17 && data[i + 1] === 0x73 && data[i + 2] === 0x7e && data[i + 3] === 255) count += 1
+        done(count)
+      })))`)
     }
-    expect((await drawn(70)).equals(await drawn(null))).toBe(false)
+    expect(await drawn(70)).toBeGreaterThan(8)
+    expect(await drawn(null)).toBe(0)
     expect(complaints).toEqual([])
   })
 
@@ -582,16 +590,16 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     const whom = `new${user.email} ID ${user.id} done`
     expect(rows).toEqual([
       expect.stringContaining(
-        `ops Command line Changed a user Plan: pro → premium Email: set (not recorded) ${whom}`,
+        `ops Command line Change user Plan: pro → premium Email: set (not recorded) ${whom}`,
       ),
       expect.stringContaining(
-        `ops API Changed a user Plan: free → pro Status: Active → Inactive Email verified: no → yes ${whom}`,
+        `ops API Change user Plan: free → pro Status: Active → Inactive Email verified: no → yes ${whom}`,
       ),
     ])
-    await page.getByLabel('Action').selectOption({ label: 'Deleted a user' })
+    await page.getByLabel('Action').selectOption({ label: 'Delete user' })
     await page.getByRole('button', { name: 'Filter' }).click()
     await page.getByText('No matching entries.').waitFor()
-    await page.getByLabel('Action').selectOption({ label: 'Changed a user' })
+    await page.getByLabel('Action').selectOption({ label: 'Change user' })
     await page.getByLabel('From').fill('2020-01-01')
     await page.getByLabel('To', { exact: true }).fill('2020-01-31')
     await page.getByRole('button', { name: 'Filter' }).click()
@@ -600,9 +608,9 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('button', { name: 'Filter' }).click()
     await page.locator('tbody tr').nth(1).waitFor()
     await page.getByLabel('User ID').fill('')
-    await page.getByLabel('Action').selectOption({ label: 'Signed in to the console' })
+    await page.getByLabel('Action').selectOption({ label: 'Sign in to the console' })
     await page.getByRole('button', { name: 'Filter' }).click()
-    await page.locator('tbody tr').getByText('Signed in to the console').first().waitFor()
+    await page.locator('tbody tr').getByText('Sign in to the console').first().waitFor()
     expect(complaints).toEqual([])
   })
 
