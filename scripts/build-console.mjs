@@ -1,10 +1,11 @@
 // A step of `npm run build`: bundles `console/` into `dist/console`, under hashed names, each file compressed beforehand.
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { removeOthers, replaceFile } from './replace-files.mjs'
 
 const source = fileURLToPath(new URL('../console/', import.meta.url))
 const target = fileURLToPath(new URL('../dist/console/', import.meta.url))
@@ -29,10 +30,8 @@ const { outputFiles } = await build({
   logLevel: 'warning',
 })
 
-rmSync(target, { recursive: true, force: true })
-mkdirSync(target, { recursive: true })
-
 const assets = {}
+const written = new Set()
 const hashed = new Map()
 const bodies = outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)])
 for (const [name, body] of [...bodies, ['icon.svg', readFileSync(join(source, 'icon.svg'))]]) {
@@ -48,12 +47,18 @@ const page = readFileSync(join(source, 'page.html'), 'utf8').replace(/\{([\w.]+)
   return hashed.get(name)
 })
 writeCompressed('page.html', Buffer.from(page))
-// Last: where it is there, all of it is.
-writeFileSync(join(target, 'manifest.json'), JSON.stringify({ page: 'page.html', assets }))
+// The manifest comes last: if it exists, all files that it names exist.
+write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
+removeOthers(target, path => written.has(path))
 
 function writeCompressed(name, body) {
-  writeFileSync(join(target, name), body)
-  writeFileSync(join(target, `${name}.gz`), gzipSync(body, { level: 9 }))
+  write(name, body)
+  write(`${name}.gz`, gzipSync(body, { level: 9 }))
   const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: body.length }
-  writeFileSync(join(target, `${name}.br`), brotliCompressSync(body, { params }))
+  write(`${name}.br`, brotliCompressSync(body, { params }))
+}
+
+function write(name, body) {
+  replaceFile(join(target, name), body)
+  written.add(join(target, name))
 }

@@ -1,9 +1,10 @@
 // A step of `npm run build`: bundles the programs of `src`, with the packages that they use, into few files of `dist`: a
 // start that reads each module by itself takes twice the CPU time. The packages' versions are those of `node_modules`.
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { removeOthers, replaceFile } from './replace-files.mjs'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 const target = fileURLToPath(new URL('../dist/', import.meta.url))
@@ -43,11 +44,7 @@ const keepPlaces = {
   },
 }
 
-mkdirSync(target, { recursive: true })
-for (const { name } of readdirSync(target, { withFileTypes: true }).filter(entry => entry.isFile())) {
-  rmSync(join(target, name))
-}
-const { metafile } = await build({
+const { metafile, outputFiles } = await build({
   entryPoints: programs.map(name => join(source, name)),
   outbase: source,
   outdir: target,
@@ -61,6 +58,7 @@ const { metafile } = await build({
   chunkNames: '[name]-[hash]',
   plugins: [keepPlaces],
   metafile: true,
+  write: false,
   logLevel: 'warning',
 })
 for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
@@ -68,3 +66,16 @@ for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
   const isBelow = relative(target, file).includes('/')
   if (lost !== undefined && isBelow) throw new Error(`${lost} looks for files, and is bundled into ${file}`)
 }
+
+const outputs = outputFiles.map(({ path }) => path)
+const programFiles = programs.map(name => join(target, name.replace(/\.ts$/, '.js')))
+// Programs come last, because they name the other files.
+const ordered = outputFiles.toSorted((a, b) => programFiles.indexOf(a.path) - programFiles.indexOf(b.path))
+for (const { path, contents } of ordered) {
+  replaceFile(path, contents, path === join(target, 'cli.js') ? 0o755 : 0o644)
+}
+// The other steps of the build write these.
+const others = ['compile-cache', 'console', 'storage/pglite/prepared-database'].map(name =>
+  join(target, name),
+)
+removeOthers(target, path => outputs.includes(path) || others.some(other => path.startsWith(other)))

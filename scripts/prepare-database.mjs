@@ -3,7 +3,6 @@
 // It takes seconds, so it is made again only where PGlite, a migration or this file has changed.
 import { createHash, randomUUID } from 'node:crypto'
 import {
-  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -23,7 +22,6 @@ import { pgliteDigest } from '../build/storage/pglite/wasm-module.js'
 const at = name => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
 const prepared = at('storage/pglite/prepared-database')
 
-chmodSync(at('cli.js'), 0o755)
 const made = {
   pgliteDigest: pgliteDigest(),
   recipe: createHash('sha256')

@@ -1,5 +1,5 @@
-// Before `npm pack`: what an earlier build left goes, and what the package brings is pinned for the length of the packing.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+// Before `npm pack`: what the package brings is pinned for the length of the packing. `prepare` builds next.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'
 import { sbomOf } from './sbom.mjs'
@@ -10,6 +10,4 @@ const refusing = tooNew(shrinkwrap)
 if (refusing.length > 0) throw new Error(`packages that the lowest Node cannot run:\n${refusing.join('\n')}`)
 const own = JSON.parse(readFileSync(at('package.json'), 'utf8'))
 writeFileSync(at('sbom.cdx.json'), sbomOf(own, shrinkwrap))
-// `prepare` builds next; a module that was removed or renamed would else be packed for ever.
-rmSync(at('dist'), { recursive: true, force: true })
 writeFileSync(at('npm-shrinkwrap.json'), `${JSON.stringify(shrinkwrap, null, 2)}\n`)

@@ -1,0 +1,27 @@
+// Replaces the files of a build one by one, so that a program that runs from them reads the old or the new file, and never
+// a part of one. `npm test` may run beside `npm pack`, which builds.
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** @param {string} path @param {string | Uint8Array} content @param {number} [mode] */
+export function replaceFile(path, content, mode = 0o644) {
+  mkdirSync(dirname(path), { recursive: true })
+  const fresh = `${path}.${randomUUID()}`
+  writeFileSync(fresh, content, { mode })
+  try {
+    renameSync(fresh, path)
+  } catch (error) {
+    // Another build has just removed it as a file of an earlier build.
+    if (error.code !== 'ENOENT') throw error
+    replaceFile(path, content, mode)
+  }
+}
+
+/** Removes what an earlier build left. @param {string} folder @param {(path: string) => boolean} isKept */
+export function removeOthers(folder, isKept) {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile() && !isKept(path)) rmSync(path, { force: true })
+  }
+}

@@ -1,0 +1,24 @@
+// A build beside programs that run from `dist`, as `npm pack` makes one beside `npm test`.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const at = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
+
+it.each([
+  ['scripts/build-program.mjs', 'dist/worker.js'],
+  ['scripts/build-console.mjs', 'dist/console/manifest.json'],
+])('%s replaces its files, and none of them is missing or cut off in between', async (script, name) => {
+  const before = { content: readFileSync(at(name), 'utf8'), inode: statSync(at(name)).ino }
+  const build = spawn(process.execPath, [at(script)], { cwd: at('.'), stdio: 'ignore' })
+  const ended = once(build, 'exit')
+  while (build.exitCode === null) {
+    expect(readFileSync(at(name), 'utf8')).toBe(before.content)
+    await sleep(1)
+  }
+  expect(await ended).toEqual([0, null])
+  expect(statSync(at(name)).ino).not.toBe(before.inode)
+})
