@@ -11,7 +11,8 @@ const timeouts = section(
       default: '10s',
     }),
     body_idle: formatted('duration', {
-      description: 'For a request’s body to stand still before the connection is closed.',
+      description:
+        'For a request’s body to stand still, or to bring less than 1 KiB in 30 s, before the connection is closed.',
       default: '30s',
     }),
     keep_alive: formatted('duration', {
