@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import type { buildConnector, Dispatcher } from 'undici'
 import { Client } from '../../http/undici.ts'
+import { readBeforeFailing } from './read-before-failing.ts'
 import { patchUndiciParser } from './undici-parser.ts'
 
 /** An acquired connection: dispatch one request on it, or release it. */
@@ -119,6 +120,7 @@ function withUndiciWorkarounds(
         return
       }
       let code: string | undefined
+      readBeforeFailing(socket)
       onSocket(socket)
       socket.on('error', (error: NodeJS.ErrnoException) => {
         code = error.code

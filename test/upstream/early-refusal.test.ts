@@ -1,0 +1,66 @@
+// A service that responds and closes while an upload is still being sent: the client receives the response.
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RawConnection, requestBytes } from '../security/raw-client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+
+const uploadBytes = 5_000_000
+/** Without the fix, a failed write overtook the response in almost every second upload. */
+const uploads = 20
+
+describe('a service that closes while an upload is still being sent', () => {
+  let service: ScriptedUpstream
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    service = await startScriptedUpstream()
+    gateway = await startGateway(`upstreams:
+  app: { targets: ['${service.url}'] }
+routes:
+  - { name: app, path: /app, upstream: app, auth: none }
+`)
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await service?.close()
+  })
+
+  /** The service reads no more than the head. */
+  function respondAndClose(response: string, close: (socket: Socket) => void): void {
+    service.script = socket => {
+      socket.pause()
+      socket.write(response, () => close(socket))
+    }
+  }
+
+  async function upload() {
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('POST', '/app', [`Content-Length: ${uploadBytes}`]))
+    const sending = connection.writeAll(Buffer.alloc(uploadBytes, 'a'))
+    const answer = await connection.answer()
+    connection.close()
+    await sending
+    return answer
+  }
+
+  it('is heard in each of many uploads', async () => {
+    const refusal =
+      'HTTP/1.1 413 Payload Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large'
+    respondAndClose(refusal, socket => socket.destroy())
+    for (let i = 0; i < uploads; i += 1) {
+      const answer = await upload()
+      expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([413, 'too large', true])
+    }
+  })
+
+  it('never makes a response look complete that a reset cuts off', async () => {
+    const cutOff = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf'
+    respondAndClose(cutOff, socket => socket.resetAndDestroy())
+    for (let i = 0; i < uploads; i += 1) {
+      const answer = await upload()
+      // The reset may precede the head: then the client receives a 502, or no response.
+      expect(answer?.status === 200 && answer.complete).toBe(false)
+    }
+  })
+})
