@@ -21,7 +21,7 @@ export function refusalFor(error: Error): Refusal {
 
 /**
  * @param wasConnected whether sending the request had begun
- * @returns undefined if the target is not to blame: a client must not be able to take it out of service
+ * @returns undefined if the failure is the client's or the gateway's own
  */
 export function failureOf(error: Error, wasConnected: boolean): Failure | undefined {
   if (error instanceof Refusal || error instanceof ClientDisconnected || isInvalidRequest(error))
@@ -29,6 +29,25 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
   if (error instanceof errors.ClientDestroyedError) return undefined
   return wasConnected ? 'silent' : 'unreachable'
 }
+
+/**
+ * Whether the target is to blame for a failure: a client must not be able to take it out of service. A service may end
+ * a connection whose body does not come, and it may repeat in its response what the client sent.
+ * @param body that is streamed to the target, if any
+ */
+export function isTargetsFault(failure: Failure, error: Error, body: RequestBody | null): boolean {
+  if (failure === 'unreachable' || isTimeout(error)) return true
+  return body?.isOwed !== true && !isUnusableResponse(error)
+}
+
+/** A response came, and its head cannot be read: it is too large, or has an invalid field. */
+function isUnusableResponse(error: Error): boolean {
+  if (error instanceof errors.HeadersOverflowError) return true
+  return error instanceof errors.HTTPParserError && !startLineError.test(error.message)
+}
+
+/** Reasons of llhttp: the response is no HTTP/1 at all. undici 7 passes no error code on. */
+const startLineError = /Expected (HTTP|dot)|version|status/
 
 /** The upstream accepted the connection but took too long. */
 function isTimeout(error: Error): boolean {
@@ -42,8 +61,8 @@ function isInvalidRequest(error: Error): boolean {
   )
 }
 
-/** How an attempt ended: with a response head, without one, or because of the client. */
-export type AttemptResult = 'answered' | Failure | 'client_gone'
+/** How an attempt ended: with a response head, without one, or in a way that says nothing about the target. */
+export type AttemptResult = 'answered' | Failure | 'inconclusive'
 
 /** How an exchange ended: complete, broken off by the upstream, or abandoned by the client. */
 export type Outcome = 'complete' | 'broken' | 'client_gone'
@@ -53,17 +72,21 @@ export type EndAttempt = (result: AttemptResult) => void
 
 interface SentRequest {
   readonly request: Pick<IncomingMessage, 'method'>
+  readonly hasBody: boolean
   readonly upstream: { hasAlternatives(): boolean }
 }
 
-/** Without a response: whether sending the request twice does no harm, and another attempt may succeed. */
+/**
+ * Without a response: whether sending the request twice does no harm, and another attempt may succeed.
+ * @param body that is streamed; null for a body that was read before, and for none
+ */
 export function isRetryable(
-  { request, upstream }: SentRequest,
+  { request, hasBody, upstream }: SentRequest,
   body: RequestBody | null,
   failure: Failure,
   error: Error,
 ): boolean {
-  if (body !== null && !body.isUnread) return false
+  if (body === null ? hasBody && failure === 'silent' : !body.isUnread) return false
   // Nothing was sent, whatever the method; the same endpoint would not be reached the second time either.
   if (failure === 'unreachable') return upstream.hasAlternatives()
   // A timeout is not retried: the client has waited long enough.

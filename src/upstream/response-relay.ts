@@ -12,6 +12,7 @@ import {
   type EndAttempt,
   failureOf,
   isRetryable,
+  isTargetsFault,
   type Outcome,
   refusalFor,
 } from './failures.ts'
@@ -184,7 +185,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   readonly #onClientClose = (): void => {
     if (this.isOver) return
-    this.#reportResult('client_gone')
+    this.#reportResult('inconclusive')
     this.#end(this.#options.response.headersSent ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
   }
@@ -209,7 +210,8 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     // undici calls `onConnect` when it has a connection to send on.
     const failure = failureOf(error, this.#abort !== undefined)
     const mayRetry = failure !== undefined && this.#retry !== undefined && !this.#hasStarted
-    this.#reportResult(failure ?? 'client_gone')
+    const isCounted = failure !== undefined && isTargetsFault(failure, error, this.#body)
+    this.#reportResult(isCounted ? failure : 'inconclusive')
     if (error instanceof ClientDisconnected || response.destroyed) this.#end(new ClientDisconnected())
     else if (mayRetry && isRetryable(this.#options, this.#body, failure, error))
       this.#end('unanswered', error)
@@ -222,7 +224,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     if (this.#sentAtMs !== 0) {
       const { upstream, observer } = this.#options
       const duration = performance.now() - this.#sentAtMs
-      if (result !== 'client_gone') observe(upstream.durations, duration)
+      if (result !== 'inconclusive') observe(upstream.durations, duration)
       observer.onAttempt(this.#endpoint.name, duration)
     }
     this.#sentAtMs = 0

@@ -4,7 +4,7 @@ import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 
 export interface CircuitBreaker {
-  /** Whether a request may be sent: any while closed; while half open, one probe at a time. */
+  /** Whether a request may be sent: any while closed; while half open, one probe, and another after `open_for`. */
   allows(): boolean
   beginAttempt(): EndAttempt
   /** For operators. */
@@ -16,18 +16,21 @@ type Options = NonNullable<UpstreamConfig['circuit_breaker']>
 const windowSeconds = 10
 
 export function createCircuitBreaker(options: Options): CircuitBreaker {
-  /** Zero while closed; half open from then on. */
+  /** Zero while closed. From then on the next request is a probe. */
   let openUntilMs = 0
   let isProbing = false
   const open = () => {
     openUntilMs = performance.now() + options.open_for
   }
   let beginCounted = countAttempts(options, open)
-  const allows = () => openUntilMs === 0 || (!isProbing && performance.now() >= openUntilMs)
+  const allows = () => openUntilMs === 0 || performance.now() >= openUntilMs
   const endProbe: EndAttempt = result => {
     isProbing = false
-    // A client that disconnects has found out nothing: the next request becomes the probe.
-    if (result === 'client_gone') return
+    if (result === 'inconclusive') {
+      // This request has found out nothing: the next one becomes the probe.
+      openUntilMs = performance.now()
+      return
+    }
     if (result !== 'answered') return open()
     openUntilMs = 0
     // Counts afresh: the failures that opened it would open it again at the next one.
@@ -40,9 +43,14 @@ export function createCircuitBreaker(options: Options): CircuitBreaker {
       // Admitted while the circuit was closed, and sent all the same: its daily use is already counted.
       if (!allows()) return () => {}
       isProbing = true
+      // A probe may be a slow upload: its client must not keep the circuit open for as long as it likes.
+      open()
       return endProbe
     },
-    state: () => (openUntilMs === 0 ? 'closed' : performance.now() < openUntilMs ? 'open' : 'half_open'),
+    state() {
+      if (openUntilMs === 0) return 'closed'
+      return !isProbing && performance.now() < openUntilMs ? 'open' : 'half_open'
+    },
   }
 }
 
@@ -64,7 +72,7 @@ function countAttempts({ failures, of_at_least }: Options, open: () => void): ()
   }
 
   const endAttempt: EndAttempt = result => {
-    if (hasOpened || result === 'answered' || result === 'client_gone') return
+    if (hasOpened || result === 'answered' || result === 'inconclusive') return
     thisSecond().failed += 1
     const sent = seconds.reduce((sum, second) => sum + second.sent, 0)
     const failed = seconds.reduce((sum, second) => sum + second.failed, 0)

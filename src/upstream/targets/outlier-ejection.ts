@@ -35,7 +35,7 @@ export function createOutlierEjection(hasHealthChecks: () => boolean): OutlierEj
       if (ejectedUntilMs !== 0 || consecutiveSilent !== 0) readmit()
       return
     }
-    if (result === 'client_gone') return
+    if (result === 'inconclusive') return
     consecutiveSilent += 1
     if (result === 'silent' && consecutiveSilent < maxConsecutiveSilent) return
     // Requests that failed together count as one failure.

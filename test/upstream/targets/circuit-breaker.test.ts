@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createCircuitBreaker } from '../../../src/upstream/targets/circuit-breaker.ts'
 import { expectRefusal } from '../../security/invariants.ts'
-import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
+import { ask, type RawAnswer, RawConnection, requestBytes } from '../../security/raw-client.ts'
 import { call, newUser } from '../../support/client.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { type MortalUpstream, startMortal } from '../mortal-upstream.ts'
@@ -18,7 +18,7 @@ describe('a circuit breaker', () => {
   let gateway: TestGateway
 
   // A breaker for each test, so that each finds it closed.
-  const fresh = Array.from({ length: 12 }, (_, index) => `app${index}`)
+  const fresh = Array.from({ length: 18 }, (_, index) => `app${index}`)
   let app = ''
 
   beforeAll(async () => {
@@ -149,6 +149,60 @@ ${fresh.map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, aut
     expect((await get())?.body.toString()).toBe('well')
   })
 
+  /** Ways in which a client makes requests fail; each ends in a 502. */
+  const provoked: [string, MortalUpstream['answer'], () => Promise<unknown>][] = [
+    ['an upload that stalls until the target ends it', reset, () => stall()],
+    [
+      'a response that repeats too much of the request',
+      (_, response) => response.writeHead(302, { location: `/?${'%7B'.repeat(7_000)}` }).end(),
+      () => get('/pair'),
+    ],
+    [
+      'a response that repeats an invalid character of the request',
+      (_, response) => response.socket?.write('HTTP/1.1 302 Found\r\nLocation: /?\0\r\n\r\n'),
+      () => get('/pair'),
+    ],
+  ]
+  const stall = async (path = '/pair') => {
+    const connection = new RawConnection(gateway.url)
+    connection.write(requestBytes('POST', path, ['Content-Length: 100000'], 'a'))
+    const answer = await connection.answer()
+    connection.close()
+    return answer
+  }
+
+  it.each(provoked)('does not open for %s, nor is the target avoided', async (_, answer, ask) => {
+    one.answer = answer
+    two.answer = answer
+    for (let i = 0; i < 24; i++) expectRefusal((await ask()) as RawAnswer, 'upstream_unreachable')
+    for (const target of [one, two]) target.answer = (_, response) => response.end(target.name)
+    const served = await Promise.all(Array.from({ length: 6 }, () => get('/pair')))
+    expect(served.map(response => response?.body.toString()).sort()).toEqual([
+      ...Array(3).fill('one'),
+      ...Array(3).fill('two'),
+    ])
+  })
+
+  it('opens for a target that speaks no HTTP', async () => {
+    one.answer = (_, response) => response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n')
+    for (let i = 0; i < 6; i++) expectRefusal(await get(), 'upstream_unreachable')
+    expectRefusal(await get(), 'upstream_unavailable')
+  })
+
+  it('opens for a response that breaks off within its head', async () => {
+    one.answer = (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Le')
+    for (let i = 0; i < 6; i++) expectRefusal(await get(), 'upstream_unreachable')
+    expectRefusal(await get(), 'upstream_unavailable')
+  })
+
+  it('opens for uploads that the target does not answer', async () => {
+    one.answer = (request, response) => request.resume().on('end', () => response.socket?.destroy())
+    const upload = () =>
+      ask(gateway.url, requestBytes('POST', app, ['Content-Length: 100000'], 'a'.repeat(100_000)))
+    for (let i = 0; i < 6; i++) expectRefusal(await upload(), 'upstream_unreachable')
+    expectRefusal(await upload(), 'upstream_unavailable')
+  })
+
   it('opens for time-outs too', async () => {
     one.answer = () => {}
     for (let i = 0; i < 6; i++) expectRefusal(await get('/slow'), 'upstream_timeout')
@@ -197,6 +251,19 @@ describe('the counts of a circuit breaker', () => {
     expect(breaker.state()).toBe('closed')
     fail(breaker)
     expect(breaker.state()).toBe('open')
+  })
+
+  it('leave a probe that does not end its place for `open_for` only', () => {
+    const breaker = start()
+    for (let i = 0; i < 4; i++) fail(breaker)
+    vi.advanceTimersByTime(openFor)
+    expect(breaker.allows()).toBe(true)
+    breaker.beginAttempt()
+    expect([breaker.allows(), breaker.state()]).toEqual([false, 'half_open'])
+    vi.advanceTimersByTime(openFor)
+    expect(breaker.allows()).toBe(true)
+    breaker.beginAttempt()('answered')
+    expect(breaker.state()).toBe('closed')
   })
 
   it('begin anew once it closes, and leave out what was sent before', () => {
