@@ -19,6 +19,7 @@ import type { Assertions } from '../identity/tokens/assertions.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { createRateLimiter } from '../storage/rate-limiter.ts'
+import { connectionLimitOf } from '../upstream/targets/connection-pool.ts'
 import type { Endpoint } from '../upstream/targets/endpoint.ts'
 import { createLoadBalancer, type PickEndpoint, weightsByUrl } from '../upstream/targets/load-balancer.ts'
 import { hashText } from '../upstream/targets/rendezvous.ts'
@@ -201,12 +202,16 @@ export function createStubUpstreams(
     get(name) {
       const config = configs[name]
       if (config === undefined) throw new Error(`upstream ${name} was not checked`)
-      return createStubUpstream(config, onDispatch)
+      return createStubUpstream(name, config, onDispatch)
     },
   }
 }
 
-function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dispatched) => void): Upstream {
+function createStubUpstream(
+  name: string,
+  config: UpstreamConfig,
+  onDispatch: (dispatched: Dispatched) => void,
+): Upstream {
   const targets = [...weightsByUrl(config)].map(([origin, weight]) => {
     const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       onDispatch({ origin, path, fields: headers as string[], handler })
@@ -218,18 +223,27 @@ function createStubUpstream(config: UpstreamConfig, onDispatch: (dispatched: Dis
       host: new URL(origin).host,
       serverName: undefined,
       hash: 0,
-      pool: { hasFree: () => true, tryAcquire: () => connection, acquire: async () => connection },
+      pool: {
+        hasFree: () => true,
+        admits: () => true,
+        reserve: () => {},
+        cancel: () => {},
+        tryAcquire: () => connection,
+        acquire: async () => connection,
+      },
       isAvailable: () => true,
       isUnchecked: () => false,
       ejection: { isEjected: () => false, beginAttempt: () => () => {}, readmit: () => {} },
       beginAttempt: () => () => {},
       state: () => ({ checks: null, problem: null, circuit: null }),
     }
-    return { weight, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
+    return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
   })
   // Taking turns, a balancer that is new for each request names the same target each time.
-  const pickEndpoint: PickEndpoint = (key, tried) => createLoadBalancer(targets)(key, tried)
+  const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
   return {
+    connectionLimit: connectionLimitOf(name, config),
+    endpointFor: () => targets.find(({ weight }) => weight > 0)?.endpoint,
     retries: 0,
     timeouts: config.timeouts,
     splitsByUser: config.split_by === 'user',

@@ -67,6 +67,8 @@ export function normalizeAddress(text: string): string {
 
 /** The key that limits count by: the IPv4 address, or the /64 of an IPv6 address (CONTRACT §2, `rate_limits`). */
 export function rateLimitKey(client: string): string {
+  // Every proxied request of an anonymous client comes here: an IPv4 address is its own key.
+  if (!client.includes(':')) return client
   const address = readAddress(client)
   if (address === undefined || address.kind() === 'ipv4') return client
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4)

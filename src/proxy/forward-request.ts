@@ -1,17 +1,15 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
 import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
-import type { RequestHead } from '../gate/parsing/request-head.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
-import { rateLimitKey } from '../http/client-address.ts'
-import type { Identity } from '../identity/identity.ts'
+import { type ClientKey, clientKeyOf } from '../identity/client-key.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
-import type { ForwardObserver, TakenConnection } from '../upstream/forward-options.ts'
+import type { ForwardObserver, Reserved } from '../upstream/forward-options.ts'
 import type { ResponseHeaderRules } from '../upstream/response-head.ts'
 import { hashText } from '../upstream/targets/rendezvous.ts'
 import type { Upstream } from '../upstream/targets/upstreams.ts'
@@ -27,8 +25,8 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly headers: Readonly<Record<string, string>> | undefined
   /** Whether its use was counted before. */
   readonly countsUse: boolean
-  /** The connection taken for it before its use was counted, if one was: it is the caller's now. */
-  handOverConnection(): TakenConnection | undefined
+  /** What was reserved for it before its use was counted: it is the caller's now. */
+  handOverReserved(): Reserved | undefined
 }
 
 /** Forwards a request. The type of `identity` proves that all guards ran, the daily count last. */
@@ -76,16 +74,19 @@ export function createForwardRequest(
     const { request, response, head, trace } = context
     const { route, target } = routing
     const { upstream } = route
+    const client = clientKeyOf(identity, head.client)
     forward({
       request,
       response,
       upstream,
-      splitKey: splitKeyOf(upstream, head, identity),
+      client,
+      splitKey: splitKeyOf(upstream, client),
       countsUse: context.countsUse,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),
       hasBody: head.hasBody,
+      contentLength: head.contentLength,
       responseTimeoutMs: route.timeout ?? upstream.timeouts.response,
       maxBodyBytes: route.max_body,
       bodyIdleTimeoutMs,
@@ -97,7 +98,7 @@ export function createForwardRequest(
       trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),
       observer: context,
       // Last: what throws before it leaves the connection to the refusal.
-      taken: context.handOverConnection(),
+      reserved: context.handOverReserved(),
     })
   }
 
@@ -113,14 +114,12 @@ export function createForwardRequest(
   }
 }
 
-/** Of the user's id, or of an anonymous client's address as rate limits count it; undefined if no users are split. */
+/** A hash of the client; undefined if the upstream does not split by user. */
 export function splitKeyOf(
   { splitsByUser }: Pick<Upstream, 'splitsByUser'>,
-  head: Pick<RequestHead, 'client'>,
-  identity: Identity,
+  client: ClientKey,
 ): number | undefined {
-  if (!splitsByUser) return undefined
-  return hashText(identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(head.client))
+  return splitsByUser ? hashText(String(client)) : undefined
 }
 
 /**

@@ -7,12 +7,14 @@ import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { sendRefusal } from '../http/error-handlers.ts'
 import { isEnding } from '../http/lingering-close.ts'
+import { type ClientKey, clientKeyOf } from '../identity/client-key.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
+import { tooManyConnections } from '../refusals/limits.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
-import { takeConnection } from '../upstream/forward.ts'
-import type { ForwardObserver, TakenConnection } from '../upstream/forward-options.ts'
+import { giveBack, takeConnection } from '../upstream/forward.ts'
+import type { ForwardObserver, Reserved } from '../upstream/forward-options.ts'
 import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { LogRequest } from './access-log.ts'
 import { type ForwardRequest, splitKeyOf } from './forward-request.ts'
@@ -68,8 +70,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Waited for before the use was counted; until it is handed over, or the request refused. */
-  #taken: TakenConnection | undefined = undefined
+  /** Since before the use was counted, until it is handed over or the request is refused. */
+  #reserved: Reserved | undefined = undefined
   countsUse = false
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
@@ -114,23 +116,31 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     if (routing.kind !== 'route') return undefined
     this.countsUse = true
     const { upstream } = routing.route
-    return upstream.hasFreeConnection() ? undefined : this.#awaitConnection(upstream)
+    const client = clientKeyOf(this.identity, this.head.client)
+    if (!upstream.hasFreeConnection()) return this.#awaitConnection(upstream, client)
+    const endpoint = upstream.endpointFor(client)
+    if (endpoint === undefined) throw tooManyConnections(upstream.connectionLimit)
+    endpoint.pool.reserve(client)
+    this.#reserved = { endpoint, client, connection: undefined }
+    return undefined
   }
 
-  async #awaitConnection(upstream: Upstream): Promise<void> {
-    const splitKey = splitKeyOf(upstream, this.head, this.identity)
-    this.#taken = await takeConnection({ upstream, splitKey, response: this.response })
+  async #awaitConnection(upstream: Upstream, client: ClientKey): Promise<void> {
+    const splitKey = splitKeyOf(upstream, client)
+    const { response } = this
+    const taken = await takeConnection({ upstream, splitKey, client, countsUse: false, response })
+    this.#reserved = { ...taken, client }
   }
 
-  handOverConnection(): TakenConnection | undefined {
-    const taken = this.#taken
-    this.#taken = undefined
-    return taken
+  handOverReserved(): Reserved | undefined {
+    const reserved = this.#reserved
+    this.#reserved = undefined
+    return reserved
   }
 
   /** Sends a refusal. @param thrown a Refusal; ClientDisconnected, which sends nothing; any other error is a 500 */
   refuse(thrown: unknown): void {
-    this.handOverConnection()?.connection.release()
+    giveBack(this.handOverReserved())
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 

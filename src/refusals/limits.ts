@@ -32,6 +32,28 @@ export function rateLimited({ policy, key }: LimitNames, state: RateLimitState):
   })
 }
 
+/** How many connections to a service one client may hold. */
+export interface ConnectionLimit {
+  readonly limit: number
+  /** The key of the configuration, for the log: `upstreams.courses.connections_per_client`. */
+  readonly key: string
+}
+
+/**
+ * Refuses a client that already holds `limit` connections to a service.
+ * The quota unit is defined in draft-ietf-httpapi-ratelimit-headers-10; there is no time window.
+ */
+export function tooManyConnections({ limit, key }: ConnectionLimit): Refusal {
+  return new Refusal('rate_limited', {
+    reason: key,
+    headers: {
+      'retry-after': '1',
+      'ratelimit-policy': `"connections";q=${limit};qu="concurrent-requests"`,
+      ratelimit: '"connections";r=0;t=1',
+    },
+  })
+}
+
 /** The client's state under the limit; allowed requests receive it too. */
 export function rateLimitHeaders(
   policy: string,

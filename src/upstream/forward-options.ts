@@ -1,5 +1,6 @@
 // Everything needed to forward one request, and the observer that is notified how it ended.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientKey } from '../identity/client-key.ts'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { Outcome } from './failures.ts'
 import type { ResponseHeaderRules } from './response-head.ts'
@@ -14,14 +15,25 @@ export interface TakenConnection {
   readonly connection: Connection
 }
 
+/** What a request holds since before its use was counted, so that it cannot be refused afterwards. */
+export interface Reserved {
+  /** Where one connection of the client is counted, or is taken. */
+  readonly endpoint: Endpoint
+  readonly client: ClientKey
+  /** Set if the request had to wait for it. */
+  readonly connection: Connection | undefined
+}
+
 export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
   /** A hash of the user, where the upstream splits by user: requests with the same go to the same endpoint. */
   readonly splitKey: number | undefined
-  /** Where the request is sent first, if its use had to wait for a connection before it was counted. */
-  readonly taken?: TakenConnection | undefined
+  /** Whose connection it is, as `connections_per_client` counts. */
+  readonly client: ClientKey
+  /** Set if its use was counted: `forward` takes it over. */
+  readonly reserved?: Reserved | undefined
   /** Whether its use was counted before. */
   readonly countsUse: boolean
   /** Path and query as sent to the upstream. */
@@ -34,6 +46,8 @@ export interface ForwardOptions {
   /** Replaces the target's Host. */
   readonly host?: string | undefined
   readonly hasBody: boolean
+  /** Undefined for a chunked body. */
+  readonly contentLength: number | undefined
   /** Until the response head. */
   readonly responseTimeoutMs: number
   /** Of the request body; `undefined` for no limit. */

@@ -1,9 +1,12 @@
 // Forwards one request and streams its response back, with back-pressure both ways and no body buffered whole.
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { mayBeSmall, type ReadAhead, readAhead } from '../http/read-ahead.ts'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
+import { tooManyConnections } from '../refusals/limits.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
-import type { ForwardOptions, TakenConnection } from './forward-options.ts'
+import type { ForwardOptions, Reserved, TakenConnection } from './forward-options.ts'
 import { ResponseRelay } from './response-relay.ts'
 import type { Connection } from './targets/connection.ts'
 import { EndpointRetired, type Wait } from './targets/connection-pool.ts'
@@ -11,15 +14,58 @@ import type { Endpoint } from './targets/endpoint.ts'
 
 /** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
 export function forward(options: ForwardOptions): void {
-  const { taken } = options
-  if (taken === undefined) attempt(options, noneTried)
-  else send(options, taken, noneTried)
+  const { hasBody, contentLength } = options
+  if (hasBody && mayBeSmall(contentLength)) void forwardSmall(options)
+  else begin(options, undefined)
+}
+
+/** Reads the body before it takes a connection, which a client that sends slowly would keep from other requests. */
+async function forwardSmall(options: ForwardOptions): Promise<void> {
+  const { request, response, expectsContinue, maxBodyBytes, bodyIdleTimeoutMs, contentLength } = options
+  let { reserved } = options
+  if (reserved?.connection !== undefined && !request.complete) {
+    const { endpoint, client, connection } = reserved
+    connection.release()
+    endpoint.pool.reserve(client)
+    reserved = { ...reserved, connection: undefined }
+  }
+  let body: ReadAhead
+  try {
+    if (response.destroyed) throw new ClientDisconnected()
+    if (expectsContinue) response.writeContinue()
+    body = await readAhead(request, {
+      contentLength,
+      maxBytes: maxBodyBytes,
+      idleTimeoutMs: bodyIdleTimeoutMs,
+    })
+  } catch (thrown) {
+    giveBack(reserved)
+    options.observer.onRefused(thrown)
+    return
+  }
+  begin({ ...options, reserved, expectsContinue: false }, body)
+}
+
+function begin(options: ForwardOptions, body: ReadAhead | undefined): void {
+  const { reserved } = options
+  if (reserved?.connection !== undefined) {
+    send(options, { endpoint: reserved.endpoint, connection: reserved.connection }, noneTried, body)
+    return
+  }
+  giveBack(reserved)
+  attempt(options, noneTried, body)
+}
+
+/** Gives up what was reserved for a request that is refused, or that takes a connection now. */
+export function giveBack(reserved: Reserved | undefined): void {
+  if (reserved?.connection !== undefined) reserved.connection.release()
+  else reserved?.endpoint.pool.cancel(reserved.client)
 }
 
 const noneTried: readonly Endpoint[] = []
 
 /** @param tried endpoints that have failed it: as many as it was sent before */
-function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
+function attempt(options: ForwardOptions, tried: readonly Endpoint[], body: ReadAhead | undefined): void {
   let taken: TakenConnection | Promise<TakenConnection>
   try {
     taken = takeConnection(options, tried, waitOf(options))
@@ -27,10 +73,10 @@ function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
     options.observer.onRefused(refusal)
     return
   }
-  if (!(taken instanceof Promise)) send(options, taken, tried)
+  if (!(taken instanceof Promise)) send(options, taken, tried, body)
   else {
     taken.then(
-      freed => send(options, freed, tried),
+      freed => send(options, freed, tried, body),
       thrown => options.observer.onRefused(thrown),
     )
   }
@@ -41,18 +87,23 @@ function attempt(options: ForwardOptions, tried: readonly Endpoint[]): void {
  * @param tried endpoints to avoid
  * @param wait for a free connection, if not as usual
  * @throws Refusal 503 `upstream_unavailable` if there is none; what `wait` says if none becomes free in time
+ * @throws Refusal 429 `rate_limited` if the client holds as many as it may, unless the request was admitted before: its
+ *   use is counted, or it was sent
  * @throws ClientDisconnected if the client leaves meanwhile
  */
 export function takeConnection(
-  options: Pick<ForwardOptions, 'upstream' | 'splitKey' | 'response'>,
+  options: Pick<ForwardOptions, 'upstream' | 'splitKey' | 'client' | 'countsUse' | 'response'>,
   tried: readonly Endpoint[] = noneTried,
   wait?: Wait,
 ): TakenConnection | Promise<TakenConnection> {
-  const endpoint = options.upstream.pickEndpoint(options.splitKey, tried)
+  const { upstream, splitKey, client, countsUse, response } = options
+  const endpoint = upstream.pickEndpoint(splitKey, tried, client)
   if (endpoint === undefined) throw new Refusal('upstream_unavailable')
-  const connection = endpoint.pool.tryAcquire()
+  if (!countsUse && tried.length === 0 && !endpoint.pool.admits(client))
+    throw tooManyConnections(upstream.connectionLimit)
+  const connection = endpoint.pool.tryAcquire(client)
   if (connection !== undefined) return { endpoint, connection }
-  return endpoint.pool.acquire(options.response, wait).then(
+  return endpoint.pool.acquire(client, response, wait).then(
     freed => ({ endpoint, connection: freed }),
     thrown => {
       if (thrown instanceof EndpointRetired) return takeConnection(options, tried, wait)
@@ -70,39 +121,41 @@ function send(
   options: ForwardOptions,
   { endpoint, connection }: TakenConnection,
   tried: readonly Endpoint[],
+  read: ReadAhead | undefined,
 ): void {
   // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
   if (options.response.destroyed) {
     connection.release()
     options.observer.onRefused(new ClientDisconnected())
-  } else dispatch(options, endpoint, tried, connection)
+  } else dispatch(options, endpoint, tried, connection, read)
 }
 
 /**
  * Sends the request to one endpoint, within the span of this attempt. The relay reports to the observer, or retries.
  * @param tried endpoints that have failed it
  * @param connection to the endpoint
+ * @param read what was read of the body, if it may be small
  */
 function dispatch(
   options: ForwardOptions,
   endpoint: Endpoint,
   tried: readonly Endpoint[],
   connection: Connection,
+  read: ReadAhead | undefined,
 ): void {
-  const { request, upstream, fields, hasBody, maxBodyBytes, bodyIdleTimeoutMs } = options
-  const body = hasBody
-    ? new RequestBody(request, { maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
-    : null
+  const { request, upstream, fields } = options
+  const stream = options.hasBody && !read?.isWhole ? streamOf(options, read) : null
   fields[1] = options.host ?? endpoint.host
   const span = options.trace && beginAttemptSpan(options, endpoint, tried.length)
-  const retry = tried.length < upstream.retries ? () => attempt(options, [...tried, endpoint]) : undefined
-  const handler = new ResponseRelay(options, endpoint, retry, body, span)
+  const retry =
+    tried.length < upstream.retries ? () => attempt(options, [...tried, endpoint], read) : undefined
+  const handler = new ResponseRelay(options, endpoint, retry, stream, span)
   const dispatchOptions = {
     origin: endpoint.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: options.path,
     headers: fields,
-    body,
+    body: stream ?? wholeBody(options, read),
     headersTimeout: options.responseTimeoutMs,
     bodyTimeout: upstream.timeouts.idle,
     upgrade: options.webSocket === undefined ? null : 'websocket',
@@ -114,6 +167,24 @@ function dispatch(
   } catch (error) {
     handler.onError(error as Error)
   }
+}
+
+function streamOf(
+  { request, maxBodyBytes, bodyIdleTimeoutMs }: ForwardOptions,
+  read: ReadAhead | undefined,
+): RequestBody {
+  return new RequestBody(request, {
+    maxBytes: maxBodyBytes,
+    idleTimeoutMs: bodyIdleTimeoutMs,
+    begun: read?.chunks,
+  })
+}
+
+/** A chunked body stays chunked: undici declares the length of bytes, but not of a stream. */
+function wholeBody({ contentLength }: ForwardOptions, read: ReadAhead | undefined): Buffer | Readable | null {
+  if (read === undefined) return null
+  const bytes = Buffer.concat(read.chunks)
+  return contentLength === undefined && bytes.length > 0 ? Readable.from([bytes]) : bytes
 }
 
 function beginAttemptSpan(

@@ -231,13 +231,19 @@ describe('streaming', () => {
   })
 
   it('a client that goes away ends the upstream’s request, in the middle of the body', async () => {
+    let arrive: () => void = () => {}
+    const arrived = new Promise<void>(resolve => {
+      arrive = resolve
+    })
     const ended = new Promise<boolean>(resolve => {
-      at.upstream.answer = request => request.on('close', () => resolve(request.complete)).resume()
+      at.upstream.answer = request => {
+        arrive()
+        request.on('close', () => resolve(request.complete)).resume()
+      }
     })
     const connection = new RawConnection(at.gateway.url)
-    connection.write(requestBytes('POST', '/public/x', ['Content-Length: 100'], 'half of it'))
-    await expect.poll(() => at.upstream.answer).toBeDefined()
-    await new Promise(resolve => setTimeout(resolve, 100))
+    connection.write(requestBytes('POST', '/public/x', ['Content-Length: 100000'], 'a part of it'))
+    await arrived
     connection.close()
     expect(await ended).toBe(false)
     await expect.poll(() => at.gateway.log.some(line => line.includes('"outcome":"client_gone"'))).toBe(true)

@@ -171,6 +171,13 @@ export const upstream = section(
       minimum: 1,
       default: 128,
     }),
+    connections_per_client: Type.Optional(
+      Type.Integer({
+        description:
+          'Connections per address and process that one user, or one anonymous client address, may hold; then 429. Omitted: a quarter of connections, or no limit below 4 connections.',
+        minimum: 1,
+      }),
+    ),
     tls: Type.Optional(tls),
   },
   { description: 'One service.' },

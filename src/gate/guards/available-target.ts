@@ -1,5 +1,8 @@
-// Requires an available target before the daily use is counted, so that no use is spent without one (CONTRACT §4).
+// Requires an available target, and room for the client there, before the daily use is counted: no use is spent in vain.
+
+import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
+import { tooManyConnections } from '../../refusals/limits.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstream } from '../../upstream/targets/upstreams.ts'
 import type { Guard } from './guard.ts'
@@ -7,12 +10,18 @@ import type { BodyAllowed } from './limit-body.ts'
 
 declare const targeted: unique symbol
 
-/** An identity whose request has an available target. */
+/** An identity whose request has an available target that admits one more connection of the client. */
 export type TargetAvailable = Identity & { readonly [targeted]: true }
 
-export function availableTarget(
-  upstream: Pick<Upstream, 'isAvailable'>,
-): Guard<BodyAllowed, TargetAvailable> {
-  return (_, identity) =>
-    upstream.isAvailable() ? (identity as Identity as TargetAvailable) : new Refusal('upstream_unavailable')
+/** The part of an upstream that this guard uses. */
+export type CheckedUpstream = Pick<Upstream, 'isAvailable' | 'endpointFor' | 'connectionLimit'>
+
+export function availableTarget(upstream: CheckedUpstream): Guard<BodyAllowed, TargetAvailable> {
+  return ({ head }, identity) => {
+    if (upstream.endpointFor(clientKeyOf(identity, head.client)) !== undefined)
+      return identity as Identity as TargetAvailable
+    return upstream.isAvailable()
+      ? tooManyConnections(upstream.connectionLimit)
+      : new Refusal('upstream_unavailable')
+  }
 }

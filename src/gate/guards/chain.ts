@@ -3,11 +3,10 @@ import { type GuardName, isGuardActive } from '../../config/active-guards.ts'
 import type { AuthenticatedUser, Identity } from '../../identity/identity.ts'
 import type { GuardDecisions } from '../../observability/metrics/counters.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { Upstream } from '../../upstream/targets/upstreams.ts'
 import type { Plan } from '../../users/user.ts'
 import type { Route } from '../routing/route.ts'
 import type { Authenticate } from './authenticate.ts'
-import { availableTarget } from './available-target.ts'
+import { availableTarget, type CheckedUpstream } from './available-target.ts'
 import type { CountDailyUse, UsageCounted } from './count-daily-use.ts'
 import { andThen, counted, type Guard, type GuardedRequest } from './guard.ts'
 import { limitBody } from './limit-body.ts'
@@ -35,7 +34,11 @@ interface Dependencies {
 }
 
 /** Only the guards that the route configures: the others cost its requests nothing. */
-export function compileGuards(route: Route, upstream: Upstream, dependencies: Dependencies): GuardChain {
+export function compileGuards(
+  route: Route,
+  upstream: CheckedUpstream,
+  dependencies: Dependencies,
+): GuardChain {
   const { authenticate, limitRate, countDailyUse, decisions } = dependencies
   const ifActive = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
     isGuardActive[name](route) ? counted(name, decisions[name], compile()) : undefined

@@ -20,10 +20,11 @@ export interface GuardedRequest {
   isGone(): boolean
   /**
    * Waits for a connection to send the request on, if none is free, and keeps it until the request is sent or refused:
-   * without one no use may be spent (CONTRACT §4). One that is free is not taken yet: while the store is slow, uses
-   * being counted would keep it from other requests.
+   * without one no use may be spent (CONTRACT §4). One that is free is counted for the client, but not taken yet: while
+   * the store is slow, uses being counted would keep it from other requests.
    * @returns undefined if one is free
-   * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; ClientDisconnected
+   * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; 429 `rate_limited` if the client holds as
+   *   many as it may; ClientDisconnected
    */
   awaitConnection(): Promise<void> | undefined
   /** Adds headers to the response, whether the upstream or the gateway sends it. */

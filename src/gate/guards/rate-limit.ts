@@ -1,6 +1,6 @@
 // The rate limit of a route (CONTRACT §2, `rate_limit`): per user, or per client address if anonymous.
 
-import { rateLimitKey } from '../../http/client-address.ts'
+import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'
 import type { CreateRateLimiter } from '../../storage/rate-limiter.ts'
@@ -23,9 +23,7 @@ export function createRateLimit(createLimiter: CreateRateLimiter): RateLimit {
     const limiter = createLimiter(`route:${name}`, rate_limit)
     const names = { policy: name, key: `routes.${name}.rate_limit` }
     return async (request, identity) => {
-      // Keys cannot collide: an address contains a dot or a colon, a user's id neither.
-      const key = identity.kind === 'user' ? String(identity.user.id) : rateLimitKey(request.head.client)
-      const taken = await limiter.consume(key)
+      const taken = await limiter.consume(String(clientKeyOf(identity, request.head.client)))
       if (!taken.allowed) return rateLimited(names, taken)
       request.addHeaders(rateLimitHeaders(name, taken))
       return identity as WithinLimit

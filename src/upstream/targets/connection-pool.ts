@@ -2,22 +2,29 @@
 import type { ServerResponse } from 'node:http'
 import { createWaitingLine } from '../../async/semaphore.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { ClientKey } from '../../identity/client-key.ts'
+import type { ConnectionLimit } from '../../refusals/limits.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
 import { type Connection, PooledConnection } from './connection.ts'
 import { createConnector, type Dial } from './dial.ts'
 
 export interface ConnectionPool {
   hasFree(): boolean
+  /** Whether the client may take one more connection (`connections_per_client`). */
+  admits(client: ClientKey): boolean
+  /** Counts a connection that the client takes later. Call `cancel` before it is taken, or when it is not needed. */
+  reserve(client: ClientKey): void
+  cancel(client: ClientKey): void
   /** @returns undefined if none is free, or the endpoint is retired */
-  tryAcquire(): Connection | undefined
+  tryAcquire(client: ClientKey): Connection | undefined
   /**
-   * Waits for a connection, first come first served.
+   * Waits for a connection, first come first served. A client that waits counts as if it had the connection.
    * @param wait instead of `timeouts.connect` and 503 `upstream_unavailable` (CONTRACT §2, `connections`)
    * @throws Refusal when the wait is over
    * @throws ClientDisconnected when the client leaves
    * @throws EndpointRetired when the endpoint is retired: nothing was sent, so another can be tried
    */
-  acquire(response: ServerResponse, wait?: Wait): Promise<Connection>
+  acquire(client: ClientKey, response: ServerResponse, wait?: Wait): Promise<Connection>
 }
 
 /** How long at most, in milliseconds, and the refusal then. */
@@ -40,7 +47,20 @@ export class EndpointRetired extends Error {
   override readonly name = 'EndpointRetired'
 }
 
-type Settings = Pick<UpstreamConfig, 'connections' | 'connection_age' | 'timeouts'>
+type Settings = Pick<UpstreamConfig, 'connections' | 'connections_per_client' | 'connection_age' | 'timeouts'>
+
+/** `connections_per_client`, by default a quarter of `connections`. A quarter of fewer than four would be none. */
+export function connectionsPerClient({
+  connections,
+  connections_per_client,
+}: Pick<Settings, 'connections' | 'connections_per_client'>): number {
+  return connections_per_client ?? (connections < 4 ? connections : Math.floor(connections / 4))
+}
+
+/** The limit of `connectionsPerClient` with its key, for the refusal. @param name of the upstream */
+export function connectionLimitOf(name: string, config: UpstreamConfig): ConnectionLimit {
+  return { limit: connectionsPerClient(config), key: `upstreams.${name}.connections_per_client` }
+}
 
 /**
  * Requests wait here and not in undici's queue, from which they cannot be removed: requests refused long ago would
@@ -54,7 +74,9 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   const connections = new Set<PooledConnection>()
   /** A stack: the connection used most recently is reused first. */
   const free: PooledConnection[] = []
-  const waiting = createWaitingLine<Connection>()
+  const waiting = createWaitingLine<PooledConnection>()
+  /** By client, how many connections it has, waits for or has reserved. */
+  const held = new Map<ClientKey, number>()
   let isRetired = false
   let isClosed = false
   let onDrained = () => {}
@@ -70,7 +92,25 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     if (connections.size === 0) onDrained()
   }
 
+  function reserve(client: ClientKey): void {
+    held.set(client, (held.get(client) ?? 0) + 1)
+  }
+
+  function cancel(client: ClientKey): void {
+    const count = held.get(client) ?? 0
+    if (count > 1) held.set(client, count - 1)
+    else held.delete(client)
+  }
+
+  function take(connection: PooledConnection, client: ClientKey): PooledConnection {
+    reserve(client)
+    connection.holder = client
+    return connection
+  }
+
   function release(connection: PooledConnection): void {
+    if (connection.holder !== undefined) cancel(connection.holder)
+    connection.holder = undefined
     if (!isReusable(connection)) {
       discard(connection)
       if (!isRetired && waiting.length() > 0 && hasRoom()) waiting.serve(openConnection())
@@ -98,21 +138,38 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
 
   return {
     hasFree: () => free.length > 0 || hasRoom(),
-    tryAcquire() {
+    admits(client) {
+      const most = connectionsPerClient(settings)
+      // A share of all of them is no limit of its own: the client waits as others do.
+      return most >= settings.connections || (held.get(client) ?? 0) < most
+    },
+    reserve,
+    cancel,
+    tryAcquire(client) {
       if (isRetired) return undefined
       for (let next = free.pop(); next !== undefined; next = free.pop()) {
-        if (isReusable(next)) return next
+        if (isReusable(next)) return take(next, client)
         discard(next)
       }
-      return hasRoom() ? openConnection() : undefined
+      return hasRoom() ? take(openConnection(), client) : undefined
     },
-    async acquire(response, wait = { ms: settings.timeouts.connect, refusal: 'upstream_unavailable' }) {
+    async acquire(
+      client,
+      response,
+      wait = { ms: settings.timeouts.connect, refusal: 'upstream_unavailable' },
+    ) {
       if (isRetired) throw new EndpointRetired()
       const { share, leave } = waiting.join(wait.ms, () => new Refusal(wait.refusal))
       const onClose = () => leave(new ClientDisconnected())
       response.on('close', onClose)
+      reserve(client)
       try {
-        return await share
+        const connection = await share
+        connection.holder = client
+        return connection
+      } catch (error) {
+        cancel(client)
+        throw error
       } finally {
         response.off('close', onClose)
       }

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import type { buildConnector, Dispatcher } from 'undici'
 import { Client } from '../../http/undici.ts'
+import type { ClientKey } from '../../identity/client-key.ts'
 import { readBeforeFailing } from './read-before-failing.ts'
 import { patchUndiciParser } from './undici-parser.ts'
 
@@ -33,6 +34,8 @@ export class PooledConnection implements Connection {
   #inFlight: InFlight | undefined
   /** The socket opened last: an earlier one may live on as a WebSocket, and does not concern the current request. */
   #socket: Socket | undefined
+  /** The client that it counts for; undefined while it is free. */
+  holder: ClientKey | undefined
   /** Whether the last attempt to open it failed. */
   hasFailed = false
   /** From `performance.now()`: when the socket was opened. */

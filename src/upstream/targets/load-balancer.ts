@@ -1,5 +1,6 @@
 // Picks the endpoint of a request: first a target by weight, then one of its endpoints (CONTRACT §11, "Choice").
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { ClientKey } from '../../identity/client-key.ts'
 import type { Endpoint } from './endpoint.ts'
 import { score } from './rendezvous.ts'
 import type { Target } from './target.ts'
@@ -10,9 +11,14 @@ import { createWeightedTurns } from './weighted-turns.ts'
  * picked all the same if there is nothing else.
  * @param key of the user, who keeps an endpoint as long as it stands; undefined to take turns
  * @param tried those that have failed this request; another is picked if there is one
+ * @param client an endpoint where it may take one more connection is preferred
  * @returns undefined if no target with weight has an address
  */
-export type PickEndpoint = (key: number | undefined, tried: readonly Endpoint[]) => Endpoint | undefined
+export type PickEndpoint = (
+  key: number | undefined,
+  tried: readonly Endpoint[],
+  client: ClientKey,
+) => Endpoint | undefined
 
 export interface WeightedTarget {
   readonly target: Target
@@ -28,12 +34,19 @@ export function weightsByUrl({ targets }: Pick<UpstreamConfig, 'targets'>): Map<
 }
 
 /** Whether an endpoint may be picked, from the strictest to the last resort. */
-const preferences: readonly ((endpoint: Endpoint, tried: readonly Endpoint[]) => boolean)[] = [
-  (endpoint, tried) =>
+const preferences: readonly ((
+  endpoint: Endpoint,
+  tried: readonly Endpoint[],
+  client: ClientKey,
+) => boolean)[] = [
+  (endpoint, tried, client) =>
     endpoint.isAvailable() &&
     !endpoint.ejection.isEjected() &&
     endpoint.pool.hasFree() &&
+    endpoint.pool.admits(client) &&
     !tried.includes(endpoint),
+  (endpoint, tried, client) =>
+    endpoint.isAvailable() && endpoint.pool.admits(client) && !tried.includes(endpoint),
   (endpoint, tried) => endpoint.isAvailable() && !tried.includes(endpoint),
   endpoint => endpoint.isAvailable(),
   (endpoint, tried) => endpoint.isUnchecked() && !tried.includes(endpoint),
@@ -74,11 +87,11 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
     return undefined
   }
 
-  return (key, tried) => {
+  return (key, tried, client) => {
     const endpoints = only?.endpoints()
     if (endpoints?.length === 1) return endpoints[0]
     for (const preference of preferences) {
-      const fits = (endpoint: Endpoint) => preference(endpoint, tried)
+      const fits = (endpoint: Endpoint) => preference(endpoint, tried, client)
       const picked = key === undefined ? byTurn(tried.length > 0, fits) : byKey(key, fits)
       if (picked !== undefined) return picked
     }

@@ -1,7 +1,10 @@
 // The upstream services, each with its targets.
 import { maxFileBytes, readLimited } from '../../config/read-file.ts'
 import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { ClientKey } from '../../identity/client-key.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
+import type { ConnectionLimit } from '../../refusals/limits.ts'
+import { connectionLimitOf } from './connection-pool.ts'
 import type { Endpoint } from './endpoint.ts'
 import { createLoadBalancer, type PickEndpoint, type WeightedTarget, weightsByUrl } from './load-balancer.ts'
 import type { NameLookups } from './name-lookups.ts'
@@ -20,6 +23,10 @@ export interface Upstream {
   readonly splitsByUser: boolean
   /** Whether a request may be sent to any target. */
   isAvailable(): boolean
+  /** How many connections to each endpoint one client may hold, and the configuration key that says so. */
+  readonly connectionLimit: ConnectionLimit
+  /** The endpoint that counts one more connection of the client, if there is one. */
+  endpointFor(client: ClientKey): Endpoint | undefined
   /** Whether a request that is sent now need not wait for a connection. */
   hasFreeConnection(): boolean
   /** Of each attempt, from dispatch to the response head or the failure. */
@@ -63,7 +70,7 @@ export function createUpstreams(
       const targets = openTargets(name, config, authorities.get(name), dependencies)
       return [
         name,
-        { config, targets, value: createUpstream(config, targets, dependencies.durationsOf(name)) },
+        { config, targets, value: createUpstream(name, config, targets, dependencies.durationsOf(name)) },
       ]
     }),
   )
@@ -132,6 +139,7 @@ function openTargets(
 }
 
 function createUpstream(
+  name: string,
   config: UpstreamConfig,
   targets: readonly WeightedTarget[],
   durations: Histogram,
@@ -143,6 +151,14 @@ function createUpstream(
   const hasEndpoint = (target: Target) => target.endpoints().some(mayReceive)
   const hasConnection = (endpoint: Endpoint) => mayReceive(endpoint) && endpoint.pool.hasFree()
   return {
+    connectionLimit: connectionLimitOf(name, config),
+    endpointFor(client) {
+      for (const target of used) {
+        for (const endpoint of target.endpoints())
+          if (mayReceive(endpoint) && endpoint.pool.admits(client)) return endpoint
+      }
+      return undefined
+    },
     retries: config.retries,
     timeouts: config.timeouts,
     durations,

@@ -2,6 +2,7 @@
 
 import type { RouteConfig } from '../../../src/config/schema/schema.ts'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'
+import type { CheckedUpstream } from '../../../src/gate/guards/available-target.ts'
 import { compileEndpointGuards, compileGuards, type Decision } from '../../../src/gate/guards/chain.ts'
 import { createCountDailyUse } from '../../../src/gate/guards/count-daily-use.ts'
 import { createRateLimit } from '../../../src/gate/guards/rate-limit.ts'
@@ -20,7 +21,7 @@ import {
   createRateLimiter,
   type RateLimiter,
 } from '../../../src/storage/rate-limiter.ts'
-import type { Upstream } from '../../../src/upstream/targets/upstreams.ts'
+import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
 import { createDailyCounter } from '../../../src/usage/daily-counter.ts'
 import { createExhaustedUsers } from '../../../src/usage/exhausted-users.ts'
 import type { Plan } from '../../../src/users/user.ts'
@@ -128,8 +129,12 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
     countDailyUse: createCountDailyUse({ counter, spent, limit: dailyLimit, clock }),
     decisions: counters.guards,
   }
-  const target = { isAvailable: true }
-  const upstream = { isAvailable: () => target.isAvailable } as Upstream
+  const target = { isAvailable: true, admitsClient: true }
+  const upstream: CheckedUpstream = {
+    isAvailable: () => target.isAvailable,
+    endpointFor: () => (target.isAvailable && target.admitsClient ? ({} as Endpoint) : undefined),
+    connectionLimit: { limit: 32, key: 'upstreams.courses.connections_per_client' },
+  }
   const connections = { wait: (): Promise<void> | undefined => undefined }
 
   interface Asking {

@@ -40,15 +40,19 @@ describe('a route’s guards', () => {
     expect(told(await asked('10'))).toBe('503 upstream_unavailable')
     expect(stage.seen.stored).toBe(0)
     stage.target.isAvailable = true
+    stage.target.admitsClient = false
+    expect(told(await asked('10'))).toBe('429 rate_limited')
+    expect(stage.seen.stored).toBe(0)
+    stage.target.admitsClient = true
     expect(told(await asked('10'))).toBe('access_token of 1')
     expect(told(await asked('10'))).toBe('429 daily_limit_reached')
     expect(stage.seen.stored).toBe(1)
     expect(stage.guards).toMatchObject({
       rate_limit: { pass: 1, refuse: 1, error: 0 },
       plan: { pass: 0, refuse: 1, error: 0 },
-      verified: { pass: 4, refuse: 1, error: 0 },
-      max_body: { pass: 3, refuse: 1, error: 0 },
-      target: { pass: 2, refuse: 1, error: 0 },
+      verified: { pass: 5, refuse: 1, error: 0 },
+      max_body: { pass: 4, refuse: 1, error: 0 },
+      target: { pass: 2, refuse: 2, error: 0 },
       free_daily: { pass: 1, refuse: 1, error: 0 },
     })
   })

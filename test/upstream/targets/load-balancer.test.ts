@@ -9,11 +9,16 @@ interface Condition {
   unchecked: boolean
   ejected: boolean
   free: boolean
+  admits: boolean
 }
+
+const wellOff: Condition = { available: true, unchecked: false, ejected: false, free: true, admits: true }
+
+const client = 1
 
 /** Endpoints in any condition that a test gives them; none is connected to. */
 function endpoint(name: string) {
-  const condition: Condition = { available: true, unchecked: false, ejected: false, free: true }
+  const condition: Condition = { ...wellOff }
   const value: Endpoint = {
     name,
     origin: name,
@@ -21,6 +26,9 @@ function endpoint(name: string) {
     serverName: undefined,
     hash: hashText(name),
     pool: {
+      admits: () => condition.admits,
+      reserve: () => {},
+      cancel: () => {},
       hasFree: () => condition.free,
       tryAcquire: () => undefined,
       acquire: () => Promise.reject(new Error('not connected')),
@@ -64,7 +72,7 @@ describe('targets take turns by weight', () => {
       target('b', 10, named('b', 1)),
       target('c', 0, named('c', 1)),
     ])
-    const picks = Array.from({ length: 1_100 }, () => pick(undefined, [])?.name)
+    const picks = Array.from({ length: 1_100 }, () => pick(undefined, [], client)?.name)
     for (let start = 0; start + 11 <= picks.length; start += 1) {
       expect(counts(picks.slice(start, start + 11))).toEqual({ a0: 10, b0: 1 })
     }
@@ -72,7 +80,7 @@ describe('targets take turns by weight', () => {
 
   it('evenly among the addresses of each', () => {
     const pick = createLoadBalancer([target('a', 3, named('a', 3)), target('b', 1, named('b', 2))])
-    expect(counts(Array.from({ length: 24 }, () => pick(undefined, [])?.name))).toEqual({
+    expect(counts(Array.from({ length: 24 }, () => pick(undefined, [], client)?.name))).toEqual({
       a0: 6,
       a1: 6,
       a2: 6,
@@ -85,7 +93,7 @@ describe('targets take turns by weight', () => {
     const app = named('app', 3)
     const pick = createLoadBalancer([target('app', 100, app), target('canary', 10, named('canary', 1))])
     for (const { condition } of app.slice(1)) condition.available = false
-    expect(counts(Array.from({ length: 110 }, () => pick(undefined, [])?.name))).toEqual({
+    expect(counts(Array.from({ length: 110 }, () => pick(undefined, [], client)?.name))).toEqual({
       app0: 100,
       canary0: 10,
     })
@@ -95,9 +103,12 @@ describe('targets take turns by weight', () => {
     const [a, b] = [named('a', 1), named('b', 1)]
     const pick = createLoadBalancer([target('a', 1, a), target('b', 1, b)])
     for (const { condition } of b) condition.available = false
-    expect(counts(Array.from({ length: 50 }, () => pick(undefined, [])?.name))).toEqual({ a0: 50 })
+    expect(counts(Array.from({ length: 50 }, () => pick(undefined, [], client)?.name))).toEqual({ a0: 50 })
     for (const { condition } of b) condition.available = true
-    expect(counts(Array.from({ length: 10 }, () => pick(undefined, [])?.name))).toEqual({ a0: 5, b0: 5 })
+    expect(counts(Array.from({ length: 10 }, () => pick(undefined, [], client)?.name))).toEqual({
+      a0: 5,
+      b0: 5,
+    })
   })
 
   it('exactly too while a target comes and goes between the requests', () => {
@@ -109,7 +120,7 @@ describe('targets take turns by weight', () => {
     ])
     const picks = Array.from({ length: 120 }, (_, turn) => {
       for (const { condition } of b) condition.free = turn % 2 === 0
-      return pick(undefined, [])?.name
+      return pick(undefined, [], client)?.name
     })
     expect(counts(picks.filter((_, turn) => turn % 2 === 0))).toEqual({ a0: 30, b0: 15, c0: 15 })
     expect(counts(picks.filter((_, turn) => turn % 2 === 1))).toEqual({ a0: 40, c0: 20 })
@@ -120,13 +131,14 @@ describe('an endpoint is picked', () => {
   const [a, b] = [endpoint('a'), endpoint('b')]
   const pick = createLoadBalancer([target('a', 1, [a]), target('b', 1, [b])])
   const picksWith = (condition: Partial<Condition>, tried: Endpoint[] = []) => {
-    Object.assign(b.condition, { available: true, unchecked: false, ejected: false, free: true }, condition)
-    return new Set(Array.from({ length: 4 }, () => pick(undefined, tried)?.name))
+    Object.assign(b.condition, wellOff, condition)
+    return new Set(Array.from({ length: 4 }, () => pick(undefined, tried, client)?.name))
   }
 
   it.each<[string, Partial<Condition>]>([
     ['ejected', { ejected: true }],
     ['without a free connection', { free: false }],
+    ['unable to admit the client', { admits: false }],
     ['unavailable', { available: false }],
     ['not checked yet', { available: false, unchecked: true }],
   ])('not while it is %s and another is well', (_, condition) => {
@@ -152,7 +164,7 @@ describe('an endpoint is picked', () => {
   })
 
   it('never of a target without weight', () => {
-    expect(createLoadBalancer([target('a', 0, [a])])(undefined, [])).toBeUndefined()
+    expect(createLoadBalancer([target('a', 0, [a])])(undefined, [], client)).toBeUndefined()
   })
 })
 
@@ -163,8 +175,8 @@ describe('split by user', () => {
     const make = () =>
       createLoadBalancer([target('http://a', 100, named('a', 2)), target('http://b', 50, named('b', 1))])
     const [one, other] = [make(), make()]
-    const picks = users.map(user => one(user, [])?.name)
-    expect(users.map(user => other(user, [])?.name)).toEqual(picks)
+    const picks = users.map(user => one(user, [], client)?.name)
+    expect(users.map(user => other(user, [], client)?.name)).toEqual(picks)
     const shares = counts(picks)
     for (const name of ['a0', 'a1', 'b0']) expect((shares[name] ?? 0) / users.length).toBeCloseTo(1 / 3, 2)
   })
@@ -173,19 +185,19 @@ describe('split by user', () => {
     const [a, b] = [named('a', 4), named('b', 1)]
     const before = createLoadBalancer([target('http://a', 100, a.slice(0, 3)), target('http://b', 100, b)])
     const grown = createLoadBalancer([target('http://a', 100, a), target('http://b', 100, b)])
-    const moved = users.filter(user => before(user, []) !== grown(user, []))
-    expect(moved.every(user => grown(user, [])?.name === 'a3')).toBe(true)
+    const moved = users.filter(user => before(user, [], client) !== grown(user, [], client))
+    expect(moved.every(user => grown(user, [], client)?.name === 'a3')).toBe(true)
     expect(moved.length / users.length).toBeCloseTo(1 / 8, 2)
   })
 
   it('a user whose endpoint is away goes to another, and comes back', () => {
     const [a] = [named('a', 3)]
     const pick = createLoadBalancer([target('http://a', 100, a)])
-    const before = pick(users[0], [])
+    const before = pick(users[0], [], client)
     const condition = a.find(({ value }) => value === before)?.condition
     Object.assign(condition ?? {}, { available: false })
-    expect(pick(users[0], [])).not.toBe(before)
+    expect(pick(users[0], [], client)).not.toBe(before)
     Object.assign(condition ?? {}, { available: true })
-    expect(pick(users[0], [])).toBe(before)
+    expect(pick(users[0], [], client)).toBe(before)
   })
 })

@@ -1,0 +1,60 @@
+// Reads a small request body before a connection is taken for it: a client that sends slowly then holds up no other.
+import type { IncomingMessage } from 'node:http'
+import { RequestBody } from './request-body.ts'
+
+interface ReadAheadOptions {
+  /** Undefined for a chunked body. */
+  contentLength: number | undefined
+  maxBytes: number | undefined
+  idleTimeoutMs: number
+}
+
+/** The bytes of a body, and whether they are all of it. */
+export interface ReadAhead {
+  readonly isWhole: boolean
+  readonly chunks: readonly Buffer[]
+}
+
+/** A body of up to 64 KiB is read whole. */
+const smallBytes = 65_536
+
+/** A chunked body may be a conversation, in which the client waits for a response before it sends more. */
+const chunkedWaitMs = 1_000
+
+/** @param contentLength undefined for a chunked body: whether it is small shows only when it is read */
+export function mayBeSmall(contentLength: number | undefined): boolean {
+  return contentLength === undefined || contentLength <= smallBytes
+}
+
+/**
+ * Reads the body to its end. Of a chunked body it reads at most a little more than 64 KiB, and for at most a second.
+ * @throws Refusal, or ClientDisconnected
+ */
+export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {
+  const body = new RequestBody(request, options)
+  const chunks: Buffer[] = []
+  let bytes = 0
+  return new Promise((resolve, reject) => {
+    function finish(isWhole: boolean): void {
+      clearTimeout(timer)
+      body.removeAllListeners('data').pause()
+      for (let chunk = body.read(); chunk !== null; chunk = body.read()) chunks.push(chunk)
+      body.destroy()
+      // After the last read, which would have the request flow on.
+      request.pause()
+      resolve({ isWhole, chunks })
+    }
+    const timer =
+      options.contentLength === undefined ? setTimeout(() => finish(false), chunkedWaitMs) : undefined
+    body.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes > smallBytes) finish(false)
+    })
+    body.on('end', () => finish(true))
+    body.on('error', error => {
+      clearTimeout(timer)
+      reject(error)
+    })
+  })
+}
