@@ -65,7 +65,7 @@ storage:
 # A run takes longer than a token lives by default.
 auth: { access_token_ttl: 1d${auth} }
 limits: { free_daily: ${freeDaily} }
-upstreams: { service: { targets: ['http://${host}:${upstream.port}'] } }
+upstreams: { service: { targets: ['http://${host}:${upstream.port}'], connections: 512 } }
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { path: /guarded/*, upstream: service }

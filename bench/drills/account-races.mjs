@@ -19,7 +19,7 @@ export async function accountRaces({ expect }) {
   try {
     const setting = {
       settings: `auth: { ${noRateLimits}, hashing: { queue: 1000, wait: 30s } }\naccount: { deletion: true }\nlimits: { free_daily: 1000000 }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes: [{ path: /public/small, upstream: service, free_daily: true }]`,
     }
     const ports = []

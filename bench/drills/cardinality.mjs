@@ -73,7 +73,8 @@ auth:
   keys: [${JSON.stringify(signing)}]
   rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }`
 
-const routing = port => `upstreams: { service: { targets: ['http://127.0.0.1:${port}'] } }
+const routing =
+  port => `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { path: /guarded/*, upstream: service, auth: optional }

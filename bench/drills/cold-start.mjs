@@ -42,7 +42,7 @@ async function askForAll({ say, expect, stage, upstream, tokens, keys }, title, 
     const gateway = await stage.start({
       through: relay.url,
       settings: `auth: ${JSON.stringify({ keys: [keys], ...auth })}`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env,

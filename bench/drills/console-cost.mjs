@@ -73,6 +73,6 @@ export async function costOfOpenConsole(upstream, { say, expect }) {
 }
 
 function routing(port) {
-  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'] } }
+  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
 routes: [{ path: /public/*, upstream: service, auth: none }]`
 }

@@ -156,7 +156,7 @@ function routing(port) {
   return `limits: { free_daily: 1 }
 auth: { access_token_ttl: 24h }
 upstreams:
-  service: { targets: ['http://127.0.0.1:${port}'] }
+  service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 }
 routes:
   - { path: /public/*, upstream: service, auth: none }
   - { name: bearer, path: /bearer/*, rewrite: /public/*, upstream: service }

@@ -40,7 +40,7 @@ export async function countedUses(watch) {
     const start = () =>
       stage.start({
         settings: `auth: { keys: [${JSON.stringify(keys)}] }\nlimits: { free_daily: ${limit} }`,
-        routing: `upstreams: { service: { targets: ['http://127.0.0.1:${service.port}'] } }
+        routing: `upstreams: { service: { targets: ['http://127.0.0.1:${service.port}'], connections_per_client: 128 } }
 routes:
   - { path: /daily/*, upstream: service, free_daily: true }`,
       })

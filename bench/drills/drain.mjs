@@ -20,7 +20,7 @@ export async function drain({ say, expect }) {
   const stage = await openStage()
   const settings = {
     server: `, drain_timeout: ${drainSeconds}s`,
-    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/socket, upstream: service, auth: none, websocket: true }
   - { path: /public/*, upstream: service, auth: none }`,

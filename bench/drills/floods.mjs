@@ -28,7 +28,7 @@ export async function floods({ say, expect }) {
   const stage = await openStage()
   const load = fork(fileURLToPath(new URL('steady-load.mjs', import.meta.url)))
   try {
-    const target = `{ targets: ['http://127.0.0.1:${upstream.port}']`
+    const target = `{ targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: ${connections}`
     const gateway = await stage.start({
       settings: `auth: { ${noRateLimits} }`,
       routing: `upstreams: { service: ${target} }, uploads: ${target}, connections: ${connections} } }

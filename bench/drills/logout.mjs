@@ -27,7 +27,7 @@ export async function logout({ say, expect }) {
   try {
     const stage = await startReplicas({
       settings: `auth: { logout_ends_access: true, ${noRateLimits} }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service }
   - { path: /public/events, upstream: service }`,

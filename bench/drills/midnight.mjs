@@ -87,7 +87,7 @@ export async function midnightAndClocks({ say, expect }) {
 
 const routing = (keys, { port }) => ({
   settings: `auth: { keys: [${JSON.stringify(keys)}] }`,
-  routing: `upstreams: { service: { targets: ['http://127.0.0.1:${port}'] } }
+  routing: `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
 routes:
   - { path: /daily/*, upstream: service, free_daily: true }`,
 })

@@ -22,7 +22,7 @@ export async function migrationLoad({ say, expect }) {
   const stage = await openStage()
   const serving = {
     settings: `auth: { ${noRateLimits} }\nlimits: { free_daily: 1000000 }`,
-    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service, free_daily: true }`,
     program: join(older, 'dist/cli.js'),

@@ -134,7 +134,7 @@ async function underFaults({ say, expect }, { server, faults, name, standby, bef
     const setting = {
       through: through.href,
       before,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service, plans: [pro] }
   - { path: /public/noise, upstream: service, free_daily: true }`,

@@ -87,7 +87,7 @@ async function open(name, upstream) {
       settings: `auth: { ${noRateLimits} }
 webhooks: { allow_private_networks: true }
 mail: { smtp: '${others.smtp}', from: 'drill@example.com', code_ttl: { reset: 30d }, rate_limits: { per_address: 0, per_email: 0 } }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service }`,
       env: { NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS: `--import=${hook}`, HEAP_FILE: heapFile },

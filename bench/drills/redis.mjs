@@ -161,7 +161,7 @@ async function underFaults({ say, expect }, redis, faults) {
     const start = () =>
       stage.start({
         settings: `auth: { keys: [${JSON.stringify(keys)}] }\nlimits: { free_daily: ${limit} }`,
-        routing: `upstreams: { service: { targets: ['http://127.0.0.1:${service.port}'] } }
+        routing: `upstreams: { service: { targets: ['http://127.0.0.1:${service.port}'], connections_per_client: 128 } }
 routes:
   - { path: /free/*, upstream: service, free_daily: true }
   - { path: /paying/*, upstream: service, plans: [pro], rate_limit: 1000000/1m }`,

@@ -119,7 +119,7 @@ export async function prepare(port, database) {
 
 /** Another one each time: in its routes, in how an upstream is spoken to, in what a day is worth. */
 export function routing(port, turn) {
-  const targets = `targets: ['http://127.0.0.1:${port}']`
+  const targets = `targets: ['http://127.0.0.1:${port}'], connections_per_client: 128`
   return `limits: { free_daily: ${1 + (turn % 3)} }
 upstreams:
   changing: { ${targets}, timeouts: { response: ${30_000 + turn}ms }, health: { path: /state, interval: 1s } }

@@ -65,7 +65,7 @@ async function onStage({ say, expect }, listenThrough, work) {
     const stage = await startReplicas({
       // A key that was revoked is an unknown one, and is asked with very often here.
       settings: 'auth: { rate_limits: { bad_keys: 0 } }',
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service, plans: [pro] }`,
       env: {

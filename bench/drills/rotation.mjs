@@ -23,7 +23,7 @@ export async function rotation({ say, expect }) {
   access_token_ttl: 10s
   refresh_token_ttl: 12s
   rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }`,
-      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /public/small, upstream: service }`,
     })

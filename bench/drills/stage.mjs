@@ -46,7 +46,7 @@ export async function startStage({
 storage: { data_dir: ${JSON.stringify(join(folder.path, 'data'))} }
 ${settings}
 upstreams:
-  service: { targets: [${targets.join(', ')}]${upstream} }
+  service: { targets: [${targets.join(', ')}]${upstream}, connections_per_client: 10000 }
 ${Object.entries(others)
   .map(([name, other]) => `  ${name}: ${other}\n`)
   .join('')}routes:

@@ -21,7 +21,7 @@ export async function upgrade({ say, expect }) {
   const setting = {
     // So short that clients exchange their tokens at every step.
     settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }`,
-    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
 routes:
   - { path: /public/small, upstream: service }`,
   }

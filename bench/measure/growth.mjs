@@ -132,7 +132,7 @@ async function startGateway(services, upstream, paths) {
 storage:
   postgres: ${JSON.stringify(await services.createDatabase())}
   redis: ${JSON.stringify(await services.createRedis())}
-upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
 ${paths.map(path => `  - { path: '${path}', upstream: service, auth: none, websocket: true }\n`).join('')}`,
   )

@@ -134,7 +134,7 @@ async function startGateway(postgres, redis) {
     file,
     `server: { listen: '127.0.0.1:0' }
 storage: { postgres: ${JSON.stringify(postgres)}, redis: ${JSON.stringify(redis)} }
-upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'] } }
+upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
 routes:
   - { path: /guarded/*, upstream: service }
   - { path: /daily/*, upstream: service, free_daily: true }
