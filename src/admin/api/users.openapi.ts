@@ -14,10 +14,13 @@ const session = record(
     id: terms.text('A UUID, the `sid` of its tokens.'),
     created_at: terms.instant('When the user signed in.'),
     expires_at: terms.instant('When it ends if it is not refreshed.'),
-    user_agent: terms.nullable(terms.text('`User-Agent` of the login, cut to 200 characters.')),
   },
   { title: 'Session', description: 'Where the user is signed in.' },
 )
+const sessionWithDevice = record({
+  ...session.properties,
+  user_agent: terms.nullable(terms.text('`User-Agent` of the login, cut to 200 characters.')),
+})
 const email = terms.text('With an `@`, 254 characters at most; stripped, lower-cased and in Unicode NFC.')
 const password = terms.text('8 to 1024 characters.')
 const details = record(
@@ -30,7 +33,9 @@ const details = record(
         updated_at: terms.instant('When the plan was last changed.'),
       }),
     ),
-    sessions: Type.Optional(Type.Array(session, { description: 'The active ones. Not for role `billing`.' })),
+    sessions: Type.Optional(
+      Type.Array(sessionWithDevice, { description: 'The active ones. Not for role `billing`.' }),
+    ),
     api_token: Type.Optional(
       terms.nullable(
         record({
