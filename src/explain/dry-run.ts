@@ -10,7 +10,7 @@ import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
 import { RequestContext, type RequestSnapshot } from '../proxy/request-context.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import { createStubResponse, type HeaderList, type ResponseHead } from './stub-request.ts'
-import type { Dispatched } from './stubs.ts'
+import type { Dispatched } from './stub-upstreams.ts'
 
 interface Options {
   gate: Gate

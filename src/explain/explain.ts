@@ -19,15 +19,8 @@ import {
   removedHeaders,
 } from './header-diff.ts'
 import { createStubRequest, type HeaderList, toHeaderList } from './stub-request.ts'
-import {
-  type Caller,
-  createStubUpstreams,
-  type Dispatched,
-  stubAssertions,
-  stubDependencies,
-  stubEndpoints,
-  stubToken,
-} from './stubs.ts'
+import { createStubUpstreams, type Dispatched } from './stub-upstreams.ts'
+import { type Caller, stubAssertions, stubDependencies, stubEndpoints, stubToken } from './stubs.ts'
 
 export interface ExplainRequest {
   readonly method: string

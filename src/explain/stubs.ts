@@ -1,9 +1,8 @@
-// Stubs for stores, keys and upstreams in explained requests: one user per plan, and the daily usage that the request
+// Stubs for stores and keys in explained requests: one user per plan, and the daily usage that the request
 // states.
 
-import type { Dispatcher } from 'undici'
 import type { Clock } from '../clock.ts'
-import type { Config, UpstreamConfig } from '../config/schema/schema.ts'
+import type { Config } from '../config/schema/schema.ts'
 import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
@@ -16,14 +15,8 @@ import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
-import { createHistogram } from '../observability/metrics/histogram.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { createRateLimiter } from '../storage/rate-limiter.ts'
-import { connectionLimitOf } from '../upstream/targets/connection-pool.ts'
-import type { Endpoint } from '../upstream/targets/endpoint.ts'
-import { createLoadBalancer, type PickEndpoint, weightsByUrl } from '../upstream/targets/load-balancer.ts'
-import { hashText } from '../upstream/targets/rendezvous.ts'
-import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
 import { type Plan, plans } from '../users/user.ts'
@@ -182,75 +175,3 @@ function unreachable(): never {
 }
 
 const unreachableLimiter = { consume: unreachable, refund: unreachable }
-
-/** The request that a target would receive, and the handler that waits for its response. */
-export interface Dispatched {
-  readonly origin: string
-  /** Path and query. */
-  readonly path: string
-  /** Names and values alternating. */
-  readonly fields: readonly string[]
-  readonly handler: Dispatcher.DispatchHandler
-}
-
-/** All targets are available. @param onDispatch called instead of the network */
-export function createStubUpstreams(
-  configs: Readonly<Record<string, UpstreamConfig>>,
-  onDispatch: (dispatched: Dispatched) => void,
-): Pick<Upstreams, 'get'> {
-  return {
-    get(name) {
-      const config = configs[name]
-      if (config === undefined) throw new Error(`upstream ${name} was not checked`)
-      return createStubUpstream(name, config, onDispatch)
-    },
-  }
-}
-
-function createStubUpstream(
-  name: string,
-  config: UpstreamConfig,
-  onDispatch: (dispatched: Dispatched) => void,
-): Upstream {
-  const targets = [...weightsByUrl(config)].map(([origin, weight]) => {
-    const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
-      onDispatch({ origin, path, fields: headers as string[], handler })
-    }
-    const connection = { dispatch, release: () => {} }
-    const endpoint: Endpoint = {
-      name: origin,
-      origin,
-      host: new URL(origin).host,
-      serverName: undefined,
-      hash: 0,
-      pool: {
-        hasFree: () => true,
-        admits: () => true,
-        reserve: () => {},
-        cancel: () => {},
-        tryAcquire: () => connection,
-        acquire: async () => connection,
-      },
-      isAvailable: () => true,
-      isUnchecked: () => false,
-      ejection: { isEjected: () => false, beginAttempt: () => () => {}, readmit: () => {} },
-      beginAttempt: () => () => {},
-      state: () => ({ checks: null, problem: null, circuit: null }),
-    }
-    return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
-  })
-  // Taking turns, a balancer that is new for each request names the same target each time.
-  const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
-  return {
-    connectionLimit: connectionLimitOf(name, config),
-    endpointFor: () => targets.find(({ weight }) => weight > 0)?.endpoint,
-    retries: 0,
-    timeouts: config.timeouts,
-    splitsByUser: config.split_by === 'user',
-    durations: createHistogram(),
-    hasAlternatives: () => false,
-    isAvailable: () => targets.some(({ weight }) => weight > 0),
-    hasFreeConnection: () => true,
-    pickEndpoint,
-  }
-}

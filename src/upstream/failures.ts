@@ -31,13 +31,17 @@ export function failureOf(error: Error, wasConnected: boolean): Failure | undefi
 }
 
 /**
- * Whether the target is to blame for a failure: a client must not be able to take it out of service. A service may end
- * a connection whose body does not come, and it may repeat in its response what the client sent.
+ * What a failure says about the target: a client must not be able to take it out of service. A service may end a
+ * connection whose body does not come, and it may repeat in its response what the client sent.
  * @param body that is streamed to the target, if any
  */
-export function isTargetsFault(failure: Failure, error: Error, body: RequestBody | null): boolean {
-  if (failure === 'unreachable' || isTimeout(error)) return true
-  return body?.isOwed !== true && !isUnusableResponse(error)
+export function resultOf(
+  failure: Failure | undefined,
+  error: Error,
+  body: RequestBody | null,
+): Failure | 'inconclusive' {
+  if (failure !== 'silent' || isTimeout(error)) return failure ?? 'inconclusive'
+  return body?.isOwed === true || isUnusableResponse(error) ? 'inconclusive' : failure
 }
 
 /** A response came, and its head cannot be read: it is too large, or has an invalid field. */

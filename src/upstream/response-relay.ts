@@ -12,9 +12,9 @@ import {
   type EndAttempt,
   failureOf,
   isRetryable,
-  isTargetsFault,
   type Outcome,
   refusalFor,
+  resultOf,
 } from './failures.ts'
 import type { ForwardOptions } from './forward-options.ts'
 import {
@@ -210,8 +210,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     // undici calls `onConnect` when it has a connection to send on.
     const failure = failureOf(error, this.#abort !== undefined)
     const mayRetry = failure !== undefined && this.#retry !== undefined && !this.#hasStarted
-    const isCounted = failure !== undefined && isTargetsFault(failure, error, this.#body)
-    this.#reportResult(isCounted ? failure : 'inconclusive')
+    this.#reportResult(resultOf(failure, error, this.#body))
     if (error instanceof ClientDisconnected || response.destroyed) this.#end(new ClientDisconnected())
     else if (mayRetry && isRetryable(this.#options, this.#body, failure, error))
       this.#end('unanswered', error)
@@ -233,7 +232,6 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#endAttempt = undefined
   }
 
-  /** @param error the cause, if there is one */
   #end(outcome: Outcome | 'open' | 'unanswered' | Refusal | ClientDisconnected, error?: Error): void {
     this.isOver = true
     this.#span?.end(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))

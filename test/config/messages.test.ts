@@ -134,7 +134,7 @@ describe('a name that may not be one', () => {
     expect(linesOf(text, { N: '2' })).toEqual([
       '2:3  upstreams["a b"]  must be a name of letters, digits, _ . and - that begins with a letter or digit',
       '2:22  upstreams["a b"].targets[0]  must be an address such as http://127.0.0.1:9000 or https://courses.internal',
-      '2:43  upstreams["a b"].nme  unknown key; known here: targets, resolve, connection_age, split_by, health, timeouts, retries, circuit_breaker, connections, tls',
+      '2:43  upstreams["a b"].nme  unknown key; known here: targets, resolve, connection_age, split_by, health, timeouts, retries, circuit_breaker, connections, connections_per_client, tls',
       '3:20  admin.tokens["c d"]  must be a name of letters, digits, _ . and - that begins with a letter or digit',
       '3:27  admin.tokens["c d"]  is shorter than 16 characters; take a long random one',
     ])

@@ -76,7 +76,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   const free: PooledConnection[] = []
   const waiting = createWaitingLine<PooledConnection>()
   /** By client, how many connections it has, waits for or has reserved. */
-  const held = new Map<ClientKey, number>()
+  const counts = new Map<ClientKey, number>()
   let isRetired = false
   let isClosed = false
   let onDrained = () => {}
@@ -93,13 +93,13 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
   }
 
   function reserve(client: ClientKey): void {
-    held.set(client, (held.get(client) ?? 0) + 1)
+    counts.set(client, (counts.get(client) ?? 0) + 1)
   }
 
   function cancel(client: ClientKey): void {
-    const count = held.get(client) ?? 0
-    if (count > 1) held.set(client, count - 1)
-    else held.delete(client)
+    const count = counts.get(client) ?? 0
+    if (count > 1) counts.set(client, count - 1)
+    else counts.delete(client)
   }
 
   function take(connection: PooledConnection, client: ClientKey): PooledConnection {
@@ -141,7 +141,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     admits(client) {
       const most = connectionsPerClient(settings)
       // A share of all of them is no limit of its own: the client waits as others do.
-      return most >= settings.connections || (held.get(client) ?? 0) < most
+      return most >= settings.connections || (counts.get(client) ?? 0) < most
     },
     reserve,
     cancel,

@@ -1,0 +1,81 @@
+// Stubs for upstreams in explained requests: every target is available, and none is connected to.
+import type { Dispatcher } from 'undici'
+import type { UpstreamConfig } from '../config/schema/schema.ts'
+import { createHistogram } from '../observability/metrics/histogram.ts'
+import { connectionLimitOf } from '../upstream/targets/connection-pool.ts'
+import type { Endpoint } from '../upstream/targets/endpoint.ts'
+import { createLoadBalancer, type PickEndpoint, weightsByUrl } from '../upstream/targets/load-balancer.ts'
+import { hashText } from '../upstream/targets/rendezvous.ts'
+import type { Upstream, Upstreams } from '../upstream/targets/upstreams.ts'
+
+/** The request that a target would receive, and the handler that waits for its response. */
+export interface Dispatched {
+  readonly origin: string
+  /** Path and query. */
+  readonly path: string
+  /** Names and values alternating. */
+  readonly fields: readonly string[]
+  readonly handler: Dispatcher.DispatchHandler
+}
+
+/** All targets are available. @param onDispatch called instead of the network */
+export function createStubUpstreams(
+  configs: Readonly<Record<string, UpstreamConfig>>,
+  onDispatch: (dispatched: Dispatched) => void,
+): Pick<Upstreams, 'get'> {
+  return {
+    get(name) {
+      const config = configs[name]
+      if (config === undefined) throw new Error(`upstream ${name} was not checked`)
+      return createStubUpstream(name, config, onDispatch)
+    },
+  }
+}
+
+function createStubUpstream(
+  name: string,
+  config: UpstreamConfig,
+  onDispatch: (dispatched: Dispatched) => void,
+): Upstream {
+  const targets = [...weightsByUrl(config)].map(([origin, weight]) => {
+    const dispatch = ({ path, headers }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
+      onDispatch({ origin, path, fields: headers as string[], handler })
+    }
+    const connection = { dispatch, release: () => {} }
+    const endpoint: Endpoint = {
+      name: origin,
+      origin,
+      host: new URL(origin).host,
+      serverName: undefined,
+      hash: 0,
+      pool: {
+        hasFree: () => true,
+        admits: () => true,
+        reserve: () => {},
+        cancel: () => {},
+        tryAcquire: () => connection,
+        acquire: async () => connection,
+      },
+      isAvailable: () => true,
+      isUnchecked: () => false,
+      ejection: { isEjected: () => false, beginAttempt: () => () => {}, readmit: () => {} },
+      beginAttempt: () => () => {},
+      state: () => ({ checks: null, problem: null, circuit: null }),
+    }
+    return { weight, endpoint, target: { origin, hash: hashText(origin), endpoints: () => [endpoint] } }
+  })
+  // Taking turns, a balancer that is new for each request names the same target each time.
+  const pickEndpoint: PickEndpoint = (...pick) => createLoadBalancer(targets)(...pick)
+  return {
+    connectionLimit: connectionLimitOf(name, config),
+    endpointFor: () => targets.find(({ weight }) => weight > 0)?.endpoint,
+    retries: 0,
+    timeouts: config.timeouts,
+    splitsByUser: config.split_by === 'user',
+    durations: createHistogram(),
+    hasAlternatives: () => false,
+    isAvailable: () => targets.some(({ weight }) => weight > 0),
+    hasFreeConnection: () => true,
+    pickEndpoint,
+  }
+}
