@@ -35,9 +35,9 @@ describeWithNginx('the console behind nginx with TLS', () => {
           { name: '__Host-peage-console', secure: true, httpOnly: true, sameSite: 'Strict', path: '/' },
         ])
         await page.goto(`${nginx.url}/console#users/1`)
-        await page.getByRole('button', { name: 'Deactivate' }).click()
-        await page.getByRole('button', { name: 'Confirm' }).click()
-        await page.getByRole('button', { name: 'Activate', exact: true }).waitFor()
+        await page.getByRole('button', { name: 'Deactivate user' }).click()
+        await page.getByRole('dialog').getByRole('button', { name: 'Deactivate user' }).click()
+        await page.getByRole('button', { name: 'Reactivate user' }).waitFor()
         expect(await gateway.sql('select is_active from users')).toEqual([{ is_active: 0 }])
         await page.getByRole('button', { name: 'Sign out' }).click()
         await page.getByRole('heading', { name: 'Sign in' }).waitFor()

@@ -140,7 +140,7 @@ describeOverSetups('mails', setup => {
     const [user, fresh] = [await newUser(gateway), `fresh.${process.pid}@example.com`]
     await post('email', { email: fresh, current_password: user.password }, user.access)
     const { parsed } = await mailTo(fresh, /Confirmez votre nouvelle/)
-    const asked = await mailTo(user.email, /demandée - /)
+    const asked = await mailTo(user.email, /demandé - /)
     expect(String(asked.parsed.text)).not.toContain(fresh)
     const code = /^\d{8}$/m.exec(String(parsed.text))?.[0]
     expect((await post('email/confirm', { code }, user.access)).body.email).toBe(fresh)

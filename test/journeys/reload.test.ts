@@ -269,7 +269,9 @@ describe('reload after reload', () => {
       await change(
         [
           turn === 1 ? `['${upstream.url}'] }` : `connections: ${turn} }`,
-          turn === 1 ? `['${upstream.url}'], connections: 2 }` : `connections: ${turn + 1} }`,
+          turn === 1
+            ? `['${upstream.url}'], connections_per_client: 2, connections: 2 }`
+            : `connections: ${turn + 1} }`,
         ],
         [
           /free_daily: . }/.exec(await readFile(gateway.file, 'utf8'))?.[0] as string,
