@@ -27,7 +27,7 @@ export function mayBeSmall(contentLength: number | undefined): boolean {
 }
 
 /**
- * Reads the body to its end. Of a chunked body it reads at most a little more than 64 KiB, and for at most a second.
+ * Reads the body to its end. It reads a chunked body for at most a second, and little more than 64 KiB.
  * @throws Refusal, or ClientDisconnected
  */
 export function readAhead(request: IncomingMessage, options: ReadAheadOptions): Promise<ReadAhead> {

@@ -50,7 +50,7 @@ export function findRedis(): string | undefined {
 
 /**
  * Starts a Postgres with trust authentication, role and database `postgres`.
- * @param bin as from `findPostgres` @param options `socketFolder`: where it also has a Unix socket; any user may write there
+ * @param bin as from `findPostgres` @param options `socketFolder`: a folder for a Unix socket, writable by any user
  */
 export async function startPostgres(
   bin: string,

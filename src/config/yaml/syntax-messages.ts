@@ -99,7 +99,7 @@ function ofUnclosed(_text: string, _at: number, bracket: string): string {
 }
 
 /**
- * Where the parser's messages begin to quote: behind a word and a colon; one that stands alone is what they are about.
+ * The parser quotes the file after a word and a colon. A colon without a word before it belongs to the message.
  * Control characters are the file's: they would write lines of their own.
  */
 const quotation = /(?<! ):|\p{Cc}|(?<=^Unknown directive|^Unsupported YAML version) /u

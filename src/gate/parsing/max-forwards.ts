@@ -1,4 +1,4 @@
-// `Max-Forwards` of OPTIONS and TRACE requests (RFC 9110 §7.6.2). Other methods and invalid values are left alone.
+// `Max-Forwards` of OPTIONS and TRACE requests (RFC 9110 §7.6.2). Other methods and invalid values are not changed.
 import type { IncomingMessage } from 'node:http'
 
 /** Whether the request may not be forwarded any further: the gateway is its final recipient. */

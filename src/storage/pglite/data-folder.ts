@@ -9,7 +9,7 @@ export class UnusableFolder extends Error {
 }
 
 /**
- * Makes `dir` and the folders above it. Node's `mkdir` with `recursive` would retry for ever in `/proc`, which exists and
+ * Makes `dir` and the folders above it. Node's `mkdir` with `recursive` would retry without end in `/proc`, which exists and
  * refuses new folders with ENOENT.
  * @throws UnusableFolder
  */
@@ -58,7 +58,7 @@ export async function restoreEmptyFolders(database: string): Promise<void> {
   if (kindOf(database) === 'other') throw new UnusableFolder(`${database} is not a folder`)
   if (kindOf(join(database, 'PG_VERSION')) === undefined) return
   for (const name of emptyFolders) {
-    // A folder that is never empty and missing all the same is not an effect of the copy: Postgres reports it.
+    // The copy did not lose a folder that is never empty. Postgres reports such a loss itself.
     if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
   }
 }

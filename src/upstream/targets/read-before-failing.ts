@@ -1,4 +1,4 @@
-// Reads what an upstream sent before it closed the connection, where a failed write would discard it.
+// Reads what an upstream sent before it closed the connection. A failed write would discard it.
 import type { Socket } from 'node:net'
 
 type Done = (error?: Error | null) => void
