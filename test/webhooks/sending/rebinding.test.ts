@@ -69,7 +69,10 @@ describe('a name that flips from public to private', () => {
   })
 
   it('would be counted here if it did', async () => {
-    const { connections } = await tries(20, (_, type) => inside[type], { allowPrivate: true, timeoutMs: 10_000 })
+    const { connections } = await tries(20, (_, type) => inside[type], {
+      allowPrivate: true,
+      timeoutMs: 10_000,
+    })
     expect(connections).toBe(20)
   })
 })
