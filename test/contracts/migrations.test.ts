@@ -131,7 +131,7 @@ describeWithPostgres('migrations (Postgres)', () => {
     await client.end()
   })
 
-  it('composes the emails of an earlier version, except those of which another account has the composed form', async () => {
+  it('the migration composes the emails of an earlier version, unless another account has the composed form', async () => {
     const database = replica()
     await database.migrate()
     const emails = ['ada@b.c', 'rene\u0301@b.c', 'zoe\u0308@b.c', 'zo\u00eb@b.c']

@@ -89,7 +89,7 @@ routes:
     const before = connections
     const start = performance.now()
     await expect.poll(() => connections, { ...patiently, interval: 5 }).toBeGreaterThan(before + 4)
-    // Four checks of 300 ms with pauses of 50 ms. undici alone ends a connect up to a second late.
+    // Four checks of 300 ms with pauses of 50 ms. undici's own timer ends a connect up to a second late.
     expect(performance.now() - start).toBeLessThan(4 * 1_000)
     isHanging = false
   })

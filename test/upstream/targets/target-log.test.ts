@@ -29,7 +29,7 @@ describe('a gateway whose targets fail', () => {
   failing: { targets: ['${failing.url}'], ${health} }
   silent: { targets: ['${named}'], ${health} }
   secure: { targets: ['${secure.url}'], ${health} }
-  nobody: { targets: ['http://127.0.0.1:1'], ${health} }
+  closed: { targets: ['http://127.0.0.1:1'], ${health} }
   breaking: { targets: ['${breaking.url}'], circuit_breaker: { failures: 50%, of_at_least: 1, open_for: 1h } }
 routes:
   - { path: /app, upstream: failing, auth: none }
@@ -54,7 +54,7 @@ routes:
       ['failing', failing.url, 'status 500'],
       ['silent', silent.url.replace('127.0.0.1', 'localhost'), 'timeout'],
       ['secure', secure.url, 'certificate not accepted (DEPTH_ZERO_SELF_SIGNED_CERT)'],
-      ['nobody', 'http://127.0.0.1:1', 'connection refused (ECONNREFUSED)'],
+      ['closed', 'http://127.0.0.1:1', 'connection refused (ECONNREFUSED)'],
       ['breaking', breaking.url, 'circuit breaker is open'],
     ]
     for (const [upstream, target, cause] of cases) {
