@@ -66,6 +66,7 @@ export const floors = [
   ],
   [
     { name: 'async', duty: 'Waiting: semaphore, keyed mutex, values that may be promises.' },
+    { name: 'schema', duty: 'The schema language: JSON Schemas that the compiler reads types from.' },
     { name: 'clock.ts', duty: 'The time.' },
     { name: 'version.ts', duty: "The package's name and version." },
   ],

@@ -10,7 +10,7 @@ import { createDependencies, type Dependencies } from './composition/dependencie
 import type { PreparedChange } from './composition/gateway.ts'
 import { machineFailure, readLimited } from './config/read-file.ts'
 import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
-import type { Config } from './config/schema/schema.ts'
+import type { Config } from './config/sections/schema.ts'
 import { openLog } from './observability/stdout.ts'
 import { openTracing, readTracing } from './observability/tracing/open.ts'
 import { type DataPlane, serveInProcess } from './server/serve.ts'

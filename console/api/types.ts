@@ -10,8 +10,8 @@ import type { showConfiguration } from '../../src/admin/api/show-configuration.t
 import type { showOverview } from '../../src/admin/api/show-overview.ts'
 import type { userOperations } from '../../src/admin/api/users.openapi.ts'
 import type { consoleOperations } from '../../src/admin/console/session.openapi.ts'
-import type { Written } from '../../src/config/schema/type.ts'
 import type { user } from '../../src/openapi/schema-builders.ts'
+import type { Written } from '../../src/schema/type.ts'
 import type { Plan } from '../../src/users/user.ts'
 
 export type { AuditedAction, Plan }

@@ -1,5 +1,5 @@
 // Which passwords accounts may be given: the lengths, and where operators ask for it none that everybody tries first.
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { passwordRefusal } from './password.ts'
 

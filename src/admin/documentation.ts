@@ -1,7 +1,7 @@
 // Serves the OpenAPI document (our addition to CONTRACT §7).
 import type { FastifyInstance } from 'fastify'
-import { Type } from '../config/schema/type.ts'
 import type { Operation } from '../openapi/operation.ts'
+import { Type } from '../schema/type.ts'
 import { admissionRefusals, type OperatorRequest } from './api/endpoint.ts'
 import { requireRole } from './api/roles.ts'
 

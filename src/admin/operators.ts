@@ -1,6 +1,6 @@
 // Maps a bearer token to its operator in constant time: the delay must not reveal how much of a guess is right.
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { OperatorRole, TokenConfig } from '../config/schema/admin.ts'
+import type { OperatorRole, TokenConfig } from '../config/sections/admin.ts'
 
 /** The bearer of one token of the configuration. */
 export interface Operator {

@@ -1,7 +1,8 @@
 // Endpoints without authentication: liveness, readiness and metrics (CONTRACT §7).
-import { Type } from '../config/schema/type.ts'
+
 import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 
 const mark = oneOf(['ok', 'degraded', 'down'], 'How it is.')
 

@@ -1,6 +1,6 @@
 // Explains to the operator why a listener cannot listen: which key names its address, and which variables.
 import type { Variables } from '../config/load.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 
 interface Source {
   readonly config: Config

@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { print } from './print.ts'

@@ -6,7 +6,7 @@ import { type ConfigFile, createConfigFile } from '../config/config-file.ts'
 import { linesOf, type Problems } from '../config/diagnostics.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { type ReadFile, readLimited } from '../config/read-file.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { Io } from './io.ts'
 
 /**

@@ -1,6 +1,6 @@
 // Explains a storage failure to the operator: which database failed, why, and what to check.
 
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 
 /**

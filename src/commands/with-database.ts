@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { Database } from '../storage/database.ts'
 import { openStorage } from '../storage/open.ts'
 import { DataDirLocked } from '../storage/pglite/data-dir-lock.ts'

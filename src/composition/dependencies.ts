@@ -1,7 +1,7 @@
 // What every gateway process is built on: configuration, stores, clock, log, metrics and tracing.
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { openSealer, type Sealer } from '../identity/sealer.ts'
 import { createMailQueue, type MailQueue } from '../mail/mail-queue.ts'
 import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'

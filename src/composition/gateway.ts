@@ -1,6 +1,6 @@
 // The composition root: joins process services, the current snapshot and the client listener.
 import type { FastifyInstance } from 'fastify'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { setCertificate, setTimeouts } from '../http/http-server.ts'
 import { createClientListener } from '../proxy/client-listener.ts'
 import { createCompletion } from '../proxy/completion.ts'

@@ -1,6 +1,6 @@
 // What the guards of one configuration query: signing keys, caches, rate limiters, and the stores behind them.
 
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'
 import { createTokenCache } from '../identity/cache/token-cache.ts'

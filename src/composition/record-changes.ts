@@ -1,7 +1,7 @@
 // What is told of changes of users, to services by events and to users by mail: one recorder for clients, operators and
 // commands alike.
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { createMailQueue } from '../mail/mail-queue.ts'
 import { createNoticeRecorder } from '../mail/notices.ts'
 import type { RecordUserChanges } from '../users/user-change.ts'

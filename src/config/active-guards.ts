@@ -1,5 +1,5 @@
 // Which guards a declared route activates; the others allow every request.
-import type { RouteConfig } from './schema/schema.ts'
+import type { RouteConfig } from './sections/schema.ts'
 
 export type GuardName = keyof typeof isGuardActive
 

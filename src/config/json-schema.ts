@@ -1,6 +1,6 @@
 // The JSON Schema for editors and other programs: standard keywords only, and `${…}` allowed for every scalar.
 import { type FormatName, formats } from './formats/formats.ts'
-import { schema } from './schema/schema.ts'
+import { schema } from './sections/schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 

@@ -1,10 +1,10 @@
 // The running configuration as operators may see it: every value with its line, and no secret (CONTRACT §13).
 import { deflateSync, inflateSync } from 'node:zlib'
+import type { Schema } from '../schema/type.ts'
 import { appendToPointer, joinPath, type ListedProblem, type Position, type Problems } from './diagnostics.ts'
-import { operatorRoles } from './schema/admin.ts'
-import { NAME_PATTERN } from './schema/builders.ts'
-import { schema } from './schema/schema.ts'
-import type { Schema } from './schema/type.ts'
+import { operatorRoles } from './sections/admin.ts'
+import { NAME_PATTERN } from './sections/builders.ts'
+import { schema } from './sections/schema.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 
 export interface ListedValue {

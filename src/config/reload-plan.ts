@@ -3,7 +3,7 @@
 
 import { mapSteps, type Steps } from '../async/steps.ts'
 import { isSameValue } from './same-value.ts'
-import type { Config } from './schema/schema.ts'
+import type { Config } from './sections/schema.ts'
 
 interface ReloadPlan {
   /** The next configuration, with the current values of all that cannot be reloaded. */

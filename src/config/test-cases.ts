@@ -1,4 +1,6 @@
 // The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
+
+import type { Decoded } from '../schema/type.ts'
 import {
   appendToPointer,
   locateDiagnostics,
@@ -6,9 +8,8 @@ import {
   type Problems,
   positionsIn,
 } from './diagnostics.ts'
-import { decode } from './schema/shape.ts'
-import { caseFile } from './schema/tests.ts'
-import type { Decoded } from './schema/type.ts'
+import { decode } from './sections/shape.ts'
+import { caseFile } from './sections/tests.ts'
 import { validate } from './validate.ts'
 import { readSource, type SourceFile } from './yaml/read-source.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'

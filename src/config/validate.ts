@@ -1,7 +1,8 @@
 // Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
+
+import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, unescapeKey } from './diagnostics.ts'
-import { checkShape, type ShapeError } from './schema/shape.ts'
-import type { Schema } from './schema/type.ts'
+import { checkShape, type ShapeError } from './sections/shape.ts'
 import { bestBranches, pointerOf, suggestedKey, toDiagnostic } from './validation-messages.ts'
 import type { YamlSource } from './yaml/yaml-source.ts'
 

@@ -1,9 +1,10 @@
 // Turns errors of shape into one sentence each, at the place where it can be fixed.
+
+import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'
 import { type FormatName, formatError } from './formats/formats.ts'
-import { checkShape, type ShapeError } from './schema/shape.ts'
-import type { Schema } from './schema/type.ts'
+import { checkShape, type ShapeError } from './sections/shape.ts'
 import type { SourceLocation, YamlSource } from './yaml/yaml-source.ts'
 
 /** The JSON Pointer of the error: the unknown or missing key itself, else the value. */

@@ -1,8 +1,9 @@
 // Requests and responses of the endpoints of one's own account (CONTRACT §12, "Account").
-import { Type } from '../config/schema/type.ts'
+
 import { accountExport } from '../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 import { authPrefix } from './auth.openapi.ts'
 import { signedInRefusals } from './signed-in.ts'
 

@@ -2,7 +2,7 @@
 import type { AccountDeletion } from '../accounts/account-deletion.ts'
 import type { AccountExportStore } from '../accounts/account-export-store.ts'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'

@@ -1,7 +1,8 @@
 // Requests and responses of the four endpoints under /api/v1/auth (spec §4).
-import { Type } from '../config/schema/type.ts'
+
 import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 
 const { record, text } = terms
 

@@ -1,7 +1,8 @@
 // Requests and responses of the endpoints that verify or change one's email (CONTRACT §12, "Email").
-import { Type } from '../config/schema/type.ts'
+
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 import { authPrefix, codeRefusals, openRefusals } from './auth.openapi.ts'
 import { signedInRefusals } from './signed-in.ts'
 

@@ -1,7 +1,8 @@
 // The OpenAPI description of the JWKS (CONTRACT §3).
-import { Type } from '../config/schema/type.ts'
+
 import type { Operation } from '../openapi/operation.ts'
 import { record, text } from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 import { jwksPath } from './endpoint-table.ts'
 
 const member = Type.Optional(text('Of the key itself, by its type.'))

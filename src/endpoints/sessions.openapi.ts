@@ -1,7 +1,8 @@
 // Requests and responses of the endpoints of a user's own sessions (CONTRACT §12).
-import { Type } from '../config/schema/type.ts'
+
 import type { Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
+import { Type } from '../schema/type.ts'
 import { authPrefix } from './auth.openapi.ts'
 import { signedInRefusals } from './signed-in.ts'
 

@@ -1,8 +1,9 @@
 // Requests and responses of the upgrade path (CONTRACT §5).
-import { Type } from '../config/schema/type.ts'
+
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
+import { Type } from '../schema/type.ts'
 import { guardRefusals } from './endpoint.ts'
 
 const { record } = terms

@@ -1,7 +1,7 @@
 // Explains what the gateway would do with a request: the real gate, over stubs for stores and network.
 import type { Clock } from '../clock.ts'
 import type { GuardName } from '../config/active-guards.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { TestCase } from '../config/test-cases.ts'
 import { createGate } from '../gate/gate.ts'
 import { createCounters, type GuardDecisions } from '../observability/metrics/counters.ts'

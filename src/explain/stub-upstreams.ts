@@ -1,6 +1,6 @@
 // Stubs for upstreams in explained requests: every target is available, and none is connected to.
 import type { Dispatcher } from 'undici'
-import type { UpstreamConfig } from '../config/schema/schema.ts'
+import type { UpstreamConfig } from '../config/sections/schema.ts'
 import { createHistogram } from '../observability/metrics/histogram.ts'
 import { connectionLimitOf } from '../upstream/targets/connection-pool.ts'
 import type { Endpoint } from '../upstream/targets/endpoint.ts'

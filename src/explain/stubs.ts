@@ -2,7 +2,7 @@
 // states.
 
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'

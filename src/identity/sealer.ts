@@ -7,7 +7,7 @@ import {
   type ScryptOptions,
   scrypt,
 } from 'node:crypto'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 
 export interface Sealer {
   /** @param context the owner of the secret; it opens only with the same context */

@@ -1,5 +1,5 @@
 // Tells users by mail what has happened to their account, whoever did it (CONTRACT §12, "Mail").
-import type { MailConfig } from '../config/schema/schema.ts'
+import type { MailConfig } from '../config/sections/schema.ts'
 import type { Queryable } from '../storage/database.ts'
 import type { RecordUserChanges, UserChange } from '../users/user-change.ts'
 import type { NoticeKind } from './mail-kind.ts'

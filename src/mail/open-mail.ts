@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
-import type { MailConfig } from '../config/schema/schema.ts'
+import type { MailConfig } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
 import type { FailureLog } from '../storage/failure-log.ts'

@@ -1,7 +1,7 @@
 // The log: one JSON line per event on standard output, pretty-printed on a terminal.
 
 import { type Logger, pino, stdSerializers } from 'pino'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 
 export interface Output {
   isTTY?: boolean

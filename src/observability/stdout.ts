@@ -1,7 +1,7 @@
 // A process's log on standard output: in batches, and in whole lines if other processes write there too.
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { createLogger } from './logger.ts'
 
 interface LogOptions {

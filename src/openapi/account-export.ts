@@ -1,5 +1,5 @@
 // The schema of what users and operators export of an account (CONTRACT §12, "Account").
-import { Type } from '../config/schema/type.ts'
+import { Type } from '../schema/type.ts'
 import * as terms from './schema-builders.ts'
 
 const { record, text, instant, nullable } = terms

@@ -1,5 +1,5 @@
 // The components that an OpenAPI document defines once and refers to by `$ref`: titled schemas, and refusals.
-import type { Schema } from '../config/schema/type.ts'
+import type { Schema } from '../schema/type.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 

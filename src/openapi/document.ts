@@ -1,6 +1,7 @@
 // Builds the OpenAPI 3.1 document of a set of operations.
-import { Type } from '../config/schema/type.ts'
+
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
+import { Type } from '../schema/type.ts'
 import { type Components, createComponents, type Json } from './components.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'

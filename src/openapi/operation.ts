@@ -1,7 +1,7 @@
 // One of the gateway's own operations, as described to callers; its responses are serialized by the description.
-import type { OperatorRole } from '../config/schema/admin.ts'
-import type { ObjectSchema, Schema } from '../config/schema/type.ts'
+import type { OperatorRole } from '../config/sections/admin.ts'
 import type { RefusalCode } from '../refusals/catalog.ts'
+import type { ObjectSchema, Schema } from '../schema/type.ts'
 
 export type Operation = OperationOfUsers | OperationOfOperators
 

@@ -1,7 +1,7 @@
 // Writes the bodies of responses: what their schema describes, and nothing else of a value.
 // Fastify's own serializers compile a program for each schema, and load what does that, before the first request.
 import type { FastifyServerOptions } from 'fastify'
-import type { Schema } from '../config/schema/type.ts'
+import type { Schema } from '../schema/type.ts'
 
 /** For Fastify: no schema of a request is given to it. */
 export const schemaController: NonNullable<FastifyServerOptions['schemaController']> = {

@@ -1,5 +1,5 @@
 // Builders for the schemas of descriptions, and the schemas that several descriptions share.
-import { type Keywords, type Properties, type Schema, Type } from '../config/schema/type.ts'
+import { type Keywords, type Properties, type Schema, Type } from '../schema/type.ts'
 import { plans } from '../users/user.ts'
 
 /** An object with these members and no others. @param options a `title` makes it a component of its own */

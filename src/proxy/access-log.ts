@@ -1,6 +1,6 @@
 // The access log: one line per request with route, user, decision and duration, and never a client's secret.
 import type { Logger } from 'pino'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { lineWriter, redactPath } from '../observability/logger.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 

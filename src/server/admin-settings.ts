@@ -4,7 +4,7 @@ import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-add
 import { isConsoleBuilt } from '../admin/console/assets.ts'
 import { createBrowserView, type SeenByBrowser } from '../admin/console/browser-view.ts'
 import { createOperators, type Operators } from '../admin/operators.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 
 export interface AdminSettings {
   operators: Operators

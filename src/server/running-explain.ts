@@ -2,7 +2,7 @@
 import type { ExplainQuestion } from '../admin/api/explain-request.ts'
 import type { Clock } from '../clock.ts'
 import type { ListedValue } from '../config/listing.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { toDocument } from '../explain/document.ts'
 import { createExplain, type Explain, toExplainRequest } from '../explain/explain.ts'
 

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { createDependencies } from '../composition/dependencies.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { Tracing } from '../observability/tracing/tracing.ts'
 import type { openStorage, Storage } from '../storage/open.ts'
 import { once } from './once.ts'

@@ -1,6 +1,6 @@
 // Opens the configured stores: the only place where embedded and production setups differ.
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import { createLogThrottle } from '../observability/log-throttle.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import { createStateLog } from '../observability/state-log.ts'

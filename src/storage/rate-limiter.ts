@@ -1,7 +1,7 @@
 // Rate limits in fixed windows: counted in Redis; in memory without Redis or while it is down.
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { LimitNames, RateLimitState } from '../refusals/limits.ts'
 import { createMemoryRateLimiter } from './memory-rate-limiter.ts'
 import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'

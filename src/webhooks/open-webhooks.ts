@@ -1,7 +1,7 @@
 // Assembles webhooks: registration in every serving process, and the delivery of alerts once per host.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema/schema.ts'
+import type { Config } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
 import type { DeliveryOutcomes } from '../observability/metrics/counters.ts'
 import type { FailureLog } from '../storage/failure-log.ts'

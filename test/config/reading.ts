@@ -2,7 +2,7 @@
 
 import { formatDiagnostic, type LocatedDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { Config } from '../../src/config/schema/schema.ts'
+import type { Config } from '../../src/config/sections/schema.ts'
 
 type Env = Record<string, string | undefined>
 

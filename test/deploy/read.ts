@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { Config } from '../../src/config/schema/schema.ts'
+import type { Config } from '../../src/config/sections/schema.ts'
 
 /** @param path from the repository's root */
 export function pathOf(path: string): string {

@@ -1,5 +1,5 @@
 // Compiles a route from the given keys, with defaults for all others.
-import type { RouteConfig } from '../../src/config/schema/schema.ts'
+import type { RouteConfig } from '../../src/config/sections/schema.ts'
 import { compileRoute, type Route } from '../../src/gate/routing/route.ts'
 
 export function routeWith(declared: Partial<RouteConfig>): Route {

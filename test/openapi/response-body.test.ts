@@ -1,8 +1,8 @@
 // A response says what its schema describes, and nothing else of what the program knows.
 import { expect, it } from 'vitest'
-import { Type } from '../../src/config/schema/type.ts'
 import { serialize } from '../../src/openapi/response-body.ts'
 import { instant, nullable, record, text, user } from '../../src/openapi/schema-builders.ts'
+import { Type } from '../../src/schema/type.ts'
 
 const someone = {
   password_hash: 'secret',

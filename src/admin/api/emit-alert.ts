@@ -1,8 +1,9 @@
 // Alerts that downstream services emit to users' webhooks (CONTRACT §7).
-import { Type } from '../../config/schema/type.ts'
+
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import { Type } from '../../schema/type.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 import { invalidField } from './input.ts'

@@ -1,6 +1,6 @@
 // An endpoint of the admin API, and the request that it receives.
 import type { FastifyRequest } from 'fastify'
-import type { OperatorRole } from '../../config/schema/admin.ts'
+import type { OperatorRole } from '../../config/sections/admin.ts'
 import type { JsonObject } from '../../http/json-body.ts'
 import type { OperationOfOperators, Refusals } from '../../openapi/operation.ts'
 import type { TransactionStep } from '../../storage/database.ts'

@@ -2,10 +2,10 @@
 
 import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { FastifyRequest } from 'fastify'
-import type { ObjectSchema } from '../../config/schema/type.ts'
 import { JsonObject, readJsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import type { ObjectSchema } from '../../schema/type.ts'
 
 /**
  * A JSON object. Refuses unknown members by name: a misspelt one must not look like a change that was made.

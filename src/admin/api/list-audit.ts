@@ -1,8 +1,9 @@
 // The audit log. No endpoint changes it.
-import { Type } from '../../config/schema/type.ts'
+
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import { Type } from '../../schema/type.ts'
 import { type AuditStore, auditChannels } from '../audit-store.ts'
 import { actionOf, auditedActions, operationOf } from './audited-actions.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'

@@ -1,7 +1,8 @@
 // The delivery log, for operators (CONTRACT §7).
-import { Type } from '../../config/schema/type.ts'
+
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'

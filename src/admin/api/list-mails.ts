@@ -1,9 +1,10 @@
 // The log of mails to users, for operators (CONTRACT §12). It never has what a mail said.
-import { Type } from '../../config/schema/type.ts'
+
 import { mailKinds } from '../../mail/mail-kind.ts'
 import type { MailStatus, MailStore } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 import { readOneOf, readPage } from './input.ts'
 

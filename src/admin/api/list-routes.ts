@@ -1,10 +1,10 @@
 // The active routes, their guards in order, and the health of their targets (CONTRACT §7).
 
 import { activeGuards, guardNames } from '../../config/active-guards.ts'
-import type { RouteConfig } from '../../config/schema/schema.ts'
-import { Type } from '../../config/schema/type.ts'
+import type { RouteConfig } from '../../config/sections/schema.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
 

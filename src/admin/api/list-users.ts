@@ -1,11 +1,11 @@
 // Finding users: by the beginning of an email, an id, a plan (CONTRACT §13).
 import { hash } from 'node:crypto'
 import { normalizeEmail } from '../../accounts/email.ts'
-import { Type } from '../../config/schema/type.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
+import { Type } from '../../schema/type.ts'
 import type { User } from '../../users/user.ts'
 import type { UserDirectory, UserQuery } from '../../users/user-directory.ts'
 import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './endpoint.ts'

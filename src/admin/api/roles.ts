@@ -1,5 +1,5 @@
 // What the role of an operator's token lets it do (CONTRACT §13): the operations themselves say which roles may call.
-import type { OperatorRole } from '../../config/schema/admin.ts'
+import type { OperatorRole } from '../../config/sections/admin.ts'
 import type { OperationOfOperators } from '../../openapi/operation.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Operator } from '../operators.ts'

@@ -1,6 +1,6 @@
 // Serves the endpoints of the admin API to operators, and records their changes in the audit log.
 import type { FastifyInstance, HTTPMethods } from 'fastify'
-import type { RouteConfig } from '../../config/schema/schema.ts'
+import type { RouteConfig } from '../../config/sections/schema.ts'
 import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'

@@ -1,7 +1,8 @@
 // The running configuration without its secrets, and the last reload (CONTRACT §13).
-import { Type } from '../../config/schema/type.ts'
+
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import type { ConfigurationRecord } from '../configuration-record.ts'
 import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
 

@@ -1,7 +1,8 @@
 // How the gateway is, and how the last 15 minutes were: for the console (CONTRACT §13).
-import { Type } from '../../config/schema/type.ts'
+
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import type { ConfigurationRecord } from '../configuration-record.ts'
 import type { Health, WorkerHealth } from '../health.ts'

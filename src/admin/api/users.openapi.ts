@@ -1,8 +1,9 @@
 // Requests and responses of the operators' account endpoints (CONTRACT §7).
-import { Type } from '../../config/schema/type.ts'
+
 import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
+import { Type } from '../../schema/type.ts'
 import { bodilessRefusals, operatorRefusals } from './endpoint.ts'
 
 const { record } = terms

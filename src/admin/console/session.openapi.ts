@@ -1,5 +1,5 @@
 // Requests and responses of /console/session, by which an operator's browser signs in and out (CONTRACT §13).
-import { operatorRoles } from '../../config/schema/admin.ts'
+import { operatorRoles } from '../../config/sections/admin.ts'
 import type { Operation } from '../../openapi/operation.ts'
 import { instant, oneOf, record, text } from '../../openapi/schema-builders.ts'
 

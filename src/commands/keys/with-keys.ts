@@ -1,6 +1,6 @@
 // Gives commands access to the signing keys: in the database, or in the files of `auth.keys`.
 import { resolve } from 'node:path'
-import type { Config } from '../../config/schema/schema.ts'
+import type { Config } from '../../config/sections/schema.ts'
 import { createKeyAdministration, type KeyAdministration } from '../../identity/keys/key-administration.ts'
 import { propagationDelayMs } from '../../identity/keys/key-schedule.ts'
 import { createKeyStore, privateJwks } from '../../identity/keys/key-store.ts'

@@ -1,7 +1,7 @@
 // A configuration serialized in small parts: sent between processes without one long deserialization.
 import { deserialize, serialize } from 'node:v8'
 import { mapSteps, type Steps } from '../../async/steps.ts'
-import type { Config, RouteConfig } from '../schema/schema.ts'
+import type { Config, RouteConfig } from '../sections/schema.ts'
 
 export interface PackedConfig {
   /** All but the routes. */

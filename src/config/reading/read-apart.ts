@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { inSlices } from '../../async/steps.ts'
 import { locateDiagnostics, type Problems } from '../diagnostics.ts'
 import type { LoadedConfig } from '../load.ts'
-import type { Config } from '../schema/schema.ts'
+import type { Config } from '../sections/schema.ts'
 import { unpackSteps } from './packed-config.ts'
 import type { FileSource } from './read-again.ts'
 

@@ -3,7 +3,7 @@ import { appendToPointer, type Diagnostic, mostProblems } from '../diagnostics.t
 import { nearest } from '../did-you-mean.ts'
 import { everyOrigin } from '../formats/addresses.ts'
 import { covers, ownedByGateway, type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
-import type { RouteInput } from '../schema/schema.ts'
+import type { RouteInput } from '../sections/schema.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'
 import { checkOperators } from './admin-rules.ts'

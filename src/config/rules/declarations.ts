@@ -2,7 +2,7 @@
 import { appendToPointer, type Diagnostic, joinPath } from '../diagnostics.ts'
 import { parseHost, parseTarget } from '../formats/addresses.ts'
 import { type PathPattern, parsePathPattern } from '../formats/path-pattern.ts'
-import type { RouteInput } from '../schema/schema.ts'
+import type { RouteInput } from '../sections/schema.ts'
 import type { Validation } from '../validate.ts'
 import type { YamlSource } from '../yaml/yaml-source.ts'
 

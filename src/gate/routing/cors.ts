@@ -2,7 +2,7 @@
 import { type IncomingMessage, METHODS } from 'node:http'
 import { mapSteps, type Steps } from '../../async/steps.ts'
 import { everyOrigin } from '../../config/formats/addresses.ts'
-import type { RouteConfig } from '../../config/schema/schema.ts'
+import type { RouteConfig } from '../../config/sections/schema.ts'
 import { type Route, usualMethods } from './route.ts'
 
 type CorsConfig = NonNullable<RouteConfig['cors']>

@@ -2,7 +2,7 @@
 
 import { canonicalName } from '../../config/formats/header-names.ts'
 import { type PathPattern, parsePathPattern } from '../../config/formats/path-pattern.ts'
-import type { RouteConfig } from '../../config/schema/schema.ts'
+import type { RouteConfig } from '../../config/sections/schema.ts'
 import type { ResponseHeaderRules } from '../../upstream/response-head.ts'
 import { toFlags } from '../parsing/path-ambiguity.ts'
 import type { RequestTarget } from '../parsing/request-target.ts'

@@ -1,5 +1,5 @@
 // The texts of mails without a template, in French and English: short, plain, and without the address of another user.
-import type { Config, MailConfig } from '../../config/schema/schema.ts'
+import type { Config, MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
 
 export type Language = NonNullable<Config['mail']>['language']

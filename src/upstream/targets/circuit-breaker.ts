@@ -1,5 +1,5 @@
 // A target's circuit breaker (CONTRACT §2, `circuit_breaker`): one that fails too often is sent nothing but probes.
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import type { CircuitState } from './target-status.ts'
 

@@ -1,7 +1,7 @@
 // An endpoint's connections, one request on each at a time. A request that finds none free waits, and can be refused.
 import type { ServerResponse } from 'node:http'
 import { createWaitingLine } from '../../async/semaphore.ts'
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
 import type { ConnectionLimit } from '../../refusals/limits.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'

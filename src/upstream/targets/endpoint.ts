@@ -1,6 +1,6 @@
 // One address of a target: its connections, and whether requests should go to it.
 import { isSameValue } from '../../config/same-value.ts'
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { EndAttempt } from '../failures.ts'
 import { type CircuitBreaker, createCircuitBreaker } from './circuit-breaker.ts'
 import { type ConnectionPool, openConnectionPool } from './connection-pool.ts'

@@ -1,7 +1,7 @@
 // Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
 
 import type { buildConnector } from 'undici'
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { Client } from '../../http/undici.ts'
 import { problemOf } from './check-problem.ts'
 import { createConnector, type Dial } from './dial.ts'

@@ -1,5 +1,5 @@
 // Picks the endpoint of a request: first a target by weight, then one of its endpoints (CONTRACT §11, "Choice").
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
 import type { Endpoint } from './endpoint.ts'
 import { score } from './rendezvous.ts'

@@ -1,7 +1,7 @@
 // Looks up targets' names in the background, through the system: no request waits for a name server (CONTRACT §11).
 import { type LookupAddress, lookup } from 'node:dns'
 import { promisify } from 'node:util'
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { mayBeDialled, sortAddresses } from './dialled-addresses.ts'
 
 /** `resolve` of an upstream. */

@@ -1,5 +1,5 @@
 // One declared target: its endpoints, which come and go with the addresses of its name.
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import { type Endpoint, type OpenEndpoint, openEndpoint } from './endpoint.ts'
 import type { NameLookups } from './name-lookups.ts'
 import { hashText } from './rendezvous.ts'

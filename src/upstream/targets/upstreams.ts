@@ -1,6 +1,6 @@
 // The upstream services, each with its targets.
 import { maxFileBytes, readLimited } from '../../config/read-file.ts'
-import type { UpstreamConfig } from '../../config/schema/schema.ts'
+import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
 import type { Histogram } from '../../observability/metrics/histogram.ts'
 import type { ConnectionLimit } from '../../refusals/limits.ts'

@@ -1,6 +1,6 @@
 // Sends events to the service that the operator chose, once per host, and prunes those that have ended.
 import type { Clock } from '../../clock.ts'
-import type { EventsConfig } from '../../config/schema/schema.ts'
+import type { EventsConfig } from '../../config/sections/schema.ts'
 import { createLogThrottle } from '../../observability/log-throttle.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import { startOutboxWorker } from '../../outbox/outbox-worker.ts'

@@ -1,6 +1,6 @@
 // Stores what a service is to be told of users, in the transaction of the change itself (CONTRACT §12).
 import type { Clock } from '../../clock.ts'
-import type { EventsConfig } from '../../config/schema/schema.ts'
+import type { EventsConfig } from '../../config/sections/schema.ts'
 import type { RecordUserChanges, UserChange } from '../../users/user-change.ts'
 import { storeEvents } from './event-store.ts'
 

@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { type FormatName, formatError, formats } from '../../../src/config/formats/formats.ts'
-import { schema } from '../../../src/config/schema/schema.ts'
-import { checkShape, type ShapeError } from '../../../src/config/schema/shape.ts'
-import { caseFile } from '../../../src/config/schema/tests.ts'
+import { schema } from '../../../src/config/sections/schema.ts'
+import { checkShape, type ShapeError } from '../../../src/config/sections/shape.ts'
+import { caseFile } from '../../../src/config/sections/tests.ts'
 
 // A default in a union is for readers: the decoder fills it in.
 const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictSchema: false })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
-import type { Config } from '../../../src/config/schema/schema.ts'
+import type { Config } from '../../../src/config/sections/schema.ts'
 
 /** As `startGateway` takes it. */
 export interface Generated {

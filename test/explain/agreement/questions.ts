@@ -1,6 +1,6 @@
 // Generates requests to the paths that a configuration declares, to other paths, and to mutations of both.
 import fc from 'fast-check'
-import type { Config, RouteConfig } from '../../../src/config/schema/schema.ts'
+import type { Config, RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { ExplainRequest } from '../../../src/explain/explain.ts'
 import { operations } from '../../security/fuzz/operations.ts'
 import { mutateTarget } from '../../security/fuzz/path-mutations.ts'

@@ -1,6 +1,6 @@
 // A route's guards over real tokens, caches, limiter and counter; their records are held in maps in the place of a database.
 
-import type { RouteConfig } from '../../../src/config/schema/schema.ts'
+import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'
 import type { CheckedUpstream } from '../../../src/gate/guards/available-target.ts'
 import { compileEndpointGuards, compileGuards, type Decision } from '../../../src/gate/guards/chain.ts'

@@ -1,7 +1,7 @@
 // Which pages may read answers: their origins alone, with credentials only where the route says so (CONTRACT §6).
 import { describe, expect, it } from 'vitest'
 import { atOnce } from '../../../src/async/steps.ts'
-import type { RouteConfig } from '../../../src/config/schema/schema.ts'
+import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { corsSteps, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'
 import { aRequest } from '../a-request.ts'
 import { routeWith } from '../a-route.ts'

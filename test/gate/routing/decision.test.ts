@@ -1,7 +1,7 @@
 // Where a request goes before any guard runs: an endpoint of the gateway, a route, a preflight's answer, or a refusal.
 import { describe, expect, it } from 'vitest'
 import { atOnce } from '../../../src/async/steps.ts'
-import type { RouteConfig } from '../../../src/config/schema/schema.ts'
+import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
 import { corsSteps } from '../../../src/gate/routing/cors.ts'

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
-import type { EventsConfig } from '../../../src/config/schema/schema.ts'
+import type { EventsConfig } from '../../../src/config/sections/schema.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { StorageError } from '../../../src/storage/database.ts'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'

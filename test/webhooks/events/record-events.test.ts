@@ -1,6 +1,6 @@
 // What stands in an event, and which changes become one (CONTRACT §12).
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import type { EventsConfig } from '../../../src/config/schema/schema.ts'
+import type { EventsConfig } from '../../../src/config/sections/schema.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import type { User } from '../../../src/users/user.ts'
 import type { UserChange } from '../../../src/users/user-change.ts'

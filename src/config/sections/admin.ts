@@ -1,7 +1,7 @@
 // The `admin` section: the second listener, and who may do what there.
 
+import { Type } from '../../schema/type.ts'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
-import { Type } from './type.ts'
 
 /** What a token lets its bearer do on the admin API (CONTRACT §13). */
 export const operatorRoles = ['all', 'support', 'read', 'billing'] as const

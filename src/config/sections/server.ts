@@ -1,8 +1,8 @@
 // The `server` section: the listener of clients.
 
+import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 import { cors } from './cors.ts'
-import { Type } from './type.ts'
 
 const timeouts = section(
   {

@@ -1,7 +1,7 @@
 // The `cors` section, of the server or of one route: which web pages of other origins may read the responses.
 
+import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
-import { Type } from './type.ts'
 
 const fieldName = Type.String({
   title: 'the name of a header field such as X-Total-Count',

@@ -1,8 +1,8 @@
 // The `storage` and `limits` sections: where data is stored, and how many uses a day are free.
 
+import { Type } from '../../schema/type.ts'
 import { formats } from '../formats/formats.ts'
 import { formatted, section } from './builders.ts'
-import { Type } from './type.ts'
 
 const redis = Type.Union(
   [

@@ -1,6 +1,7 @@
 // The `mail` section: how mails are sent, what they link to, how long their codes are good (CONTRACT §12).
+
+import { Type } from '../../schema/type.ts'
 import { formatted, rate, section } from './builders.ts'
-import { Type } from './type.ts'
 
 const links = section(
   {

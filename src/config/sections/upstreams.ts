@@ -1,6 +1,7 @@
 // The `upstreams` section: the services that requests are forwarded to.
+
+import { Type } from '../../schema/type.ts'
 import { formatted, formattedOrZero, NAME_PATTERN, section } from './builders.ts'
-import { Type } from './type.ts'
 
 const timeouts = section(
   {

@@ -1,6 +1,7 @@
 // The `events` section: which service is told what happens to users (CONTRACT §12).
+
+import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
-import { Type } from './type.ts'
 
 /** Every event that a service can be told of. */
 export const eventTypes = [

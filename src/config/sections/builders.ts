@@ -1,6 +1,7 @@
 // Builders for the sections of the schema.
+
+import { type Keywords, type Properties, type Schema, Type } from '../../schema/type.ts'
 import { type FormatName, formats } from '../formats/formats.ts'
-import { type Keywords, type Properties, type Schema, Type } from './type.ts'
 
 /** A mapping with these keys and no others. */
 export function section<Of extends Properties>(

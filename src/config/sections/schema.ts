@@ -1,6 +1,8 @@
 // What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
 // A key with a default is required here: defaults are filled in before anything is checked.
 
+import type { Decoded, Written } from '../../schema/type.ts'
+import { Type } from '../../schema/type.ts'
 import { admin } from './admin.ts'
 import { auth } from './auth.ts'
 import { formatted, section } from './builders.ts'
@@ -10,8 +12,6 @@ import { type route, routes } from './routes.ts'
 import { server } from './server.ts'
 import { limits, storage } from './storage.ts'
 import { tests } from './tests.ts'
-import type { Decoded, Written } from './type.ts'
-import { Type } from './type.ts'
 import { type upstream, upstreams } from './upstreams.ts'
 
 /** How alerts reach the receivers that users registered (CONTRACT §5). */
