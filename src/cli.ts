@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 // The command `peage`: calls `run` and exits with the code it returns.
-import './async/tick-record.ts'
 import module from 'node:module'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'

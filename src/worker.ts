@@ -1,5 +1,4 @@
 // A worker process: only serves clients. The primary sends it configurations, queries its state and ends it.
-import './async/tick-record.ts'
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
