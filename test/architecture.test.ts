@@ -46,7 +46,7 @@ const packages: Record<string, readonly string[]> = {
   '@electric-sql/pglite': ['storage/pglite/pglite.ts'],
   'node-pg-migrate': ['storage/migrate.ts'],
   ioredis: ['storage/redis/'],
-  'lru-cache': ['identity/cache/lru-cache.ts'],
+  'lru-cache': ['identity/cache/', 'usage/exhausted-users.ts'],
   undici: ['http/undici.ts'],
   yaml: ['config/'],
   'ipaddr.js': [

@@ -1,5 +1,5 @@
 // Caches free users without uses left today, until midnight UTC or until their record changes (CONTRACT §4).
-import { createLruCache } from '../identity/cache/lru-cache.ts'
+import { LRUCache } from 'lru-cache'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 
 export interface ExhaustedUsers {
@@ -23,7 +23,7 @@ interface Dependencies {
 /** For one limit: who has no use left under it may have some under another (CONTRACT §4). */
 export function createExhaustedUsers({ feed, maxUsers }: Dependencies): ExhaustedCache {
   /** The day on which each of them has no uses left. */
-  const exhausted = createLruCache<number, string>(maxUsers)
+  const exhausted = new LRUCache<number, string>({ max: maxUsers })
   // Counts changes of all users: they are rare, and a refusal that is not cached costs one more read of the record.
   let changeCount = 0
   const close = feed.subscribe(

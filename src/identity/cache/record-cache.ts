@@ -1,7 +1,7 @@
 // Caches records until the database reports that they changed (CONTRACT §3).
+import { LRUCache } from 'lru-cache'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'
-import { createLruCache } from './lru-cache.ts'
 
 interface RecordCache<K, V extends object> {
   /**
@@ -35,8 +35,8 @@ export function createRecordCache<K extends {}, V extends object>({
   results,
   read,
 }: Options<K, V>): RecordCache<K, V> {
-  const present = createLruCache<K, V>(maxRecords)
-  const absent = maxAbsent > 0 ? createLruCache<K, true>(maxAbsent) : undefined
+  const present = new LRUCache<K, V>({ max: maxRecords })
+  const absent = maxAbsent > 0 ? new LRUCache<K, true>({ max: maxAbsent }) : undefined
   /** Reads that began after the last change of their record: new callers may share them. */
   const inFlight = new Map<K, Promise<V | undefined>>()
 

@@ -1,9 +1,9 @@
 // Caches verified access tokens until they expire or their signing key is removed (CONTRACT §3).
+import { LRUCache } from 'lru-cache'
 import type { MaybePromise } from '../../async/maybe-promise.ts'
 import type { Clock } from '../../clock.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
 import type { TokenProblem, Tokens, VerifiedToken } from '../tokens/tokens.ts'
-import { createLruCache } from './lru-cache.ts'
 
 export interface TokenCache {
   /** A cached token that is still valid. */
@@ -33,7 +33,7 @@ interface CachedToken {
  * signature finds it, because hashing the whole text would take longer than comparing it.
  */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
-  const cached = createLruCache<string, CachedToken>(maxTokens)
+  const cached = new LRUCache<string, CachedToken>({ max: maxTokens })
   /** Running verifications: never more than there are requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
