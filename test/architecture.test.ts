@@ -47,7 +47,7 @@ const packages: Record<string, readonly string[]> = {
   'node-pg-migrate': ['storage/migrate.ts'],
   ioredis: ['storage/redis/'],
   'lru-cache': ['identity/cache/', 'usage/exhausted-users.ts'],
-  undici: ['http/undici.ts'],
+  undici: ['upstream/', 'webhooks/sending/send.ts'],
   yaml: ['config/'],
   'ipaddr.js': [
     'config/',

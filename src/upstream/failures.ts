@@ -2,8 +2,8 @@
 // for its target's health, and for retries (CONTRACT §2, `retries`).
 
 import type { IncomingMessage } from 'node:http'
+import { errors } from 'undici'
 import type { RequestBody } from '../http/request-body.ts'
-import { errors } from '../http/undici.ts'
 import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
 
 /** No response: the target could not be connected to, or sent none in time or before the connection broke. */

@@ -1,9 +1,9 @@
 // What one request to one target leads to: a response, streamed and begun at most once, a retry, or a refusal.
 import type { Duplex } from 'node:stream'
+import { errors } from 'undici'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
 import type { RequestBody } from '../http/request-body.ts'
-import { errors } from '../http/undici.ts'
 import { observe } from '../observability/metrics/histogram.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
 import { ClientDisconnected, type Refusal } from '../refusals/refusal.ts'

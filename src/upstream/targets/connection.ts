@@ -1,7 +1,6 @@
 // One connection to an endpoint: an undici Client that carries one request at a time, and workarounds for undici.
 import type { Socket } from 'node:net'
-import type { buildConnector, Dispatcher } from 'undici'
-import { Client } from '../../http/undici.ts'
+import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { ClientKey } from '../../identity/client-key.ts'
 import { readBeforeFailing } from './read-before-failing.ts'
 import { patchUndiciParser } from './undici-parser.ts'

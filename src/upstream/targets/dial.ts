@@ -1,8 +1,7 @@
 // Connects to an address of a target under the target's name, unless a name may not lead to that address.
 import { type LookupOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import type { buildConnector as Undici } from 'undici'
-import { buildConnector } from '../../http/undici.ts'
+import { buildConnector } from 'undici'
 import { mayBeDialled } from './dialled-addresses.ts'
 
 /** Where to connect, and which certificate is expected there. */
@@ -16,7 +15,7 @@ export interface Dial {
 }
 
 /** @param timeoutMs until the connection is open, TLS included */
-export function createConnector({ address, tls }: Dial, timeoutMs: number): Undici.connector {
+export function createConnector({ address, tls }: Dial, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, lookup: lookUpDiallable, ...tls })
   // The name stays in SNI and in the certificate's check, which go by `servername`.
   if (address === undefined) return connect

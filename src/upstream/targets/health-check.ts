@@ -1,8 +1,6 @@
 // Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
-
-import type { buildConnector } from 'undici'
+import { type buildConnector, Client } from 'undici'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
-import { Client } from '../../http/undici.ts'
 import { problemOf } from './check-problem.ts'
 import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'

@@ -1,6 +1,5 @@
-// Corrects undici's response parser where it is stricter or laxer than RFC 9110 and 9112, and spares it timers.
+// Corrects undici's response parser where it is stricter or laxer than RFC 9110 and 9112.
 import type { Socket } from 'node:net'
-import { kFastTimer } from '../../http/undici.ts'
 
 /** The parser of undici 7, a property of each connection's socket. */
 interface UndiciParser {
@@ -12,18 +11,7 @@ interface UndiciParser {
     llhttp_get_http_minor(ptr: number): number
   }
   onHeadersComplete(status: number, isUpgrade: boolean, keepsAlive: boolean): number
-  timeout: { [kFastTimer]?: true; _idleTimeout: number; refresh(): void } | null
-  timeoutValue: number | null
-  timeoutType: number | null
-  /** @param type the phase that `delayMs` limits: of a response's head, its body, or between requests */
-  setTimeout(delayMs: number, type: number): void
 }
-
-/** The connection is idle: undici's constant, which it does not export. */
-const keepAlivePhase = 8
-
-/** How late undici's timers may be at most. */
-const timerResolutionMs = 1_000
 
 /**
  * Call this once for each connection that undici has taken over.
@@ -47,28 +35,6 @@ export function patchUndiciParser(socket: Socket): void {
     const mayKeepAlive =
       keepsAlive && (llhttp.llhttp_get_http_minor(ptr) !== 0 || !hasTransferCoding(this.headers))
     return onHeadersComplete.call(this, status === 100 ? 101 : status, isUpgrade, mayKeepAlive)
-  }
-  keepTimer(parser)
-}
-
-/**
- * undici makes a new timer for each phase of a request that has another limit than the last. It looks at its timers
- * every half second, so those of ten thousand requests pile up meanwhile: 3 % of a request's time. One for each
- * connection is enough. An idle connection is closed up to a second early: late, its upstream may have closed it.
- */
-function keepTimer(parser: UndiciParser): void {
-  const { setTimeout } = parser
-  parser.setTimeout = function (delayMs, type) {
-    const { timeout } = this
-    const limitMs = type === keepAlivePhase ? delayMs - timerResolutionMs : delayMs
-    if (timeout?.[kFastTimer] !== true || limitMs <= 0) {
-      setTimeout.call(this, delayMs, type)
-      return
-    }
-    timeout._idleTimeout = limitMs
-    timeout.refresh()
-    this.timeoutValue = delayMs
-    this.timeoutType = type
   }
 }
 

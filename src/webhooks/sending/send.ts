@@ -1,7 +1,6 @@
 // Sends one delivery: one POST to one webhook, to a checked address, over a connection of its own.
 import type { Socket } from 'node:net'
-import type { Dispatcher } from 'undici'
-import { Client, errors } from '../../http/undici.ts'
+import { Client, type Dispatcher, errors } from 'undici'
 import { findDestination, type Resolve } from '../address/resolve.ts'
 import { hostOf, parseWebhookUrl } from '../address/webhook-url.ts'
 import { connect, describeError, type FailureReason, SendFailure } from './connect.ts'
