@@ -10,6 +10,7 @@ import {
   onClientError,
   sendFastifyRefusal,
 } from '../http/error-handlers.ts'
+import { trackResponses } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import { contentType } from '../observability/metrics/exposition.ts'
 import { responseSchemas } from '../openapi/operation.ts'
@@ -79,10 +80,11 @@ export function createAdminListener(dependencies: Dependencies): FastifyInstance
     http: { headersTimeout: 10_000, requireHostHeader: false },
     requestTimeout: 30_000,
   })
+  trackResponses(app.server)
   installErrorHandlers(app, onRefusal, noSniffing)
   installExpectationHandler(app.server)
   // The drain listens for `upgrade`, so Node leaves the response to us: without this handler none would be sent.
-  routeUpgrades(app.server, () => false)
+  routeUpgrades(app.server, () => false, noSniffing)
   // By default Node silently drops headers past the thousandth: a second credential, say.
   app.server.maxHeadersCount = 0
   // Bodies are read as those under /api/v1/auth are, and every method gets a response of ours.

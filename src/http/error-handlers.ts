@@ -8,7 +8,7 @@ import { ClientDisconnected, Refusal, serviceUnavailable } from '../refusals/ref
 import { StorageError } from '../storage/database.ts'
 import { endDeferred, flushDeferred } from './deferred-writes.ts'
 import { endGracefully, isEnding, lingeringClose, markEnding } from './lingering-close.ts'
-import { afterPendingResponses, isInBody, pendingResponse } from './pipelined-upgrade.ts'
+import { bufferWhilePending, isInBody, pendingResponse } from './pipelining.ts'
 
 /**
  * Receives every refusal and unexpected error, for the log.
@@ -28,13 +28,12 @@ export function installErrorHandlers(
   )
   // Node ends the connection once its client has half-closed it, so deferred responses are sent first.
   app.server.on(app.server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
-    socket.prependListener('end', flushDeferred)
+    // A request with `Upgrade` gives its connection to the parser a second time.
+    if (!socket.listeners('end').includes(flushDeferred)) socket.prependListener('end', flushDeferred)
   })
   app.server.on('connect', (_request, socket: Socket, head) => {
     socket.on('error', () => socket.destroy())
-    afterPendingResponses(socket, head, () =>
-      endWithRefusal(socket, new Refusal('request_invalid'), ownFields),
-    )
+    refuseHandedOver(app.server, socket, head, ownFields)
   })
 }
 
@@ -87,6 +86,27 @@ function endAfterPendingResponses(socket: Duplex, refusal: Refusal, ownFields: r
   // A refusal appended to half a response would be read as part of that response.
   else if (pending?.headersSent) socket.destroy()
   else endWithRefusal(socket, refusal, ownFields)
+}
+
+/**
+ * Refuses the request for which Node handed over its connection. Earlier requests are answered first, or the refusal
+ * would be read as the response to one of them.
+ * @param head the bytes that followed the request
+ */
+export function refuseHandedOver(
+  server: Server,
+  socket: Socket,
+  head: Buffer,
+  ownFields: readonly string[],
+): void {
+  const pending = pendingResponse(socket)
+  if (!socket.writable) socket.resume()
+  else if (pending === undefined) endWithRefusal(socket, new Refusal('request_invalid'), ownFields)
+  else {
+    // While paused, the rest of what the client sends stays with the client.
+    const stopBuffering = bufferWhilePending(server, socket, head, () => socket.pause())
+    pending.once('close', () => refuseHandedOver(server, socket, stopBuffering(), ownFields))
+  }
 }
 
 function endWithRefusal(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {

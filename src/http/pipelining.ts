@@ -1,11 +1,15 @@
 // Pipelining: each request of a connection waits until the earlier ones have been answered (RFC 9112 §9.3.2).
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { flushDeferred } from './deferred-writes.ts'
 import { isEnding } from './lingering-close.ts'
 
-const unanswered = Symbol('unanswered')
-type Connection = Socket & { [unanswered]?: number }
+/** The responses that have not closed, in the order of their requests. */
+const pending = Symbol('pending')
+/** The last request, if its response closed before all of its body arrived. */
+const unread = Symbol('unread')
+type Connection = Duplex & { [pending]?: ServerResponse[]; [unread]?: IncomingMessage | undefined }
 
 /** No client needs as many, and a connection must not be read faster than it is answered. */
 const maxWaitingRequests = 100
@@ -15,9 +19,8 @@ const maxWaitingRequests = 100
  * connection when responses pile up; when requests pile up instead, it would read on without end.
  */
 export function whenWritable(request: IncomingMessage, response: ServerResponse, start: () => void): void {
-  const connection = request.socket as Connection
-  const ahead = connection[unanswered] ?? 0
-  connection[unanswered] = ahead + 1
+  const connection: Connection = request.socket
+  const ahead = responseOpened(response)
   if (response.socket !== null) start()
   else if (ahead > maxWaitingRequests) {
     flushDeferred()
@@ -30,13 +33,77 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
   }
 }
 
+/** @returns how many earlier requests of its connection are unanswered */
+function responseOpened(response: ServerResponse): number {
+  const connection: Connection = response.req.socket
+  connection[pending] ??= []
+  return connection[pending].push(response) - 1
+}
+
 /** Call this when the response closes. */
-export function responseClosed(response: ServerResponse): void {
-  const connection = response.req.socket as Connection
-  connection[unanswered] = (connection[unanswered] ?? 1) - 1
+export function responseClosed({ req: request }: ServerResponse): void {
+  const connection: Connection = request.socket
+  connection[pending]?.shift()
+  // An idle connection must not keep its last request in memory.
+  connection[unread] = request.complete ? undefined : request
+}
+
+/** For a server whose requests do not pass `whenWritable`. */
+export function trackResponses(server: Server): void {
+  server.prependListener('request', (_request, response) => {
+    responseOpened(response)
+    response.once('close', () => responseClosed(response))
+  })
+}
+
+/** The response that the connection sends now. */
+export function pendingResponse(connection: Connection): ServerResponse | undefined {
+  return connection[pending]?.[0]
 }
 
 /** Whether the connection has had a request, and all of its requests have been answered. */
-export function isIdle(connection: Socket): boolean {
-  return (connection as Connection)[unanswered] === 0
+export function isIdle(connection: Connection): boolean {
+  return connection[pending]?.length === 0
+}
+
+/** Whether the body of a request that has been answered is still arriving, or failed to parse. */
+export function isInBody(connection: Connection): boolean {
+  return connection[unread]?.complete === false
+}
+
+/** A client that sends more than this before its response is stopped. */
+const maxEarlyBytes = 65_536
+
+/**
+ * Before `upgrade` and `connect`, Node removes its own listeners from the connection. Without them, a pending response
+ * gets no `drain`, and a client that disconnects or does not read goes unnoticed.
+ * @param head bytes already received @param onFull called when more than 64 KiB have been received
+ * @returns stops buffering and returns the received bytes
+ */
+export function bufferWhilePending(
+  server: Server,
+  socket: Socket,
+  head: Buffer,
+  onFull: () => void,
+): () => Buffer {
+  const chunks = [head]
+  let bufferedBytes = head.length
+  const onData = (chunk: Buffer) => {
+    chunks.push(chunk)
+    bufferedBytes += chunk.length
+    if (bufferedBytes > maxEarlyBytes) onFull()
+  }
+  const onEnd = () => socket.end()
+  const onDrain = () => pendingResponse(socket)?.emit('drain')
+  const onTimeout = () => {
+    if (!server.emit('timeout', socket)) socket.destroy()
+  }
+  socket.on('data', onData).on('end', onEnd).on('drain', onDrain).on('timeout', onTimeout)
+  // Unread bytes would hide the end of the stream behind them.
+  socket.resume()
+  return () => {
+    socket.off('data', onData).off('end', onEnd).off('drain', onDrain).off('timeout', onTimeout)
+    socket.pause()
+    return Buffer.concat(chunks)
+  }
 }

@@ -1,22 +1,30 @@
 // `Upgrade` requests: those that may upgrade are dispatched like any other, the rest are parsed again as plain ones.
-import * as http from 'node:http'
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
+import { refuseHandedOver } from './error-handlers.ts'
 import { endGracefully } from './lingering-close.ts'
-import { afterPendingResponses, bufferWhilePending } from './pipelined-upgrade.ts'
+import { attachResponse } from './node-internals.ts'
+import { bufferWhilePending, pendingResponse } from './pipelining.ts'
 
 /**
- * With an `upgrade` listener Node hands over every such request with its connection, HTTP/2's `h2c` too. A request
- * that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again without the header.
+ * If a server has an `upgrade` listener, Node hands over every such request with its connection, HTTP/2's `h2c` too.
+ * A request that may not upgrade is a plain request (RFC 9110 §7.8), so the parser receives it again without the
+ * header. A request that follows an unanswered one is refused, and its connection ends.
  * @param mayUpgrade whether to emit the request as a `request` event, with a response that `detachSocket` accepts
+ * @param ownFields header names and values in turn, for refusals
  */
-export function routeUpgrades(server: Server, mayUpgrade: (request: IncomingMessage) => boolean): void {
+export function routeUpgrades(
+  server: Server,
+  mayUpgrade: (request: IncomingMessage) => boolean,
+  ownFields: readonly string[] = [],
+): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
-    afterPendingResponses(socket, head, earlyBytes => {
-      if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, earlyBytes)
-      else reparseWithoutUpgrade(server, request, socket, earlyBytes)
-    })
+    if (pendingResponse(socket) !== undefined || !socket.writable)
+      refuseHandedOver(server, socket, head, ownFields)
+    else if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, head)
+    else reparseWithoutUpgrade(server, request, socket, head)
   })
 }
 
@@ -42,12 +50,11 @@ function destroySocket(this: Socket): void {
 
 /** Does what Node does for a plain request's response, as far as the last response of a connection needs it. */
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  const response = new ServerResponse(request)
+  const response = attachResponse(request)
   response.shouldKeepAlive = false
-  response.assignSocket(socket)
   socket.setTimeout(server.timeout)
   // A client sends nothing before its 101 (RFC 6455 §4.1); bytes that still come go to `detachSocket`'s caller.
-  const stopBuffering = bufferWhilePending(socket, head, () => {
+  const stopBuffering = bufferWhilePending(server, socket, head, () => {
     if (response.headersSent) socket.pause()
     else socket.destroy()
   })
@@ -60,11 +67,6 @@ function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socke
   server.emit('request', request, response)
 }
 
-/** node:http calls this for every connection that it accepts. Its name has not changed since Node 0.5. */
-const { _connectionListener: connectionListener } = http as unknown as {
-  _connectionListener(this: Server, socket: Socket): void
-}
-
 function reparseWithoutUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const { rawHeaders } = request
   let text = `${request.method} ${request.url} HTTP/${request.httpVersion}\r\n`
@@ -74,6 +76,7 @@ function reparseWithoutUpgrade(server: Server, request: IncomingMessage, socket:
   }
   socket.off('error', destroySocket)
   socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
-  connectionListener.call(server, socket)
+  // Both events give a connection to the server's HTTP parser.
+  server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
   socket.resume()
 }

@@ -20,6 +20,7 @@ export function createDrain(app: FastifyInstance): Drain {
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
+    if (sockets.has(socket)) return
     unusedSockets.add(socket)
     sockets.add(socket)
     socket.once('close', () => {

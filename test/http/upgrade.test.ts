@@ -15,7 +15,7 @@ const timeouts = { headers: 60_000, body_idle: 60_000, keep_alive: 60_000 }
 
 interface Plain {
   body: 'none' | 'declared' | 'chunked'
-  /** Another protocol than WebSocket: the request is a plain one. */
+  /** Another protocol than WebSocket: the request is a plain one, if no request before it is unanswered. */
   upgrade: string | undefined
   field: string
   /** Turns of the event loop until the answer. */
@@ -75,6 +75,8 @@ describe('a request with `Upgrade`', () => {
   let turnsOf = new Map<string, number>()
   let begun: string[]
   let closed: string[]
+  /** No response comes before it resolves. */
+  let held: Promise<void>
   beforeAll(async () => {
     server = createHttpServer({ timeouts, tls: undefined, isIdle }, (request, response) => {
       whenWritable(request, response, () => {
@@ -99,6 +101,7 @@ describe('a request with `Upgrade`', () => {
   function clear(): void {
     begun = []
     closed = []
+    held = Promise.resolve()
     turnsOf = new Map()
   }
 
@@ -106,6 +109,7 @@ describe('a request with `Upgrade`', () => {
     const { method, url, rawHeaders } = request
     let body = ''
     for await (const chunk of request) body += chunk
+    await held
     await turns(turnsOf.get(url ?? '') ?? 0)
     response.end(JSON.stringify({ method, url, rawHeaders, body }))
   }
@@ -142,12 +146,14 @@ describe('a request with `Upgrade`', () => {
         const named = before.map((plain, index): [string, Plain] => [`/${index}`, plain])
         for (const [name, { turnsTaken }] of named) turnsOf.set(name, turnsTaken)
         const connection = new RawConnection(url)
-        const all = named.map(([name, plain]) => bytesOf(plain, name))
-        if (last !== 'none') all.push(requestBytes('GET', '/socket', handshake), behind)
-        await writePieces(connection, Buffer.concat(all), sizes)
         for (const [name, plain] of named) {
+          await writePieces(connection, bytesOf(plain, name), sizes)
           const answer = await connection.answer()
           expect(JSON.parse(String(answer?.body))).toEqual(seenOf(plain, name))
+        }
+        if (last !== 'none') {
+          const bytes = Buffer.concat([requestBytes('GET', '/socket', handshake), behind])
+          await writePieces(connection, bytes, sizes)
         }
         if (last === 'accepted') {
           expect((await connection.answer())?.status).toBe(101)
@@ -171,13 +177,50 @@ describe('a request with `Upgrade`', () => {
     )
   })
 
-  it('is followed by a body of any length, whole, and kept with the client while another request is answered', async () => {
-    turnsOf.set('/0', 50)
+  it('is refused behind an unanswered request, and all before it are answered in order, however the bytes are cut', async () => {
+    const unanswered = fc.record({
+      before: fc.array(plain, { minLength: 1, maxLength: 4 }),
+      upgrade: fc.constantFrom('h2c', 'websocket'),
+      behind,
+      sizes,
+    })
+    await fc.assert(
+      fc.asyncProperty(unanswered, async ({ before, upgrade, behind, sizes }) => {
+        clear()
+        const named = before.map((plain, index): [string, Plain] => [
+          `/${index}`,
+          { ...plain, upgrade: undefined },
+        ])
+        let answerAll = () => {}
+        held = new Promise(resolve => {
+          answerAll = resolve
+        })
+        const lines = upgrade === 'h2c' ? ['Connection: Upgrade', 'Upgrade: h2c'] : handshake
+        const connection = new RawConnection(url)
+        const all = named.map(([name, plain]) => bytesOf(plain, name))
+        const bytes = Buffer.concat([...all, requestBytes('GET', '/socket', lines), behind])
+        await writePieces(connection, bytes, sizes)
+        await turns(5)
+        answerAll()
+        for (const [name, plain] of named) {
+          const answer = await connection.answer()
+          expect(JSON.parse(String(answer?.body))).toEqual(seenOf(plain, name))
+        }
+        expect((await connection.answer())?.status).toBe(400)
+        expect(await connection.endsWithin(5_000)).toBe(true)
+        expect(connection.unread.length).toBe(0)
+        connection.close()
+        expect(begun).toEqual(named.map(([name]) => name))
+      }),
+      { seed, numRuns: 100 },
+    )
+  })
+
+  it('is followed by a body of any length, which arrives whole', async () => {
     const body = 'x'.repeat(2 * 1024 * 1024)
     const lines = ['Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${body.length}`]
     const connection = new RawConnection(url)
-    connection.write(Buffer.concat([requestBytes('GET', '/0'), requestBytes('POST', '/1', lines, body)]))
-    expect((await connection.answer())?.status).toBe(200)
+    connection.write(requestBytes('POST', '/1', lines, body))
     const seen = JSON.parse(String((await connection.answer())?.body))
     expect(seen.body === body).toBe(true)
     connection.close()
