@@ -2,7 +2,6 @@
 import type { Socket } from 'node:net'
 import { authPrefix } from '../endpoints/auth.openapi.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
-import { releaseBodyless } from '../http/bodyless-request.ts'
 import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
@@ -54,7 +53,6 @@ export function createCompletion({ requests, counters }: Pick<Metrics, 'requests
   return context => {
     if (context.snapshot.logRequest !== undefined) stopCountingBytes(context, context.request.socket)
     responseClosed(context.response)
-    if (!context.head.hasBody) releaseBodyless(context.request)
     // The upstream exchange listens to the same `close` event and has yet to report its outcome.
     if (context.decision === 'forwarded' && context.outcome === undefined) process.nextTick(end, context)
     else end(context)

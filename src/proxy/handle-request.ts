@@ -3,7 +3,6 @@
 import type { Decision } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import { usualMethods } from '../gate/routing/route.ts'
-import { readBodyless } from '../http/bodyless-request.ts'
 import { endDeferred } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -22,7 +21,6 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
 
 /** No framework stands between the socket and the upstream. */
 function serveRoute(context: RequestContext, routing: ToRoute): void {
-  if (!context.head.hasBody && !routing.isWebSocket) readBodyless(context.request)
   const decision = routing.route.guards(context)
   if (decision instanceof Promise) {
     decision.then(decided => follow(context, routing, decided)).catch(error => context.refuse(error))
