@@ -32,7 +32,7 @@ export function relayHeaders(
   let isChunked = false
   let trailerFields: string[] | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const { name, lower, isDropped } = internHeaderName(rawHeaders[i] as Buffer)
+    const { name, lower, isDropped } = describeHeaderName(text(rawHeaders[i]))
     if (isDropped) {
       if (lower === 'connection')
         connectionOptions = addConnectionOptions(text(rawHeaders[i + 1]), connectionOptions)
@@ -121,46 +121,9 @@ interface HeaderName {
   readonly isDropped: boolean
 }
 
-interface InternedName extends HeaderName {
-  readonly bytes: Buffer
-}
-
-/** A name's bytes choose its slot, and a new name replaces the old one: an upstream cannot fill the memory. */
-const internedNames: (InternedName | undefined)[] = new Array(256).fill(undefined)
-
-/** No header name in use is longer. */
-const maxInternedBytes = 64
-
-/**
- * Interns a name: those of responses are nearly always the same, so each becomes a string once.
- * @param bytes as undici passes it
- */
-export function internHeaderName(bytes: Buffer): HeaderName {
-  if (bytes.length > maxInternedBytes) return describeHeaderName(bytes.toString('latin1'))
-  const slot = slotOf(bytes)
-  const found = internedNames[slot]
-  if (found !== undefined && hasSameBytes(found.bytes, bytes)) return found
-  // A copy: the original would keep the whole read buffer alive.
-  const interned = { ...describeHeaderName(bytes.toString('latin1')), bytes: Buffer.from(bytes) }
-  internedNames[slot] = interned
-  return interned
-}
-
 function describeHeaderName(name: string): HeaderName {
   const lower = name.toLowerCase()
   return { name, lower, isDropped: droppedNames.has(lower) || lower.startsWith('proxy-') }
-}
-
-function slotOf(bytes: Buffer): number {
-  let sum = bytes.length
-  for (let i = 0; i < bytes.length; i += 1) sum = (sum * 31 + (bytes[i] as number)) & 0xffff
-  return (sum ^ (sum >> 8)) & 0xff
-}
-
-function hasSameBytes(one: Buffer, other: Buffer): boolean {
-  if (one.length !== other.length) return false
-  for (let i = 0; i < one.length; i += 1) if (one[i] !== other[i]) return false
-  return true
 }
 
 const droppedNames = new Set([
