@@ -8,8 +8,18 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** @param output standard output */
-export async function createLogger({ level }: Config['server']['log'], output: Output): Promise<Logger> {
+/** Where each logger writes. */
+const destinations = new WeakMap<Logger, Output>()
+
+/**
+ * @param output standard output
+ * @param base fields of every line except those of requests
+ */
+export async function createLogger(
+  { level }: Config['server']['log'],
+  output: Output,
+  base: object | null = null,
+): Promise<Logger> {
   const destination = output.isTTY
     ? (await import('pino-pretty')).default({
         colorize: true,
@@ -18,10 +28,12 @@ export async function createLogger({ level }: Config['server']['log'], output: O
         destination: 1,
       })
     : output
-  return pino(
-    { level, base: null, timestamp: () => `,"time":"${now()}"`, serializers: { err: serializeError } },
+  const logger = pino(
+    { level, base, timestamp: () => `,"time":"${now()}"`, serializers: { err: serializeError } },
     destination,
   )
+  destinations.set(logger, destination)
+  return logger
 }
 
 /**
@@ -29,9 +41,9 @@ export async function createLogger({ level }: Config['server']['log'], output: O
  * @returns receives the members of a JSON object as text, without the braces, and adds level and time
  */
 export function lineWriter(logger: Logger): (members: string) => void {
-  const { [pino.symbols.streamSym]: stream } = logger as unknown as Record<symbol, Output>
-  if (stream === undefined) throw new Error('a logger that writes nowhere')
-  return members => stream.write(`{"level":30,"time":"${now()}",${members}}\n`)
+  const destination = destinations.get(logger)
+  if (destination === undefined) throw new Error('lineWriter needs a logger of createLogger')
+  return members => destination.write(`{"level":30,"time":"${now()}",${members}}\n`)
 }
 
 let latestMs = 0

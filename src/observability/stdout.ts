@@ -23,8 +23,8 @@ export async function openLog(
   process.once('exit', buffer.flush)
   // The reader of the log may go away; the gateway keeps running.
   stdout.on('error', () => {})
-  const logger = await createLogger(settings, stdout.isTTY ? stdout : buffer)
-  const log = worker === undefined ? logger : logger.child({ worker })
+  const output = stdout.isTTY ? stdout : buffer
+  const log = await createLogger(settings, output, worker === undefined ? null : { worker })
   return log
 }
 
