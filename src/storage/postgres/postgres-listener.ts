@@ -1,4 +1,5 @@
 // Receives notifications from a Postgres server over a dedicated connection, and reconnects when it is lost.
+import { Socket } from 'node:net'
 import { Client } from 'pg'
 import type { Listen } from '../change-feed.ts'
 import { toStorageError } from '../driver-error.ts'
@@ -12,12 +13,14 @@ const reconnectDelayMs = 250
  */
 export function postgresListener(url: string, state?: PostgresState): Listen {
   return (channels, handlers) => {
-    let current: Client | undefined
+    /** The socket of the connection in use. */
+    let current: Socket | undefined
     let timer: NodeJS.Timeout | undefined
     let isClosed = false
 
     async function connect(): Promise<void> {
       let client: Client
+      const socket = new Socket()
       try {
         client = new Client({
           connectionString: url,
@@ -25,6 +28,7 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
           keepAlive: true,
           connectionTimeoutMillis: 2_000,
           query_timeout: 2_000,
+          stream: () => socket,
         })
       } catch {
         // A certificate file named in the address cannot be read now.
@@ -32,17 +36,17 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
         scheduleReconnect()
         return
       }
-      current = client
+      current = socket
       // A lost connection emits an error, then an end, or only one of them.
-      const onLost = () => onConnectionLost(client)
+      const onLost = () => onConnectionLost(socket)
       client.on('error', onLost).on('end', onLost)
       client.on('notification', ({ channel, payload }) => {
-        if (client === current) handlers.onNotification(channel, payload ?? '')
+        if (socket === current) handlers.onNotification(channel, payload ?? '')
       })
       try {
         const listening = listen(client)
         await (state?.observe(listening) ?? listening)
-        if (client === current) handlers.onListening()
+        if (socket === current) handlers.onListening()
       } catch {
         onLost()
       }
@@ -61,10 +65,11 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
       if (!isClosed) timer = setTimeout(connect, reconnectDelayMs).unref()
     }
 
-    function onConnectionLost(client: Client): void {
-      if (client !== current) return
+    function onConnectionLost(socket: Socket): void {
+      if (socket !== current) return
       current = undefined
-      destroy(client)
+      // A server that is cut off would never complete an orderly close.
+      socket.destroy()
       handlers.onLost()
       scheduleReconnect()
     }
@@ -81,10 +86,4 @@ export function postgresListener(url: string, state?: PostgresState): Listen {
       },
     }
   }
-}
-
-/** Destroys the socket instead of ending it: a server that is cut off would never complete the close. */
-function destroy(client: Client): void {
-  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection
-  stream.destroy()
 }

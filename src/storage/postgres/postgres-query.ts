@@ -2,6 +2,7 @@
 import type { Pool, PoolClient, QueryResult } from 'pg'
 import { type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
+import { withTimeout } from './pg-internals.ts'
 
 /** Together with the connection time, a request with storage down gets its response within 2 s (CONTRACT §4). */
 export const STATEMENT_TIMEOUT_MS = 1_000
@@ -67,8 +68,10 @@ export async function query<Row extends object>(
 ) {
   if (checkedOut.isLost) throw new StorageError('database: connection lost', undefined, undefined)
   const { text, name } = typeof sql === 'string' ? { text: sql } : sql
-  // pg supports `query_timeout` per query, but its types do not declare it.
-  const statement = { text, name, values: [...values], query_timeout: timeoutMs }
+  const statement = withTimeout(
+    { text, ...(name === undefined ? {} : { name }), values: [...values] },
+    timeoutMs,
+  )
   try {
     return (await checkedOut.client.query(statement)) as QueryResult<Row>
   } catch (error) {

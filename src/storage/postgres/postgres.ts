@@ -5,7 +5,7 @@ import { buildIndexesConcurrently } from '../concurrent-indexes.ts'
 import { type Database, type Prepared, type Queryable, StorageError, textOf } from '../database.ts'
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
-import { createPool } from './postgres-pool.ts'
+import { createPool, withTimeout } from './pg-internals.ts'
 import {
   type CheckedOutClient,
   createQuery,
@@ -95,8 +95,7 @@ export function openPostgres({ url, maxConnections, onError, state }: PostgresOp
  * write, and answer reads with what was true before.
  */
 function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
-  // pg supports `query_timeout` per query, but its types do not declare it.
-  const statement = { text: 'select pg_is_in_recovery() as is_standby', query_timeout: VERIFY_TIMEOUT_MS }
+  const statement = withTimeout({ text: 'select pg_is_in_recovery() as is_standby' }, VERIFY_TIMEOUT_MS)
   client
     .query<{ is_standby: boolean }>(statement)
     .then(

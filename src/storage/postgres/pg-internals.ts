@@ -1,10 +1,28 @@
-// Opens few connections at once. A server starts a process for each, and one that has just restarted cannot start all of them
-// in time: every attempt would time out, be repeated, and delay the others again.
-import { Client, Pool, type PoolConfig } from 'pg'
+// Every use of a private part of pg: docs/dev/private-parts.md lists their reasons and tests.
+import { Client, Pool, type PoolConfig, type QueryConfig } from 'pg'
+
+/**
+ * Limits the time of one statement. pg reads `query_timeout` of a statement too, but documents only the pool's.
+ *
+ * Can go when pg documents it. https://github.com/brianc/node-postgres/pull/2655
+ */
+export function withTimeout<Statement extends QueryConfig>(
+  statement: Statement,
+  timeoutMs: number,
+): Statement {
+  return Object.assign(statement, { query_timeout: timeoutMs })
+}
 
 const MAX_OPENING = 2
 
-/** @param config `max`: the most connections that the pool may have */
+/**
+ * Creates a pool that opens at most two connections at once. A server starts a process for each connection, and a
+ * server that has just restarted cannot start all of them in time: every attempt would time out, be repeated, and delay
+ * the others again. pg reads `options.max` before it opens a connection, so the limit is zero while two are opening.
+ *
+ * Can go when pg limits the connections that it opens at once. https://github.com/brianc/node-postgres/issues/3081
+ * @param config `max`: the most connections that the pool may have
+ */
 export function createPool(config: PoolConfig & { max: number }): Pool {
   let opening = 0
 

@@ -1,0 +1,24 @@
+// The private parts of pg: each test fails if pg changes the part. postgres-pool.test.ts tests the limit of the pool.
+import { Client } from 'pg'
+import { expect, it } from 'vitest'
+import { withTimeout } from '../../../src/storage/postgres/pg-internals.ts'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithPostgres } from '../../support/services.ts'
+
+describeWithPostgres('the timeout of one statement', () => {
+  it('ends the statement before the timeout of the connection does', async () => {
+    const database = await postgresDatabase()
+    const client = new Client({ connectionString: database.url, query_timeout: 10_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      const startedAtMs = performance.now()
+      const statement = withTimeout({ text: 'select pg_sleep(5)' }, 200)
+      await expect(client.query(statement)).rejects.toThrow('Query read timeout')
+      expect(performance.now() - startedAtMs).toBeLessThan(2_000)
+    } finally {
+      await client.end()
+      await database.close()
+    }
+  })
+})
