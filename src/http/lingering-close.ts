@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
+import { dropFurtherWrites, onLastResponse } from './node-internals.ts'
 
 /** How long after its response, and how much, a client may go on sending a body that is discarded. */
 const maxLingerMs = 5_000
@@ -28,13 +29,12 @@ export function lingeringClose(
   response.once('finish', () => {
     if (!request.complete) deadline = setTimeout(() => socket.destroy(), maxLingerMs)
   })
-  // Node calls this after the last response of a connection, to end both directions at once.
-  socket.destroySoon = () => {
+  onLastResponse(socket, () => {
     isSaid = true
     halfClose(socket, () => {
       if (request.complete) socket.destroy()
     })
-  }
+  })
   request.on('data', (chunk: Buffer) => {
     receivedBytes += chunk.length
     if (receivedBytes > maxLingerBytes) socket.destroy()
@@ -69,8 +69,8 @@ function halfClose(socket: Socket, onEnded: () => void = () => {}): void {
     socket.end(onEnded)
     return
   }
-  // As after `end`: a response still in progress must not be written after the last one.
-  Object.assign(socket, { writable: false })
+  // A response still in progress must not be written after the last one.
+  dropFurtherWrites(socket)
   let bytesSeen = socket.bytesRead
   let waited = 0
   const timer = setInterval(() => {

@@ -1,15 +1,135 @@
-// Every use of a private part of Node: docs/dev/private-parts.md lists them with their reasons and tests.
-import { type IncomingMessage, ServerResponse } from 'node:http'
+// Every use of a private part of Node: docs/dev/private-parts.md lists their reasons, gains and tests.
+import type { Worker } from 'node:cluster'
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 /**
  * Creates a response on the connection of a request that Node handed over with an `upgrade` event. Neither the
  * constructor nor `assignSocket` is documented.
  *
- * Can go when Node 24.9 is the oldest supported version and its `shouldUpgradeCallback` decides before the event.
+ * Can go when Node 24.9 is the oldest supported version: its `shouldUpgradeCallback` decides before the event.
  * https://github.com/nodejs/node/pull/59824
  */
 export function attachResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
   response.assignSocket(request.socket)
   return response
+}
+
+/**
+ * Replaces what Node does after the last response of a connection: it calls `destroySoon`, which ends both directions
+ * at once. The reset that follows unread bytes may overtake the response.
+ *
+ * Can go when Node closes such connections in two steps. https://github.com/nodejs/node/issues/9085
+ */
+export function onLastResponse(socket: Socket, end: () => void): void {
+  socket.destroySoon = end
+}
+
+/**
+ * Drops whatever a response still writes to the connection, as after `end`. Node looks at `writable` before each write.
+ *
+ * Can go when a TLS connection can be ended while bytes of the client are unread.
+ * https://github.com/nodejs/node/issues/9085
+ */
+export function dropFurtherWrites(socket: Socket): void {
+  Object.assign(socket, { writable: false })
+}
+
+/**
+ * Keeps connections that have yet to send a part of their response. Node takes a connection for idle once its response
+ * has been ended, and drops the bytes that a slow reader has not taken. It calls `closeIdleConnections` in its own
+ * `close` too, and that calls `destroy` of each connection.
+ *
+ * Can go when Node does not take such connections for idle. https://github.com/nodejs/node/pull/43890
+ */
+export function keepSocketsWithUnsentData(server: Server, sockets: ReadonlySet<Socket>): void {
+  const closeIdleConnections = server.closeIdleConnections.bind(server)
+  server.closeIdleConnections = () => {
+    const unsent = [...sockets].filter(socket => socket.writableLength > 0)
+    // Own properties replace the prototype's method while Node goes through its list.
+    for (const socket of unsent) socket.destroy = () => socket
+    closeIdleConnections()
+    for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
+  }
+}
+
+type Done = (error?: Error | null) => void
+
+/** The peer has closed or reset the connection. What it sent before is still to be read. */
+const peerGone: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET'])
+
+/**
+ * Reports a failed write when reading ends. A service may refuse an upload by a response, and close while the upload is
+ * still being sent. The next write then fails, and Node destroys the socket before it reads the response.
+ * Call this before anything is written.
+ *
+ * Can go when Node reads the response first. https://github.com/nodejs/node/issues/54366
+ */
+export function readBeforeFailing(socket: Socket): void {
+  const { _write, _writev } = socket
+  const afterReading =
+    (done: Done): Done =>
+    error => {
+      const { code } = (error ?? {}) as NodeJS.ErrnoException
+      if (!error || !peerGone.has(code) || socket.readableEnded) done(error)
+      else {
+        // An end that follows a failed write is no proper end: a response that it cuts off would look complete.
+        socket.removeAllListeners('end').on('end', () => done(error))
+      }
+    }
+  socket._write = (chunk, encoding, done) => _write.call(socket, chunk, encoding, afterReading(done))
+  if (_writev !== undefined)
+    socket._writev = (chunks, done) => _writev.call(socket, chunks, afterReading(done))
+}
+
+/** The format of cluster's internal messages. */
+interface ClusterMessage {
+  act?: unknown
+  seq?: unknown
+  ack?: unknown
+}
+
+/** The native handle of a connection. */
+interface Handle {
+  close(): void
+}
+
+/** Workers that can take connections now. */
+const listening = new Set<Worker>()
+
+/** Enough time to read all messages that a dead process has sent. */
+const drainDelayMs = 100
+
+/**
+ * Gives connections that were on their way to a worker that died to another worker. Node forgets them, and their
+ * clients would wait forever. Nothing was read from them, so they are distributed again, as Node does with connections
+ * that a worker refuses. If Node changes cluster's internal messages, no connection is rescued and the rest works.
+ *
+ * Can go when Node does this itself. https://github.com/nodejs/node-v0.x-archive/pull/7928
+ */
+export function rescueConnections(worker: Worker): void {
+  const inTransit = new Map<unknown, Handle>()
+  const { process } = worker
+  const tell = (event: string, ...words: unknown[]) => process.emit(event as never, ...(words as never[]))
+  const send = process.send.bind(process) as (...words: unknown[]) => boolean
+  process.send = (message: ClusterMessage, handle?: unknown, ...more: unknown[]) => {
+    if (message.act === 'newconn') inTransit.set(message.seq, handle as Handle)
+    return send(message, handle, ...more)
+  }
+  process.on('internalMessage', (message: ClusterMessage) => inTransit.delete(message.ack))
+  worker.once('listening', () => listening.add(worker))
+  worker.once('exit', () => {
+    // Node waits for the dead worker to take the handle before it emits `disconnect`, and only then do the other
+    // workers receive its share of connections.
+    const late = setTimeout(tell, drainDelayMs, 'disconnect')
+    worker.once('disconnect', () => clearTimeout(late))
+  })
+  worker.once('disconnect', () => {
+    listening.delete(worker)
+    for (const [seq, handle] of [...inTransit]) {
+      if (listening.size === 0) handle.close()
+      else tell('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false })
+    }
+  })
 }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { schemeOf } from '../http/http-server.ts'
+import { keepSocketsWithUnsentData } from '../http/node-internals.ts'
 
 export interface Drain {
   /**
@@ -28,7 +29,7 @@ export function createDrain(app: FastifyInstance): Drain {
       sockets.delete(socket)
     })
   }
-  spareUnsent(server, sockets)
+  keepSocketsWithUnsentData(server, sockets)
   const handshaking = new Map<string, Socket>()
   if (schemeOf(app) === 'http') server.on('connection', track)
   else {
@@ -93,21 +94,6 @@ export function createDrain(app: FastifyInstance): Drain {
         clearTimeout(cut)
       }
     },
-  }
-}
-
-/**
- * Node takes a connection for idle once its response has been ended, and drops what a slow reader has not taken of it:
- * here, in its own `close` and in Fastify's.
- */
-function spareUnsent(server: Server, sockets: ReadonlySet<Socket>): void {
-  const closeIdleConnections = server.closeIdleConnections.bind(server)
-  server.closeIdleConnections = () => {
-    const unsent = [...sockets].filter(socket => socket.writableLength > 0)
-    // Own properties, in the place of the prototype's method while Node goes through its list.
-    for (const socket of unsent) socket.destroy = () => socket
-    closeIdleConnections()
-    for (const socket of unsent) Reflect.deleteProperty(socket, 'destroy')
   }
 }
 

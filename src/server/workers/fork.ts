@@ -1,9 +1,9 @@
 // One worker process: forked, connected by an RPC channel, and observed until it exits.
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
+import { rescueConnections } from '../../http/node-internals.ts'
 import type { PrimaryApi, WorkerApi } from './protocol.ts'
 import { createRpcChannel, type RpcChannel } from './rpc.ts'
-import { rescueConnections } from './socket-handoff.ts'
 
 export interface WorkerProcess {
   /** Undefined if the fork failed, because the machine had no room for another process. */

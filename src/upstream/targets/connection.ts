@@ -1,9 +1,8 @@
-// One connection to an endpoint: an undici Client that carries one request at a time, and workarounds for undici.
+// One connection to an endpoint: an undici Client that carries one request at a time.
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { ClientKey } from '../../identity/client-key.ts'
-import { readBeforeFailing } from './read-before-failing.ts'
-import { patchUndiciParser } from './undici-parser.ts'
+import { correctUndici } from '../undici-internals.ts'
 
 /** An acquired connection: dispatch one request on it, or release it. */
 export interface Connection {
@@ -76,9 +75,11 @@ export class PooledConnection implements Connection {
   #makeClient(): Client {
     const { origin, connect } = this.#options
     const client = new Client(origin, {
-      connect: withUndiciWorkarounds(connect, socket => {
+      connect: correctUndici(connect, socket => {
         this.#socket = socket
         this.#openedAtMs = performance.now()
+        // undici 7 ends the process if an upstream closes while a part of the response is paused, so the response is
+        // resumed first. Can go with undici 8. https://github.com/nodejs/undici/issues/5360
         socket.on('end', () => {
           if (socket === this.#socket) this.#inFlight?.onUpstreamEnd()
         })
@@ -103,36 +104,4 @@ export class PooledConnection implements Connection {
     this.#inFlight = undefined
     this.#options.onFree(this)
   }
-}
-
-/**
- * undici 7 crashes the process when an upstream ends or resets a connection that it announced it would close
- * (`Connection: close`, HTTP/1.0) while part of the response is paused (nodejs/undici#5360): it takes the end of the
- * connection for that of the response, and asserts that nothing is paused. So the response is resumed first. And a
- * reset is no end: a response cut off by one would look complete, so undici sees an error code other than ECONNRESET.
- */
-function withUndiciWorkarounds(
-  connect: buildConnector.connector,
-  onSocket: (socket: Socket) => void,
-): buildConnector.connector {
-  return (options, callback) =>
-    connect(options, (...[error, socket]) => {
-      if (error !== null) {
-        callback(error, null)
-        return
-      }
-      let code: string | undefined
-      readBeforeFailing(socket)
-      onSocket(socket)
-      socket.on('error', (error: NodeJS.ErrnoException) => {
-        code = error.code
-        if (code === 'ECONNRESET') error.code = 'ECONNABORTED'
-      })
-      // undici adds its own listeners here, which run between our two.
-      callback(null, socket)
-      patchUndiciParser(socket)
-      socket.on('error', (error: NodeJS.ErrnoException) => {
-        if (code !== undefined) error.code = code
-      })
-    })
 }
