@@ -29,6 +29,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json gateway.yaml gateway.schema.json LICENSE ./
+COPY assets ./assets
 COPY migrations ./migrations
 # The embedded database's folder, and the only one that is written to; unused where DATABASE_URL names a Postgres.
 RUN install -d -o node -g node -m 700 /data

@@ -64,6 +64,7 @@ function lookInto(tarball) {
     true,
     names.includes('package/dist/storage/pglite/prepared-database'),
   )
+  check('the list of common passwords is there', true, names.includes('package/assets/common-passwords.txt'))
   const textOf = name => String(execFileSync('tar', ['xzOf', tarball, `package/${name}`]))
   const { packages } = JSON.parse(textOf('npm-shrinkwrap.json'))
   const unpinned = Object.entries(packages).filter(

@@ -6,7 +6,7 @@ import { StorageError } from '../storage/database.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { isFindableEmail, isStorableEmail, normalizeEmail, unnormalizedEmail } from './email.ts'
 import type { Passwords } from './password.ts'
-import type { JudgePassword } from './password-rules.ts'
+import type { ValidateNewPassword } from './password-rules.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 /** As the client sent them; a member that is not a string becomes the empty string. */
@@ -35,11 +35,11 @@ export interface Accounts {
 interface Dependencies {
   users: UserStore
   passwords: Passwords
-  judgePassword: JudgePassword
+  validateNewPassword: ValidateNewPassword
   sessions: Sessions
 }
 
-export function createAccounts({ users, passwords, judgePassword, sessions }: Dependencies): Accounts {
+export function createAccounts({ users, passwords, validateNewPassword, sessions }: Dependencies): Accounts {
   /** Registrations in progress, by email. */
   const pendingRegistrations = new Map<string, Promise<number>>()
 
@@ -62,7 +62,7 @@ export function createAccounts({ users, passwords, judgePassword, sessions }: De
     async register({ email: raw, password }) {
       const email = normalizeEmail(raw)
       if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-      await judgePassword(password, email)
+      validateNewPassword(password, email)
 
       // Concurrent registrations of one email compute one hash: the others wait for the outcome of the first.
       const pendingRegistration = pendingRegistrations.get(email)

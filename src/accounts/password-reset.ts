@@ -11,7 +11,7 @@ import type { CodeRequestStore } from './code-request-store.ts'
 import type { CodeUse, PresentedCode } from './code-use.ts'
 import { isStorableEmail } from './email.ts'
 import type { Passwords } from './password.ts'
-import type { JudgePassword } from './password-rules.ts'
+import type { ValidateNewPassword } from './password-rules.ts'
 
 export interface PasswordReset {
   /**
@@ -23,11 +23,11 @@ export interface PasswordReset {
    */
   forgot(email: string, client: string): Promise<{ message: string }>
   /**
-   * The form of the new password, to be judged before a code is tried.
+   * The form of the new password, to be checked before a code is tried.
    * @param email as submitted, normalised: of a token's account nothing is known yet
    * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
    */
-  judge: JudgePassword
+  validateNewPassword: ValidateNewPassword
   /**
    * Sets the password, which is hashed only once the code was right.
    * @returns the user's id
@@ -43,7 +43,7 @@ interface Dependencies {
   changes: Pick<CodeChangeStore, 'resetPassword'>
   codeUse: CodeUse
   passwords: Pick<Passwords, 'hash'>
-  judgePassword: JudgePassword
+  validateNewPassword: ValidateNewPassword
   limits: MailLimits
   mails: Pick<MailQueue, 'wake'>
   clock: Clock
@@ -58,7 +58,7 @@ export function createPasswordReset(dependencies: Dependencies): PasswordReset {
     changes,
     codeUse,
     passwords,
-    judgePassword,
+    validateNewPassword,
     limits,
     mails,
     clock,
@@ -78,11 +78,11 @@ export function createPasswordReset(dependencies: Dependencies): PasswordReset {
       return { message: messages.resetRequested }
     },
 
-    judge: judgePassword,
+    validateNewPassword,
 
     async reset(presented, newPassword) {
       const user = await codeUse.run('reset', presented, async (row, now) => {
-        await judgePassword(newPassword, row.email)
+        validateNewPassword(newPassword, row.email)
         return changes.resetPassword(row, await passwords.hash(newPassword), now)
       })
       mails.wake()

@@ -4,7 +4,7 @@ import { createAccountExportStore } from '../accounts/account-export-store.ts'
 import { createCurrentPassword } from '../accounts/current-password.ts'
 import type { Passwords } from '../accounts/password.ts'
 import { createPasswordChange } from '../accounts/password-change.ts'
-import type { JudgePassword } from '../accounts/password-rules.ts'
+import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Sessions } from '../accounts/sessions.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints } from '../endpoints/account.ts'
@@ -18,7 +18,7 @@ import type { ProcessServices } from './process-services.ts'
 interface Dependencies {
   services: ProcessServices
   passwords: Passwords
-  judgePassword: JudgePassword
+  validateNewPassword: ValidateNewPassword
   sessions: Sessions
   limiters: RateLimiters
   signedIn: SignedInEndpoint
@@ -28,7 +28,7 @@ interface Dependencies {
 
 export function createAccountEndpoints(
   { limits }: Config,
-  { services, passwords, judgePassword, sessions, limiters, signedIn, changesVisible }: Dependencies,
+  { services, passwords, validateNewPassword, sessions, limiters, signedIn, changesVisible }: Dependencies,
 ): Endpoint[] {
   const { users, sessionStore, failedLogins, clock } = services
   const currentPassword = createCurrentPassword({ users, passwords })
@@ -36,7 +36,7 @@ export function createAccountEndpoints(
     ...createSessionEndpoints({ sessions: sessionStore, signedIn, clock }),
     ...createPasswordEndpoints({
       passwordChange: createPasswordChange({ users, passwords, currentPassword, sessions }),
-      judgePassword,
+      validateNewPassword,
       limiters,
       failedLogins,
       signedIn,

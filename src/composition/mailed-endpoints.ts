@@ -7,7 +7,7 @@ import { createEmailChange } from '../accounts/email-change.ts'
 import { createEmailVerification } from '../accounts/email-verification.ts'
 import type { Passwords } from '../accounts/password.ts'
 import { createPasswordReset } from '../accounts/password-reset.ts'
-import type { JudgePassword } from '../accounts/password-rules.ts'
+import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -26,7 +26,7 @@ import type { ProcessServices } from './process-services.ts'
 interface Dependencies {
   services: ProcessServices
   passwords: Passwords
-  judgePassword: JudgePassword
+  validateNewPassword: ValidateNewPassword
   limiters: RateLimiters
   createRateLimiter: CreateRateLimiter
   requireSignedIn: RequireSignedIn
@@ -73,7 +73,7 @@ export function createMailedEndpoints(
 
 function openMailed(
   { code_ttl: ttlMs, rate_limits: rateLimits, notices }: NonNullable<Config['mail']>,
-  { services, passwords, judgePassword, createRateLimiter, changesVisible }: Dependencies,
+  { services, passwords, validateNewPassword, createRateLimiter, changesVisible }: Dependencies,
 ) {
   const { storage, sealer, clock, mailQueue: mails, changes } = services
   const { database } = storage
@@ -100,7 +100,7 @@ function openMailed(
     changesVisible,
   }
   return {
-    passwordReset: createPasswordReset({ ...shared, passwords, judgePassword, ttlMs: ttlMs.reset }),
+    passwordReset: createPasswordReset({ ...shared, passwords, validateNewPassword, ttlMs: ttlMs.reset }),
     verification: createEmailVerification({ ...shared, ttlMs: ttlMs.verify }),
     change: createEmailChange({ ...shared, notices, ttlMs: ttlMs.email }),
   }

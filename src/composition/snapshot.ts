@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
-import { createJudgePassword } from '../accounts/password-rules.ts'
+import { newPasswordValidator } from '../accounts/password-rules.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -97,8 +97,8 @@ async function build(
   const passwords = getOrCreate(kinds.passwords, JSON.stringify(auth.hashing), () => ({
     value: createPasswords(auth.hashing),
   }))
-  const judgePassword = createJudgePassword(auth.common_passwords)
-  const accounts = createAccounts({ users, passwords, judgePassword, sessions })
+  const validateNewPassword = newPasswordValidator(auth.common_passwords)
+  const accounts = createAccounts({ users, passwords, validateNewPassword, sessions })
   const upstreams = createUpstreams(config.upstreams, {
     lookups: services.nameLookups,
     durationsOf: metrics.upstream,
@@ -119,7 +119,7 @@ async function build(
   const mailed = createMailedEndpoints(config, {
     services,
     passwords,
-    judgePassword,
+    validateNewPassword,
     limiters,
     createRateLimiter: guardDependencies.createRateLimiter,
     requireSignedIn,
@@ -138,7 +138,7 @@ async function build(
       ...createAccountEndpoints(config, {
         services,
         passwords,
-        judgePassword,
+        validateNewPassword,
         sessions,
         limiters,
         signedIn,

@@ -1,6 +1,6 @@
 // The change of one's own password (CONTRACT §12, "Password").
 import type { PasswordChange } from '../accounts/password-change.ts'
-import type { JudgePassword } from '../accounts/password-rules.ts'
+import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
 import type { GuardedEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
@@ -9,7 +9,7 @@ import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {
   passwordChange: PasswordChange
-  judgePassword: JudgePassword
+  validateNewPassword: ValidateNewPassword
   limiters: Pick<RateLimiters, 'login' | 'login_address'>
   failedLogins: FailedLoginLimiter
   signedIn: SignedInEndpoint
@@ -17,7 +17,7 @@ interface Dependencies {
 
 export function createPasswordEndpoints({
   passwordChange,
-  judgePassword,
+  validateNewPassword,
   limiters,
   failedLogins,
   signedIn,
@@ -25,7 +25,7 @@ export function createPasswordEndpoints({
   return [
     signedIn(passwordOperations.change, async ({ user, body, client, userAgent }) => {
       const next = body.string('new_password')
-      await judgePassword(next, user.email)
+      validateNewPassword(next, user.email)
       const { userId, ...pair } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
         passwordChange.change(user, { current: body.string('current_password'), next, userAgent }),
       )

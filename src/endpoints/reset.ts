@@ -35,7 +35,7 @@ export function createResetEndpoints({ passwordReset, usePresented }: Dependenci
         const { body } = request
         const newPassword = body.string('new_password')
         const email = normalizeEmail(body.string('email'))
-        await passwordReset.judge(newPassword, email)
+        passwordReset.validateNewPassword(newPassword, email)
         const userId = await usePresented(request, { owner: { email }, email }, presented =>
           passwordReset.reset(presented, newPassword),
         )

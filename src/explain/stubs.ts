@@ -129,7 +129,7 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
   })
   const password = createPasswordEndpoints({
     passwordChange: { change: unreachable },
-    judgePassword: unreachable,
+    validateNewPassword: unreachable,
     limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
     failedLogins: { attempt: unreachable },
     signedIn,

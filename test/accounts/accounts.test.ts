@@ -2,7 +2,7 @@ import argon2 from 'argon2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createJudgePassword } from '../../src/accounts/password-rules.ts'
+import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverDatabases, embeddedDatabase } from '../support/databases.ts'
@@ -226,7 +226,7 @@ describeOverDatabases('accounts', open => {
       const accounts = createAccounts({
         users: room.users,
         sessions: room.sessions,
-        judgePassword: createJudgePassword('allow'),
+        validateNewPassword: newPasswordValidator('allow'),
         passwords: {
           hash: passwords.hash,
           async verify(...given) {

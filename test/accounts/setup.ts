@@ -1,7 +1,7 @@
 // Builds the accounts over a database, with a clock that tests move.
 import { type Accounts, createAccounts } from '../../src/accounts/accounts.ts'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createJudgePassword } from '../../src/accounts/password-rules.ts'
+import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
 import { createPendingRevocations, type PendingRevocations } from '../../src/accounts/pending-revocations.ts'
 import type { Session } from '../../src/accounts/session-list.ts'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
@@ -79,8 +79,8 @@ export async function openRoom(database: Database, options: RoomOptions = {}): P
     sessionMaxMs: options.sessionMaxMs ?? 0,
   })
   const passwords = createPasswords(options.hashing ?? { concurrency: 2, queue: 64, wait: 5_000 })
-  const judgePassword = createJudgePassword('allow')
-  const accounts = createAccounts({ users, passwords, judgePassword, sessions })
+  const validateNewPassword = newPasswordValidator('allow')
+  const accounts = createAccounts({ users, passwords, validateNewPassword, sessions })
   return {
     database,
     clock,

@@ -5,7 +5,7 @@ import { createCodeRequestStore } from '../../src/accounts/code-request-store.ts
 import { createCodeUse } from '../../src/accounts/code-use.ts'
 import { createPasswords, type Passwords } from '../../src/accounts/password.ts'
 import { createPasswordReset } from '../../src/accounts/password-reset.ts'
-import { createJudgePassword } from '../../src/accounts/password-rules.ts'
+import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
 import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
 import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
@@ -176,7 +176,7 @@ describeOverAllDatabases('what a code is spent for', open => {
         requests: createCodeRequestStore({ database, codes, mails: createMailQueue(clock) }),
         changes,
         codeUse: createCodeUse({ codes, derivation: derivation(), clock }),
-        judgePassword: createJudgePassword('refuse'),
+        validateNewPassword: newPasswordValidator('refuse'),
         passwords: {
           async hash(password) {
             if (isQueueFull) throw serviceUnavailable()

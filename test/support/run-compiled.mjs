@@ -24,7 +24,13 @@ try {
     { cwd: root, stdio: 'inherit' },
   )
   // The last two name the embedded database that is lent (lent-database.ts).
-  const read = ['migrations', 'package.json', 'package-lock.json', 'src/storage/concurrent-indexes.ts']
+  const read = [
+    'assets',
+    'migrations',
+    'package.json',
+    'package-lock.json',
+    'src/storage/concurrent-indexes.ts',
+  ]
   for (const name of read) symlinkSync(join(root, name), join(out, name))
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
   const main = join(out, entry.replace(/\.ts$/, '.js'))
