@@ -31,7 +31,7 @@ const libraryTimeoutMs = 60_000
 export async function openSession(server: SmtpServer, signal: AbortSignal): Promise<SmtpSession> {
   const socket = await openSocket(server, signal)
   const connection = new SMTPConnection({
-    // The system's look-up, hosts file and all; the library's own asks name servers and remembers for minutes.
+    // The library asks name servers itself and caches the addresses for minutes. `net.connect` asks the system.
     connection: socket,
     host: server.host,
     port: server.port,

@@ -1,6 +1,5 @@
 // Resolves a webhook's host and checks that its addresses are allowed: at registration and again at each delivery.
 import { lookup, Resolver } from 'node:dns/promises'
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { isPublic } from './public-address.ts'
 import { hostOf } from './webhook-url.ts'
@@ -37,21 +36,24 @@ export async function findDestination(
 export type Resolve = (name: string) => Promise<readonly string[] | 'unresolved'>
 
 interface ResolverOptions {
-  /** `webhooks.allow_private_networks`: the system's resolver, which knows closed networks' search domains. */
+  /** `webhooks.allow_private_networks`. */
   readonly allowPrivate: boolean
   /** Name servers as `address[:port]`; default: the system's. */
   readonly servers?: readonly string[]
-  readonly hostsFile?: string
 }
 
 /** For a whole lookup, and for the first of c-ares' two attempts. */
 const lookupTimeoutMs = 2_000
 const firstTryTimeoutMs = 700
 
-/** Takes no thread of libuv's pool: an unresponsive name server must not stall password hashes. */
+/**
+ * A user chooses the name, so its name server may be silent on purpose. `dns.lookup` would hold a thread of libuv's pool
+ * meanwhile, and would delay password hashes and the look-ups of upstreams. The gateway therefore asks the name servers
+ * itself, and the hosts file does not count. With `allowPrivate` the operator trusts the users, and the system's look-up
+ * finds the names of the hosts file and of search domains.
+ */
 export function createResolver(options: ResolverOptions): Resolve {
-  const { allowPrivate, servers, hostsFile = '/etc/hosts' } = options
-  // `dns.lookup` takes a thread of the pool, and holds it while a name server is silent.
+  const { allowPrivate, servers } = options
   if (allowPrivate) {
     const systemLookup = createSystemLookup()
     return async name => orUnresolved(await addressesOrNone(systemLookup(name)))
@@ -61,8 +63,6 @@ export function createResolver(options: ResolverOptions): Resolve {
   return async name => {
     // RFC 6761 §6.3: must not be sent to a name server.
     if (/(?:^|\.)localhost$/.test(name)) return ['127.0.0.1', '::1']
-    const local = readHosts(hostsFile, name)
-    if (local.length > 0) return local
     // The record types fail independently: many names have only one, and some servers support only one.
     const answers = await Promise.all([
       addressesOrNone(resolver.resolve4(name)),
@@ -101,27 +101,4 @@ function addressesOrNone(lookup: Promise<string[]>): Promise<string[]> {
         resolve(addresses)
       })
   })
-}
-
-/**
- * The addresses of a name in the machine's hosts file (hosts(5)); empty if the file lacks it or cannot be read.
- * @param name in lower case
- */
-function readHosts(path: string, name: string): string[] {
-  return contentOf(path)
-    .split('\n')
-    .map(line => line.replace(/#.*/, '').trim().split(/\s+/))
-    .filter(
-      ([address = '', ...names]) => isIP(address) !== 0 && names.some(each => each.toLowerCase() === name),
-    )
-    .map(([address = '']) => address)
-}
-
-function contentOf(path: string): string {
-  try {
-    // Synchronous: an asynchronous read would wait for a thread of the pool, behind password hashes.
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }

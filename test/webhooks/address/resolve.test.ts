@@ -1,26 +1,20 @@
 // Name resolution: from every source, in bounded time, and without delaying other work.
 import { pbkdf2 } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { type DnsAnswer, type DnsStub, type RecordType, startDnsStub } from '../../support/dns-stub.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'peage-test-hosts-'))
-const hostsFile = join(folder, 'hosts')
 let stub: DnsStub | undefined
 
 afterEach(async () => {
   await stub?.close()
   stub = undefined
 })
-afterAll(() => rmSync(folder, { recursive: true }))
 
 async function resolverOver(answer: (name: string, type: RecordType) => DnsAnswer) {
   stub = await startDnsStub(answer)
-  return createResolver({ allowPrivate: false, servers: [stub.address], hostsFile })
+  return createResolver({ allowPrivate: false, servers: [stub.address] })
 }
 
 describe('a name', () => {
@@ -50,18 +44,6 @@ describe('a name', () => {
     const resolve = await resolverOver(() => [`1.1.1.${++last}`])
     const [first, second] = [await resolve('hooks.test'), await resolve('hooks.test')]
     expect(first).not.toEqual(second)
-  })
-
-  it('of the hosts file is asked of no name server', async () => {
-    writeFileSync(
-      hostsFile,
-      '# 9.9.9.9 hooks.test\n10.1.2.3\tHooks.test other # x\nx hooks.test\n::1 hooks.test\n',
-    )
-    const resolve = await resolverOver(() => ['1.1.1.1'])
-    expect(await resolve('hooks.test')).toEqual(['10.1.2.3', '::1'])
-    expect(await resolve('other')).toEqual(['10.1.2.3'])
-    expect(stub?.asked).toEqual([])
-    expect(await resolve('x')).toEqual(['1.1.1.1'])
   })
 
   it('is loopback where it is localhost or under it, whatever a name server says', async () => {
