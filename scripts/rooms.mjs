@@ -38,12 +38,12 @@ export const floors = [
       name: 'upstream',
       duty: 'Where it goes: targets, connections, retries, the answer on its way back, WebSockets.',
     },
-    { name: 'accounts', duty: 'Sign up, in and out: passwords, sessions, refresh tokens.' },
+    { name: 'accounts', duty: 'Sign up, in and out: passwords, sessions, refresh tokens, codes of mails.' },
     { name: 'webhooks', duty: 'Telling users and services: webhooks, alerts and their deliveries, events.' },
     { name: 'usage', duty: 'What is left: the daily use of the free plan.' },
     { name: 'openapi', duty: 'Description: the OpenAPI document and its page.' },
   ],
-  [{ name: 'mail', duty: 'What users are told by mail: codes and tokens that prove who reads it.' }],
+  [{ name: 'mail', duty: 'Mails to users: composed, stored, sent.' }],
   [
     { name: 'identity', duty: 'Who calls: tokens, signing keys, API tokens, and what is cached of them.' },
     {

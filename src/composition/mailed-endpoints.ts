@@ -1,24 +1,20 @@
-// Assembles what users do by mail: forgotten passwords, verification, change of email; and where none can be sent.
-import { createCodeChangeStore } from '../accounts/code-change-store.ts'
-import { createCodeRequestStore } from '../accounts/code-request-store.ts'
-import { createCodeUse } from '../accounts/code-use.ts'
+// Assembles what users do by mail: forgotten passwords, verification, change of email; and the case without mail.
+import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
+import { createCodeDerivation } from '../accounts/codes/code-derivation.ts'
+import { createCodeIssueStore } from '../accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
+import { createCodeRedemptionStore } from '../accounts/codes/code-redemption-store.ts'
+import { createRedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createCurrentPassword } from '../accounts/current-password.ts'
-import { createEmailChange } from '../accounts/email-change.ts'
-import { createEmailVerification } from '../accounts/email-verification.ts'
 import type { Passwords } from '../accounts/password.ts'
-import { createPasswordReset } from '../accounts/password-reset.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import { createUsePresented } from '../endpoints/presented-code.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
 import type { RequireSignedIn, SignedInEndpoint } from '../endpoints/signed-in.ts'
+import { createRedeemSubmitted } from '../endpoints/submitted-code.ts'
 import { revokeApiToken } from '../identity/api-tokens/api-token-store.ts'
-import { createCodeDerivation } from '../mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../mail/codes/code-key-store.ts'
-import { createCodeStore } from '../mail/codes/code-store.ts'
-import { createMailLimits } from '../mail/mail-limits.ts'
 import type { CreateRateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
 import { removeWebhook } from '../webhooks/webhook-store.ts'
 import type { ProcessServices } from './process-services.ts'
@@ -47,16 +43,16 @@ export function createMailedEndpoints(
 ): MailedEndpoints {
   const { services, passwords, limiters, requireSignedIn, signedIn } = dependencies
   const { failedLogins, failureLog, users } = services
-  const usePresented = createUsePresented({ limiters, failedLogins })
-  const mailed = mail && openMailed(mail, dependencies)
-  const verification = mail?.verify_on_register === true ? mailed?.verification : undefined
+  const redeemSubmitted = createRedeemSubmitted({ limiters, failedLogins })
+  const codes = mail && openAccountCodes(mail, dependencies)
+  const verification = mail?.verify_on_register === true ? codes?.verification : undefined
   return {
     endpoints: [
-      ...createResetEndpoints({ passwordReset: mailed?.passwordReset, usePresented }),
+      ...createResetEndpoints({ passwordReset: codes?.passwordReset, redeemSubmitted }),
       ...createEmailEndpoints({
-        mailed,
+        codes,
         currentPassword: createCurrentPassword({ users, passwords }),
-        usePresented,
+        redeemSubmitted,
         limiters,
         failedLogins,
         requireSignedIn,
@@ -71,37 +67,35 @@ export function createMailedEndpoints(
   }
 }
 
-function openMailed(
+function openAccountCodes(
   { code_ttl: ttlMs, rate_limits: rateLimits, notices }: NonNullable<Config['mail']>,
   { services, passwords, validateNewPassword, createRateLimiter, changesVisible }: Dependencies,
-) {
+): AccountCodes {
   const { storage, sealer, clock, mailQueue: mails, changes } = services
   const { database } = storage
-  const codes = createCodeStore(database)
+  const redemptions = createCodeRedemptionStore({
+    database,
+    async forgetIntegrations(tx, userId, now) {
+      await revokeApiToken(tx, userId)
+      await removeWebhook(tx, userId, now)
+    },
+    recordChanges: changes.record,
+  })
   const derivation = createCodeDerivation(createCodeKeys(database, sealer))
-  const shared = {
-    requests: createCodeRequestStore({ database, codes, mails }),
-    changes: createCodeChangeStore({
-      database,
-      codes,
-      async forgetIntegrations(tx, userId, now) {
-        await revokeApiToken(tx, userId)
-        await removeWebhook(tx, userId, now)
-      },
-      recordChanges: changes.record,
-    }),
-    codeUse: createCodeUse({ codes, derivation, clock }),
-    limits: createMailLimits({
+  return createAccountCodes({
+    issues: createCodeIssueStore(database, mails),
+    redemptions,
+    redeemCode: createRedeemCode({ codes: redemptions, derivation, clock }),
+    passwords,
+    validateNewPassword,
+    limiters: {
       perEmail: createRateLimiter('mail_email', rateLimits.per_email),
       perAddress: createRateLimiter('mail_address', rateLimits.per_address),
-    }),
+    },
     mails,
     clock,
+    ttlMs,
+    notices,
     changesVisible,
-  }
-  return {
-    passwordReset: createPasswordReset({ ...shared, passwords, validateNewPassword, ttlMs: ttlMs.reset }),
-    verification: createEmailVerification({ ...shared, ttlMs: ttlMs.verify }),
-    change: createEmailChange({ ...shared, notices, ttlMs: ttlMs.email }),
-  }
+  })
 }

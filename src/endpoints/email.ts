@@ -1,8 +1,7 @@
 // The endpoints that verify or change one's email (CONTRACT §12, "Email").
+import type { AccountCodes } from '../accounts/codes/account-codes.ts'
 import type { CurrentPassword } from '../accounts/current-password.ts'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
-import type { EmailChange } from '../accounts/email-change.ts'
-import type { EmailVerification } from '../accounts/email-verification.ts'
 import { isMailbox } from '../config/formats/mailbox.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
@@ -10,14 +9,14 @@ import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { emailOperations } from './email.openapi.ts'
 import type { Endpoint, EndpointResponse, OpenEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
-import { tokenOf, type UsePresented } from './presented-code.ts'
 import type { RequireSignedIn, SignedInEndpoint } from './signed-in.ts'
+import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
 interface Dependencies {
   /** Undefined where no mails can be sent: then no code is right. */
-  mailed: { readonly verification: EmailVerification; readonly change: EmailChange } | undefined
+  codes: Pick<AccountCodes, 'verification' | 'emailChange'> | undefined
   currentPassword: CurrentPassword
-  usePresented: UsePresented
+  redeemSubmitted: RedeemSubmitted
   limiters: Pick<RateLimiters, 'login' | 'login_address'>
   failedLogins: FailedLoginLimiter
   requireSignedIn: RequireSignedIn
@@ -25,40 +24,40 @@ interface Dependencies {
 }
 
 export function createEmailEndpoints(dependencies: Dependencies): Endpoint[] {
-  const { mailed, currentPassword, usePresented, limiters, failedLogins, signedIn } = dependencies
+  const { codes, currentPassword, redeemSubmitted, limiters, failedLogins, signedIn } = dependencies
   return [
     signedIn(emailOperations.requestVerification, async ({ user, client }) => {
-      if (mailed === undefined) throw new Refusal('mail_not_configured')
+      if (codes === undefined) throw new Refusal('mail_not_configured')
       if (user.email_verified_at !== null)
         return { status: 200, body: { message: messages.emailVerifiedBefore } }
-      await mailed.verification.request(user, client)
+      await codes.verification.request(user, client)
       return { status: 202, body: { message: messages.mailSent } }
     }),
     {
       kind: 'open',
       operation: emailOperations.verify,
       async answer(request) {
-        if (mailed === undefined) throw new Refusal('code_invalid')
+        if (codes === undefined) throw new Refusal('code_invalid')
         const email = normalizeEmail(request.body.string('email'))
-        const userId = await usePresented(request, { owner: { email }, email }, mailed.verification.verify)
+        const userId = await redeemSubmitted(request, { owner: { email }, email }, codes.verification.verify)
         return { status: 200, body: { message: messages.emailVerified }, userId }
       },
     },
     signedIn(emailOperations.requestChange, async ({ user, body, client }) => {
-      if (mailed === undefined) throw new Refusal('mail_not_configured')
+      if (codes === undefined) throw new Refusal('mail_not_configured')
       const newEmail = normalizeEmail(body.string('email'))
       if (!isStorableEmail(newEmail) || !isMailbox(newEmail)) throw new Refusal('email_invalid')
       const { sessionEpoch } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
         currentPassword.verify(user, body.string('current_password')),
       )
-      await mailed.change.request({ ...user, sessionEpoch }, newEmail, client)
+      await codes.emailChange.request({ ...user, sessionEpoch }, newEmail, client)
       return { status: 202, body: { message: messages.mailSent } }
     }),
     confirmEndpoint(dependencies),
   ]
 }
 
-function confirmEndpoint({ mailed, usePresented, requireSignedIn }: Dependencies): OpenEndpoint {
+function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependencies): OpenEndpoint {
   const confirmed = ({ id: userId, email }: { id: number; email: string }): EndpointResponse => ({
     status: 200,
     body: { message: messages.emailChanged, email },
@@ -71,17 +70,17 @@ function confirmEndpoint({ mailed, usePresented, requireSignedIn }: Dependencies
     async answer(request, authenticate) {
       const token = tokenOf(request.body)
       if (token !== '') {
-        if (mailed === undefined) throw new Refusal('code_invalid')
-        return confirmed(await mailed.change.confirm({ token }, 'none'))
+        if (codes === undefined) throw new Refusal('code_invalid')
+        return confirmed(await codes.emailChange.confirm({ token }, 'none'))
       }
       const authenticated = await authenticate()
       await requireSignedIn(authenticated)
-      if (mailed === undefined) throw new Refusal('code_invalid')
+      if (codes === undefined) throw new Refusal('code_invalid')
       const { user, sessionId } = authenticated
       const claim = { owner: { userId: user.id }, email: user.email }
       const current = sessionId === undefined ? 'none' : { id: sessionId }
       return confirmed(
-        await usePresented(request, claim, presented => mailed.change.confirm(presented, current)),
+        await redeemSubmitted(request, claim, submitted => codes.emailChange.confirm(submitted, current)),
       )
     },
   }

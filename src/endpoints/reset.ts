@@ -1,19 +1,20 @@
 // The endpoints for a forgotten password (CONTRACT §12, "Password").
+
+import type { PasswordReset } from '../accounts/codes/account-codes.ts'
 import { normalizeEmail } from '../accounts/email.ts'
-import type { PasswordReset } from '../accounts/password-reset.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { OpenEndpoint } from './endpoint.ts'
-import type { UsePresented } from './presented-code.ts'
 import { resetOperations } from './reset.openapi.ts'
+import type { RedeemSubmitted } from './submitted-code.ts'
 
 interface Dependencies {
   /** Undefined where no mails can be sent: then no code is right. */
   passwordReset: PasswordReset | undefined
-  usePresented: UsePresented
+  redeemSubmitted: RedeemSubmitted
 }
 
-export function createResetEndpoints({ passwordReset, usePresented }: Dependencies): OpenEndpoint[] {
+export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): OpenEndpoint[] {
   return [
     {
       kind: 'open',
@@ -36,8 +37,8 @@ export function createResetEndpoints({ passwordReset, usePresented }: Dependenci
         const newPassword = body.string('new_password')
         const email = normalizeEmail(body.string('email'))
         passwordReset.validateNewPassword(newPassword, email)
-        const userId = await usePresented(request, { owner: { email }, email }, presented =>
-          passwordReset.reset(presented, newPassword),
+        const userId = await redeemSubmitted(request, { owner: { email }, email }, submitted =>
+          passwordReset.reset(submitted, newPassword),
         )
         return { status: 200, body: { message: messages.passwordChanged }, userId }
       },

@@ -144,11 +144,11 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
     signedIn,
     clock: { now: unreachable },
   })
-  const reset = createResetEndpoints({ passwordReset: undefined, usePresented: unreachable })
+  const reset = createResetEndpoints({ passwordReset: undefined, redeemSubmitted: unreachable })
   const email = createEmailEndpoints({
-    mailed: undefined,
+    codes: undefined,
     currentPassword: { verify: unreachable },
-    usePresented: unreachable,
+    redeemSubmitted: unreachable,
     limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
     failedLogins: { attempt: unreachable },
     requireSignedIn: unreachable,

@@ -5,9 +5,7 @@ import type { Sender } from '../config/formats/mail.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
 import type { AttemptOutcome } from '../outbox/attempt-store.ts'
 import { type OutboxWorker, startOutboxWorker } from '../outbox/outbox-worker.ts'
-import type { CodeAndToken, CodeDerivation } from './codes/code-derivation.ts'
-import type { CodeStore } from './codes/code-store.ts'
-import { type ComposeSettings, compose } from './composing/compose.ts'
+import { type CodeAndToken, type ComposeSettings, compose } from './composing/compose.ts'
 import type { LeasedMail, MailStore } from './mail-store.ts'
 import { nextAttemptAt } from './retry-schedule.ts'
 import { type MailSender, NoConnectionFree } from './sending/mail-sender.ts'
@@ -20,10 +18,15 @@ export interface SendSettings extends ComposeSettings {
   readonly sender: MailSender
 }
 
+/** @returns undefined if the code of this id is void or expired; throws StorageError */
+export type ReadMailedCode = (
+  id: string,
+  now: Date,
+) => Promise<(CodeAndToken & { readonly expiresAt: Date }) | undefined>
+
 interface Dependencies {
   mails: Pick<MailStore, 'lease' | 'recordAttempt' | 'release'>
-  codes: Pick<CodeStore, 'findLive'>
-  derivation: Pick<CodeDerivation, 'codeOf'>
+  readCode: ReadMailedCode
   /** The current settings; an attempt keeps those it began with. Undefined: mails wait. */
   sendSettings(): SendSettings | undefined
   clock: Clock
@@ -50,7 +53,7 @@ const leaseMs = 75_000
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
 
 export function startMailWorker(dependencies: Dependencies): OutboxWorker {
-  const { mails, codes, derivation, sendSettings, clock, outcomes } = dependencies
+  const { mails, readCode, sendSettings, clock, outcomes } = dependencies
 
   async function lease(running: number): Promise<LeasedMail[]> {
     const limit = maxLeased - running
@@ -96,15 +99,23 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     stopping: AbortSignal,
   ): Promise<AttemptOutcome<'sent'> | 'unsent'> {
     const now = clock.now()
-    const code = mail.code_id === null ? undefined : await readCode(mail.code_id, now)
-    if (code === 'void' || mail.expires_at.getTime() <= now) {
+    const code = mail.code_id === null ? undefined : await readCode(mail.code_id, new Date(now))
+    const isVoid = mail.code_id !== null && code === undefined
+    if (isVoid || mail.expires_at.getTime() <= now) {
       return { responseStatus: null, error: 'expired, or its code is void', result: 'failed' }
     }
-    // It may have come while the code was read, and is not told again.
+    // The signal may have aborted during the read. A listener added afterwards would not run.
     if (stopping.aborted) return 'unsent'
     const { from, sender } = settings
     const outgoing = {
-      ...compose({ kind: mail.kind, address: mail.address, ...(code && { code }) }, settings),
+      ...compose(
+        {
+          kind: mail.kind,
+          address: mail.address,
+          ...(code && { code: { ...code, goodForMs: code.expiresAt.getTime() - now } }),
+        },
+        settings,
+      ),
       kind: mail.kind,
       from,
       to: mail.address,
@@ -120,15 +131,6 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
       dependencies.onFailure(mail, error)
       return failed(mail, error, code)
     }
-  }
-
-  async function readCode(
-    id: string,
-    nowMs: number,
-  ): Promise<(CodeAndToken & { goodForMs: number }) | 'void'> {
-    const row = await codes.findLive(id, new Date(nowMs))
-    if (row === undefined) return 'void'
-    return { ...(await derivation.codeOf(row)), goodForMs: row.expires_at.getTime() - nowMs }
   }
 
   function failed(

@@ -3,19 +3,15 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
 import type { MailConfig } from '../config/sections/schema.ts'
-import type { Sealer } from '../identity/sealer.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { Storage } from '../storage/open.ts'
 import { createPruner } from '../storage/pruner.ts'
-import { createCodeDerivation } from './codes/code-derivation.ts'
-import { createCodeKeys } from './codes/code-key-store.ts'
-import { createCodeStore } from './codes/code-store.ts'
 import { noTemplates, readTemplates, type Templates } from './composing/templates.ts'
 import { mailKinds } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
 import { createMailStore, type MailStore } from './mail-store.ts'
-import { type SendSettings, startMailWorker } from './mail-worker.ts'
+import { type ReadMailedCode, type SendSettings, startMailWorker } from './mail-worker.ts'
 import { createFailedMailLog } from './sending/failed-mail-log.ts'
 import { openMailSender } from './sending/open-sender.ts'
 
@@ -29,8 +25,7 @@ export interface MailService {
 
 interface Dependencies {
   storage: Pick<Storage, 'database'>
-  /** Undefined unless `auth.key_secret` is set. */
-  sealer: Sealer | undefined
+  readCode: ReadMailedCode
   mailQueue: Pick<MailQueue, 'onWake'>
   clock: Clock
   logger: Logger
@@ -46,12 +41,10 @@ const retentionMs = 30 * 24 * 60 * 60_000
  */
 export function openMail(
   initial: MailConfig | undefined,
-  { storage, sealer, mailQueue, clock, logger, failureLog }: Dependencies,
+  { storage, readCode, mailQueue, clock, logger, failureLog }: Dependencies,
   outcomes: MailOutcomes,
 ): MailService {
-  const { database } = storage
-  const mails = createMailStore(database)
-  const codes = createCodeStore(database)
+  const mails = createMailStore(storage.database)
   let current: MailConfig | undefined
   let sendSettings: SendSettings | undefined
 
@@ -75,8 +68,7 @@ export function openMail(
   configure(initial)
   const worker = startMailWorker({
     mails,
-    codes,
-    derivation: createCodeDerivation(createCodeKeys(database, sealer)),
+    readCode,
     sendSettings: () => sendSettings,
     clock,
     random: Math.random,

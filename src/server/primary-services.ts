@@ -1,7 +1,9 @@
 // Runs once, however many workers serve: the admin listener, alerts, events, mails, and pruning of what expired.
 import { randomBytes } from 'node:crypto'
 import { createAccountExportStore } from '../accounts/account-export-store.ts'
-import { createCodeRequestStore } from '../accounts/code-request-store.ts'
+import { createCodeDerivation, createReadMailedCode } from '../accounts/codes/code-derivation.ts'
+import { createCodeIssueStore } from '../accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
 import { createSessionStore } from '../accounts/session-store.ts'
 import type { ExplainDependencies } from '../admin/api/explain-request.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
@@ -22,7 +24,6 @@ import type { Listing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
-import { createCodeStore } from '../mail/codes/code-store.ts'
 import { type MailService, openMail } from '../mail/open-mail.ts'
 import { type MetricsPart, mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
@@ -59,7 +60,9 @@ export async function startPrimaryServices(
   const { storage, clock, logger, failureLog, metrics } = dependencies
   const sessions = createSessionStore(storage.database)
   const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
-  const mail = openMail(dependencies.config.mail, dependencies, metrics.counters.mails)
+  const derivation = createCodeDerivation(createCodeKeys(storage.database, dependencies.sealer))
+  const readCode = createReadMailedCode(storage.database, derivation)
+  const mail = openMail(dependencies.config.mail, { ...dependencies, readCode }, metrics.counters.mails)
   const changes = createChangeRecorder(dependencies.config, clock)
   const events = openEvents(eventSettingsOf(dependencies.config), {
     database: storage.database,
@@ -74,7 +77,7 @@ export async function startPrimaryServices(
   const consoleSessions = createConsoleSessions(() => adminSettings.operators, clock)
   const configuration = createConfigurationRecord(listing, clock)
   const running = createRunningExplain(dependencies.config, clock, configuration.running)
-  const codes = createCodeStore(storage.database)
+  const codes = createCodeIssueStore(storage.database, dependencies.mailQueue)
   const pruner = createPruner({
     store: {
       prune: async (now, limit) => Math.max(await sessions.prune(now, limit), await codes.prune(now, limit)),
@@ -196,11 +199,7 @@ async function startAdminListener(
     configuration,
     explain,
     exports: createAccountExportStore(storage.database),
-    codeRequests: createCodeRequestStore({
-      database: storage.database,
-      codes: createCodeStore(storage.database),
-      mails: mailQueue,
-    }),
+    codeIssues: createCodeIssueStore(storage.database, mailQueue),
     resetTtlMs: () => current().resetTtlMs,
     wakeMails: mailQueue.wake,
     overview: { history, upstreamNames: () => current().upstreamNames, health, workers: workers?.health },

@@ -1,14 +1,21 @@
 // The rows of codes on both databases: which are live, which tries count, and which of many uses at once wins.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { createSealer } from '../../src/identity/sealer.ts'
-import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
 import {
   type AccountCode,
-  type CodeStore,
-  createCodeStore,
+  type CodeIssueStore,
+  createCodeIssueStore,
+  insertCode,
   type NewCode,
-} from '../../src/mail/codes/code-store.ts'
+} from '../../src/accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
+import {
+  type CodeRedemptionStore,
+  createCodeRedemptionStore,
+  spendCode,
+} from '../../src/accounts/codes/code-redemption-store.ts'
+import { createSealer } from '../../src/identity/sealer.ts'
+import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore, endSessions } from '../../src/users/user-store.ts'
 import { describeOverAllDatabases } from '../support/databases.ts'
@@ -18,13 +25,19 @@ let people = 0
 
 describeOverAllDatabases('account codes', open => {
   let database: Database
-  let codes: CodeStore
+  let issues: CodeIssueStore
+  let codes: CodeRedemptionStore
   let now: Date
   let user: { id: number; email: string }
 
   beforeAll(async () => {
     database = await open()
-    codes = createCodeStore(database)
+    issues = createCodeIssueStore(database, createMailQueue({ now: () => now.getTime() }))
+    codes = createCodeRedemptionStore({
+      database,
+      forgetIntegrations: async () => {},
+      recordChanges: async () => {},
+    })
   })
   afterAll(() => database?.close())
   beforeEach(async () => {
@@ -39,11 +52,11 @@ describeOverAllDatabases('account codes', open => {
   const after = (ms: number) => new Date(now.getTime() + ms)
   const make = (more: Partial<NewCode> = {}) =>
     database.transaction(tx =>
-      codes.make(tx, { purpose: 'reset', email: user.email, ttlMs: 30 * minute, ...more }, now),
+      insertCode(tx, { purpose: 'reset', email: user.email, ttlMs: 30 * minute, ...more }, now),
     )
   const made = async (more: Partial<NewCode> = {}) => (await make(more)) as AccountCode
   const tryCode = () => codes.countTry({ email: user.email }, 'reset', now)
-  const spend = (code: AccountCode, at = now) => database.transaction(tx => codes.spend(tx, code, at))
+  const spend = (code: AccountCode, at = now) => database.transaction(tx => spendCode(tx, code, at))
 
   it('one stands for user, email and session epoch, of one purpose, for its time', async () => {
     const code = await made()
@@ -95,10 +108,16 @@ describeOverAllDatabases('account codes', open => {
     expect(await spend(code)).toBeUndefined()
   })
 
-  it('one is void when it is made void, and the user’s others are not', async () => {
-    const [reset, verify] = [await made(), await made({ purpose: 'verify' })]
-    await database.transaction(tx => codes.void(tx, user.id, 'reset'))
-    expect(await codes.findLive(reset.id, now)).toBeUndefined()
+  it('a request for an email that is taken voids the pending change of email, and no other code', async () => {
+    const taken = `taken.${user.email}`
+    await createUserStore(database).create(taken, 'no hash')
+    const [change, verify] = [
+      await made({ purpose: 'email', newEmail: 'x@y' }),
+      await made({ purpose: 'verify' }),
+    ]
+    const request = { user: { ...user, sessionEpoch: 0 }, newEmail: taken, notices: false, ttlMs: minute }
+    expect(await issues.issueEmailChange(request, now)).toBe(true)
+    expect(await codes.findLive(change.id, now)).toBeUndefined()
     expect(await codes.findLive(verify.id, now)).toEqual(verify)
   })
 
@@ -129,7 +148,7 @@ describeOverAllDatabases('account codes', open => {
   it('is spent with what it is spent for, or not at all', async () => {
     const code = await made()
     const failing = database.transaction(async tx => {
-      await codes.spend(tx, code, now)
+      await spendCode(tx, code, now)
       throw new Error('a crash')
     })
     await expect(failing).rejects.toThrow('a crash')
@@ -162,9 +181,9 @@ describeOverAllDatabases('account codes', open => {
     await made()
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })
-    expect(await codes.prune(after(30 * minute), 1)).toBe(1)
-    expect(await codes.prune(after(30 * minute), 10)).toBe(1)
-    expect(await codes.prune(after(30 * minute), 10)).toBe(0)
+    expect(await issues.prune(after(30 * minute), 1)).toBe(1)
+    expect(await issues.prune(after(30 * minute), 10)).toBe(1)
+    expect(await issues.prune(after(30 * minute), 10)).toBe(0)
     expect(await codes.findLive(kept.id, now)).toEqual(kept)
   })
 

@@ -1,21 +1,23 @@
-// What codes are spent for, on both databases: with the code or not at all, told of as it is committed, hashed late.
+// What codes are spent for, on both databases: with the code or not at all, recorded of as it is committed, hashed late.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type CodeChangeStore, createCodeChangeStore } from '../../src/accounts/code-change-store.ts'
-import { createCodeRequestStore } from '../../src/accounts/code-request-store.ts'
-import { createCodeUse } from '../../src/accounts/code-use.ts'
-import { createPasswords, type Passwords } from '../../src/accounts/password.ts'
-import { createPasswordReset } from '../../src/accounts/password-reset.ts'
-import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
-import { createSessionStore } from '../../src/accounts/session-store.ts'
-import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
+import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'
+import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
 import {
   type AccountCode,
-  type CodeStore,
-  createCodeStore,
+  createCodeIssueStore,
+  findLiveCode,
+  insertCode,
   type NewCode,
-} from '../../src/mail/codes/code-store.ts'
-import { createMailLimits } from '../../src/mail/mail-limits.ts'
+} from '../../src/accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
+import {
+  type CodeRedemptionStore,
+  createCodeRedemptionStore,
+} from '../../src/accounts/codes/code-redemption-store.ts'
+import { createRedeemCode } from '../../src/accounts/codes/redeem-code.ts'
+import { createPasswords, type Passwords } from '../../src/accounts/password.ts'
+import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
+import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import { serviceUnavailable } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
@@ -30,32 +32,29 @@ let people = 0
 
 describeOverAllDatabases('what a code is spent for', open => {
   let database: Database
-  let codes: CodeStore
-  let changes: CodeChangeStore
+  let changes: CodeRedemptionStore
   let user: { id: number; email: string }
-  /** What was told of changes, committed or not. */
-  let told: UserChange[]
+  /** What was recorded of changes, committed or not. */
+  let recorded: UserChange[]
   let forgotten: number[]
   let failure: Error | undefined
 
   beforeAll(async () => {
     database = await open()
-    codes = createCodeStore(database)
-    changes = createCodeChangeStore({
+    changes = createCodeRedemptionStore({
       database,
-      codes,
       async forgetIntegrations(_tx, userId) {
         forgotten.push(userId)
       },
       async recordChanges(_tx, all) {
-        told.push(...all)
+        recorded.push(...all)
         if (failure !== undefined) throw failure
       },
     })
   })
   afterAll(() => database?.close())
   beforeEach(async () => {
-    told = []
+    recorded = []
     forgotten = []
     failure = undefined
     user = await newUser()
@@ -70,7 +69,7 @@ describeOverAllDatabases('what a code is spent for', open => {
   }
   const make = async (more: Partial<NewCode> = {}) =>
     (await database.transaction(tx =>
-      codes.make(tx, { purpose: 'reset', email: user.email, ttlMs: 60_000, ...more }, new Date()),
+      insertCode(tx, { purpose: 'reset', email: user.email, ttlMs: 60_000, ...more }, new Date()),
     )) as AccountCode
   const record = async () =>
     (
@@ -81,7 +80,7 @@ describeOverAllDatabases('what a code is spent for', open => {
       )
     )[0]
   const verify = () => database.query('update users set email_verified_at = now() where id = $1', [user.id])
-  const types = () => told.map(({ type }) => type)
+  const types = () => recorded.map(({ type }) => type)
 
   it('a reset tells of the password, and of the email where that was not verified before', async () => {
     const changed = await changes.resetPassword(await make(), 'another hash', new Date())
@@ -92,7 +91,7 @@ describeOverAllDatabases('what a code is spent for', open => {
       epoch: 1,
     })
     expect(types()).toEqual(['user.password_changed', 'user.email_verified'])
-    expect(told.map(one => one.user)).toEqual([changed, changed])
+    expect(recorded.map(one => one.user)).toEqual([changed, changed])
     expect(forgotten).toEqual([user.id])
     await changes.resetPassword(await make(), 'a third hash', new Date())
     expect(types().slice(2)).toEqual(['user.password_changed'])
@@ -103,7 +102,7 @@ describeOverAllDatabases('what a code is spent for', open => {
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
     expect(types()).toEqual(['user.email_verified'])
     await changes.verifyEmail(await make({ purpose: 'verify' }), new Date())
-    expect(told).toHaveLength(1)
+    expect(recorded).toHaveLength(1)
     expect(await record()).toMatchObject({ verified: true, epoch: 0 })
   })
 
@@ -111,7 +110,7 @@ describeOverAllDatabases('what a code is spent for', open => {
     const newEmail = `next.${user.email}`
     await verify()
     const changed = await changes.changeEmail(await make({ purpose: 'email', newEmail }), 'none', new Date())
-    expect(told).toEqual([{ type: 'user.email_changed', user: changed, previousEmail: user.email }])
+    expect(recorded).toEqual([{ type: 'user.email_changed', user: changed, previousEmail: user.email }])
     expect(await record()).toMatchObject({ email: newEmail, verified: true, epoch: 1 })
   })
 
@@ -130,8 +129,8 @@ describeOverAllDatabases('what a code is spent for', open => {
     const code = await make({ purpose: 'email', newEmail: other.email })
     expect(await changes.changeEmail(code, 'none', new Date())).toBe('email_taken')
     expect(await record()).toMatchObject({ email: user.email, verified: false, epoch: 0 })
-    expect(await codes.findLive(code.id, new Date())).toEqual(code)
-    expect(told).toEqual([])
+    expect(await findLiveCode(database, code.id, new Date())).toEqual(code)
+    expect(recorded).toEqual([])
   })
 
   it.each(['reset', 'verify', 'email'] as const)(
@@ -172,10 +171,10 @@ describeOverAllDatabases('what a code is spent for', open => {
 
     const derivation = () => createCodeDerivation(createCodeKeys(database, undefined))
     const service = () =>
-      createPasswordReset({
-        requests: createCodeRequestStore({ database, codes, mails: createMailQueue(clock) }),
-        changes,
-        codeUse: createCodeUse({ codes, derivation: derivation(), clock }),
+      createAccountCodes({
+        issues: createCodeIssueStore(database, createMailQueue(clock)),
+        redemptions: changes,
+        redeemCode: createRedeemCode({ codes: changes, derivation: derivation(), clock }),
         validateNewPassword: newPasswordValidator('refuse'),
         passwords: {
           async hash(password) {
@@ -184,15 +183,16 @@ describeOverAllDatabases('what a code is spent for', open => {
             return passwords.hash(password)
           },
         },
-        limits: createMailLimits({
+        limiters: {
           perEmail: createRateLimiter('mail_email', null, { clock }),
           perAddress: createRateLimiter('mail_address', null, { clock }),
-        }),
+        },
         mails: createMailQueue(clock),
         clock,
-        ttlMs: 60_000,
+        ttlMs: { reset: 60_000, verify: 60_000, email: 60_000 },
+        notices: true,
         changesVisible: async () => {},
-      })
+      }).passwordReset
     const mailed = async () => {
       const row = await make()
       return { row, owner: { email: user.email }, ...(await derivation().codeOf(row)) }

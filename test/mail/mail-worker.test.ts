@@ -1,10 +1,10 @@
 // Mails from a real store to a real SMTP server: sent once, tried again on schedule, given up, taken up after a crash.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { createCodeDerivation, createReadMailedCode } from '../../src/accounts/codes/code-derivation.ts'
+import { type AccountCode, insertCode } from '../../src/accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
 import { parseSmtp } from '../../src/config/formats/mail.ts'
-import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
-import { type AccountCode, type CodeStore, createCodeStore } from '../../src/mail/codes/code-store.ts'
 import { noTemplates } from '../../src/mail/composing/templates.ts'
 import { createMailQueue, type NewMail } from '../../src/mail/mail-queue.ts'
 import { createMailStore } from '../../src/mail/mail-store.ts'
@@ -60,18 +60,16 @@ describeOverDatabases('sending mails', open => {
   const notice = (address = 'ada@example.com') => add({ kind: 'password_changed', userId, address })
   const rows = () => database.query<Row>('select * from mails order by id')
 
-  function worker(
-    port: number,
-    mails = createMailStore(database),
-    codes: Pick<CodeStore, 'findLive'> = createCodeStore(database),
-  ): OutboxWorker {
+  const mailedCodes = () =>
+    createReadMailedCode(database, createCodeDerivation(createCodeKeys(database, undefined)))
+
+  function worker(port: number, mails = createMailStore(database), readCode = mailedCodes()): OutboxWorker {
     const smtp = parseSmtp(`smtp://127.0.0.1:${port}`)
     if (smtp === undefined || smtp === 'log') throw new Error('no server')
     const sender = createSmtpSender(smtp, 20_000)
     const started = startMailWorker({
       mails,
-      codes,
-      derivation: createCodeDerivation(createCodeKeys(database, undefined)),
+      readCode,
       sendSettings: () => ({
         from: { name: '', address: 'no-reply@example.com' },
         product: 'Example',
@@ -96,11 +94,7 @@ describeOverDatabases('sending mails', open => {
 
   async function code(ttlMs = 30 * minuteMs): Promise<AccountCode> {
     const made = await database.transaction(tx =>
-      createCodeStore(database).make(
-        tx,
-        { purpose: 'reset', email: 'ada@example.com', ttlMs },
-        new Date(time),
-      ),
+      insertCode(tx, { purpose: 'reset', email: 'ada@example.com', ttlMs }, new Date(time)),
     )
     if (made === undefined) throw new Error('no code')
     await add({
@@ -264,14 +258,11 @@ describeOverDatabases('sending mails', open => {
   it('is not begun where the stop comes while its code is read', async () => {
     const { port } = await server()
     await code()
-    const codes = createCodeStore(database)
     const stopped: Promise<void>[] = []
-    const started: OutboxWorker = worker(port, createMailStore(database), {
-      async findLive(...args) {
-        stopped.push(started.stop(0))
-        await sleep(20)
-        return codes.findLive(...args)
-      },
+    const started: OutboxWorker = worker(port, createMailStore(database), async (...args) => {
+      stopped.push(started.stop(0))
+      await sleep(20)
+      return mailedCodes()(...args)
     })
     started.wake()
     await vi.waitFor(() => expect(stopped).toHaveLength(1))

@@ -1,8 +1,9 @@
 // What users get by mail, read where it is written: the rows of mails, and the codes that their mails would carry.
+
+import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
+import { type AccountCode, findLiveCode } from '../../src/accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../../src/accounts/codes/code-key-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
-import { createCodeDerivation } from '../../src/mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../../src/mail/codes/code-key-store.ts'
-import { type AccountCode, createCodeStore } from '../../src/mail/codes/code-store.ts'
 import type { TestGateway } from './gateway.ts'
 
 /** The section of a gateway whose mails wait for an SMTP server that is away, without limits. @param more members, each with a comma before it */
@@ -36,7 +37,7 @@ export async function codeTo(
 ): Promise<{ code: string; token: string; row: AccountCode }> {
   const { database } = gateway.backing
   const ids = (await mailsTo(gateway, address)).flatMap(({ code_id: id }) => (id === null ? [] : [id]))
-  const row = await createCodeStore(database).findLive(String(ids.at(-1)), new Date(gateway.clock.now()))
+  const row = await findLiveCode(database, String(ids.at(-1)), new Date(gateway.clock.now()))
   if (row === undefined) throw new Error(`no live code was mailed to ${address}`)
   const sealer = keySecret === undefined ? undefined : await createSealer(keySecret)
   const pair = await createCodeDerivation(createCodeKeys(database, sealer)).codeOf(row)

@@ -1,6 +1,6 @@
 // What operators do for a user who asks: the mail of a forgotten password, and all that is kept of them (CONTRACT §13).
 import type { AccountExportStore } from '../../accounts/account-export-store.ts'
-import type { CodeRequestStore } from '../../accounts/code-request-store.ts'
+import type { CodeIssueStore } from '../../accounts/codes/code-issue-store.ts'
 import type { Clock } from '../../clock.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -12,7 +12,7 @@ import { userOperations } from './users.openapi.ts'
 export interface UserHelpDependencies {
   users: Pick<UserStore, 'findById'>
   exports: AccountExportStore
-  codeRequests: Pick<CodeRequestStore, 'requestReset'>
+  codeIssues: Pick<CodeIssueStore, 'issueReset'>
   /** How long a code is good; undefined where no mails can be sent. */
   resetTtlMs(): number | undefined
   /** Sends what was stored. */
@@ -21,7 +21,7 @@ export interface UserHelpDependencies {
 }
 
 export function createUserHelp(dependencies: UserHelpDependencies): AdminEndpoint[] {
-  const { users, exports, codeRequests, resetTtlMs, wakeMails, clock } = dependencies
+  const { users, exports, codeIssues, resetTtlMs, wakeMails, clock } = dependencies
   const now = () => new Date(clock.now())
   return [
     {
@@ -33,7 +33,7 @@ export function createUserHelp(dependencies: UserHelpDependencies): AdminEndpoin
         const user = orNotFound(await users.findById(userId))
         // Asked for by the email that was read: another one by now, or an inactive user, gets nothing.
         const step = audited({ userId, changes: {} })
-        if (user.is_active === 0 || !(await codeRequests.requestReset(user.email, ttlMs, now(), step)))
+        if (user.is_active === 0 || !(await codeIssues.issueReset(user.email, ttlMs, now(), step)))
           throw new Refusal('user_inactive')
         wakeMails()
         return { message: messages.mailSent }

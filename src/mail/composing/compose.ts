@@ -19,12 +19,20 @@ export interface ComposeSettings {
   readonly templates: Templates
 }
 
+/** What a mail carries: either proves that it was read. */
+export interface CodeAndToken {
+  /** 8 digits. */
+  readonly code: string
+  /** 64 characters of base64url: the row's id, and 256 bits that depend on the secret key. */
+  readonly token: string
+}
+
 interface MailContent {
   readonly kind: MailKind
   /** The one recipient. */
   readonly address: string
   /** Of a mail that carries a code. */
-  readonly code?: { readonly code: string; readonly token: string; readonly goodForMs: number }
+  readonly code?: CodeAndToken & { readonly goodForMs: number }
 }
 
 export function compose(

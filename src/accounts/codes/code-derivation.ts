@@ -1,15 +1,10 @@
 // Code and token of a row: derived from it under a secret key, so that the row alone lets nobody use them.
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { CodeAndToken } from '../../mail/composing/compose.ts'
+import type { ReadMailedCode } from '../../mail/mail-worker.ts'
+import type { Queryable } from '../../storage/database.ts'
+import { type AccountCode, findLiveCode } from './code-issue-store.ts'
 import type { CodeKeys } from './code-key-store.ts'
-import type { AccountCode } from './code-store.ts'
-
-/** What a mail carries: either proves that it was read. */
-export interface CodeAndToken {
-  /** 8 digits. */
-  readonly code: string
-  /** 64 characters of base64url: the row's id, and 256 bits that only the key tells. */
-  readonly token: string
-}
 
 /** Each throws StorageError while the key in the database is not known. */
 export interface CodeDerivation {
@@ -35,6 +30,17 @@ export function createCodeDerivation(keys: CodeKeys): CodeDerivation {
     },
     isCode: (row, presented) => matches(presented, key => deriveCode(key, row)),
     isToken: (row, presented) => matches(presented, key => deriveToken(key, row)),
+  }
+}
+
+/** Reads what a mail carries. The code is derived at each attempt, because no table contains it. */
+export function createReadMailedCode(
+  database: Queryable,
+  derivation: Pick<CodeDerivation, 'codeOf'>,
+): ReadMailedCode {
+  return async (id, now) => {
+    const row = await findLiveCode(database, id, now)
+    return row && { ...(await derivation.codeOf(row)), expiresAt: row.expires_at }
   }
 }
 

@@ -1,9 +1,9 @@
 // Code and token of a row: what they look like, what they stand for, and under which secret.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createCodeDerivation, idOfToken } from '../../../src/accounts/codes/code-derivation.ts'
+import type { AccountCode } from '../../../src/accounts/codes/code-issue-store.ts'
+import { createCodeKeys } from '../../../src/accounts/codes/code-key-store.ts'
 import { createSealer, type Sealer } from '../../../src/identity/sealer.ts'
-import { createCodeDerivation, idOfToken } from '../../../src/mail/codes/code-derivation.ts'
-import { createCodeKeys } from '../../../src/mail/codes/code-key-store.ts'
-import type { AccountCode } from '../../../src/mail/codes/code-store.ts'
 
 const row: AccountCode = {
   id: '6f1ed002-ab59-4f6e-8f1c-0123456789ab',

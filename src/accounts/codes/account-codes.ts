@@ -1,0 +1,168 @@
+// What users do by a code that comes by mail: set a forgotten password, verify their email, change it.
+import { inWholeSteps } from '../../async/whole-steps.ts'
+import type { Clock } from '../../clock.ts'
+import { isMailbox } from '../../config/formats/mailbox.ts'
+import type { CodeKind } from '../../mail/mail-kind.ts'
+import type { MailQueue } from '../../mail/mail-queue.ts'
+import { messages } from '../../refusals/catalog.ts'
+import { Refusal } from '../../refusals/refusal.ts'
+import type { RateLimiter } from '../../storage/rate-limiter.ts'
+import type { User } from '../../users/user.ts'
+import { isStorableEmail } from '../email.ts'
+import type { Passwords } from '../password.ts'
+import type { ValidateNewPassword } from '../password-rules.ts'
+import type { CodeIssueStore, EmailChangeRequest } from './code-issue-store.ts'
+import type { CodeRedemptionStore, CurrentSession } from './code-redemption-store.ts'
+import type { RedeemCode, SubmittedCode } from './redeem-code.ts'
+
+/**
+ * `client` is the rate-limit key of a client. A request over a limit sends no mail, and its caller cannot see that. Every
+ * method throws StorageError when a store fails.
+ */
+export interface AccountCodes {
+  readonly passwordReset: PasswordReset
+  readonly verification: EmailVerification
+  readonly emailChange: EmailChange
+}
+
+export interface PasswordReset {
+  /**
+   * Sends a code to the account's email. Result and time are the same whether or not there is such an account.
+   * @param email normalised
+   * @throws Refusal `email_invalid`
+   */
+  forgot(email: string, client: string): Promise<{ message: string }>
+  /**
+   * Checks the form of the new password before a code is tried.
+   * @param email as submitted, normalised, because the account of a token is not known yet
+   * @throws Refusal `password_too_short`, `password_too_long`, `password_too_common`
+   */
+  validateNewPassword: ValidateNewPassword
+  /**
+   * Sets the password, which is hashed only after the code was right.
+   * @returns the user's id
+   * @throws Refusal `code_invalid`; and, while the code stays good, `service_unavailable` when the hashing queue is full,
+   * and `password_too_common` if the password is the email of the account
+   */
+  reset(submitted: SubmittedCode, newPassword: string): Promise<number>
+}
+
+export interface EmailVerification {
+  request(user: Pick<User, 'id' | 'email'>, client: string): Promise<void>
+  /**
+   * @returns the user's id
+   * @throws Refusal `code_invalid`
+   */
+  verify(submitted: SubmittedCode): Promise<number>
+}
+
+export interface EmailChange {
+  /**
+   * Sends a code to the new email and a notice to the present one, unless somebody else has the new email. All cases take
+   * the same time.
+   * @param user whose password was right, with the session epoch of that moment
+   * @param newEmail normalised, one mailbox
+   */
+  request(user: EmailChangeRequest['user'], newEmail: string, client: string): Promise<void>
+  /**
+   * Changes the email, which is verified from then on.
+   * @throws Refusal `code_invalid`, `email_taken`
+   */
+  confirm(submitted: SubmittedCode, current: CurrentSession): Promise<User>
+}
+
+interface Dependencies {
+  issues: Pick<CodeIssueStore, 'issueReset' | 'issueVerification' | 'issueEmailChange'>
+  redemptions: Pick<CodeRedemptionStore, 'resetPassword' | 'verifyEmail' | 'changeEmail'>
+  redeemCode: RedeemCode
+  passwords: Pick<Passwords, 'hash'>
+  validateNewPassword: ValidateNewPassword
+  /** `mail.rate_limits`. */
+  limiters: Record<'perEmail' | 'perAddress', Pick<RateLimiter, 'consume'>>
+  mails: Pick<MailQueue, 'wake'>
+  clock: Clock
+  /** `mail.code_ttl`. */
+  ttlMs: Record<CodeKind, number>
+  /** `mail.notices`. */
+  notices: boolean
+  /** Resolves when a change is visible in every process. */
+  changesVisible(): Promise<void>
+}
+
+export function createAccountCodes(dependencies: Dependencies): AccountCodes {
+  const { issues, redemptions, redeemCode, passwords, validateNewPassword } = dependencies
+  const { limiters, mails, clock, ttlMs, notices, changesVisible } = dependencies
+  const now = () => new Date(clock.now())
+
+  /**
+   * Counts a request before any user is looked up. The client's limit comes first, so that a client over its own limit
+   * cannot use up the limits of others. Over the limit of one address, no mail is sent to any: otherwise a change could be
+   * requested without its notice.
+   */
+  async function mayMail(client: string, addresses: readonly string[]): Promise<boolean> {
+    if (!(await limiters.perAddress.consume(client)).allowed) return false
+    const results = await Promise.all(addresses.map(address => limiters.perEmail.consume(address)))
+    return results.every(({ allowed }) => allowed)
+  }
+
+  async function sendReset(email: string, client: string): Promise<void> {
+    if (!(await mayMail(client, [email])) || !isMailbox(email)) return
+    if (await issues.issueReset(email, ttlMs.reset, now())) mails.wake()
+  }
+
+  async function sendChange(
+    user: EmailChangeRequest['user'],
+    newEmail: string,
+    client: string,
+  ): Promise<void> {
+    const addresses = notices ? [...new Set([newEmail, user.email])] : [newEmail]
+    if (!(await mayMail(client, addresses))) return
+    if (await issues.issueEmailChange({ user, newEmail, notices, ttlMs: ttlMs.email }, now())) mails.wake()
+  }
+
+  return {
+    passwordReset: {
+      async forgot(email, client) {
+        if (!isStorableEmail(email)) throw new Refusal('email_invalid')
+        await inWholeSteps(() => sendReset(email, client))
+        return { message: messages.resetRequested }
+      },
+      validateNewPassword,
+      async reset(submitted, newPassword) {
+        const user = await redeemCode('reset', submitted, async (row, at) => {
+          validateNewPassword(newPassword, row.email)
+          return redemptions.resetPassword(row, await passwords.hash(newPassword), at)
+        })
+        mails.wake()
+        await changesVisible()
+        return user.id
+      },
+    },
+
+    verification: {
+      async request(user, client) {
+        if (!(await mayMail(client, [user.email])) || !isMailbox(user.email)) return
+        if (await issues.issueVerification(user, ttlMs.verify, now())) mails.wake()
+      },
+      async verify(submitted) {
+        const { id } = await redeemCode('verify', submitted, redemptions.verifyEmail)
+        // Routes that require a verified email depend on it.
+        await changesVisible()
+        return id
+      },
+    },
+
+    emailChange: {
+      request: (user, newEmail, client) => inWholeSteps(() => sendChange(user, newEmail, client)),
+      async confirm(submitted, current) {
+        const result = await redeemCode('email', submitted, (row, at) =>
+          redemptions.changeEmail(row, current, at),
+        )
+        if (result === 'email_taken') throw new Refusal('email_taken')
+        mails.wake()
+        await changesVisible()
+        return result
+      },
+    },
+  }
+}

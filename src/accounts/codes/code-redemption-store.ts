@@ -1,0 +1,149 @@
+// The use of codes: counted tries, and the change that a code is spent for, in the transaction that spends it.
+import type { CodeKind } from '../../mail/mail-kind.ts'
+import type { Database, Queryable } from '../../storage/database.ts'
+import type { User } from '../../users/user.ts'
+import { changesBetween, type RecordUserChanges } from '../../users/user-change.ts'
+import { isEmailTaken, updateUser, userColumns } from '../../users/user-record-store.ts'
+import { endSessions } from '../../users/user-store.ts'
+import { endOtherSessions } from '../session-store.ts'
+import { type AccountCode, codeColumns, findLiveCode, isOfUser } from './code-issue-store.ts'
+
+/** Whose code is tried: the user who has this email, or the user of this id. */
+export type CodeOwner = { readonly email: string } | { readonly userId: number }
+
+/** The session that a change of email is confirmed in. It is the only one that goes on. */
+export type CurrentSession = { readonly id: string } | 'none'
+
+export interface CodeRedemptionStore {
+  /**
+   * Counts a try at a code. Call it before anything is compared.
+   * @returns the code to compare with; undefined if there is no live code, or it has had its five tries
+   */
+  countTry(owner: CodeOwner, purpose: CodeKind, now: Date): Promise<AccountCode | undefined>
+  /** Takes back one try, which was right and is no guess. */
+  uncountTry(id: string): Promise<void>
+  /** The code of this id, if it is live. */
+  findLive(id: string, now: Date): Promise<AccountCode | undefined>
+  /**
+   * Sets the password, ends every session, and takes the email for verified. If the email was not verified before, API
+   * token and webhook go, because anybody may have made them.
+   * @returns undefined, without a change, if the code is not live any more; so do the other two changes
+   */
+  resetPassword(code: AccountCode, passwordHash: string, now: Date): Promise<User | undefined>
+  verifyEmail(code: AccountCode, now: Date): Promise<User | undefined>
+  /** Changes the email to the code's, verified, and ends sessions. An unchanged email is only verified. */
+  changeEmail(
+    code: AccountCode,
+    current: CurrentSession,
+    now: Date,
+  ): Promise<User | 'email_taken' | undefined>
+}
+
+interface Dependencies {
+  database: Database
+  /** Ends the API token and the webhook of a user. */
+  forgetIntegrations(tx: Queryable, userId: number, now: Date): Promise<void>
+  recordChanges: RecordUserChanges
+}
+
+/** A code is dead after so many wrong tries; its token is not. */
+const maxTries = 5
+
+/** Every method throws StorageError when the store fails. */
+export function createCodeRedemptionStore({
+  database,
+  forgetIntegrations,
+  recordChanges,
+}: Dependencies): CodeRedemptionStore {
+  /**
+   * @param change returns the record as it is then
+   * @param recorded besides what differs between the records
+   */
+  function spendFor(
+    code: AccountCode,
+    now: Date,
+    change: (tx: Queryable, before: User) => Promise<User>,
+    recorded: 'user.password_changed'[] = [],
+  ): Promise<User | undefined> {
+    return database.transaction(async tx => {
+      const before = await spendCode(tx, code, now)
+      if (before === undefined) return undefined
+      const user = await change(tx, before)
+      const changes = [...recorded.map(type => ({ type, user })), ...changesBetween(before, user)]
+      if (changes.length > 0) await recordChanges(tx, changes)
+      return user
+    })
+  }
+
+  const verify = async (tx: Queryable, before: User): Promise<User> =>
+    (await updateUser(tx, before.id, { email_verified: true })) ?? before
+
+  return {
+    async countTry(owner, purpose, now) {
+      const [who, value] = 'email' in owner ? ['u.email', owner.email] : ['u.id', owner.userId]
+      const [tried] = await database.query<AccountCode>(
+        `update account_codes c set tries = c.tries + 1
+           from users u
+          where ${who} = $1 and ${isOfUser} and c.purpose = $2 and c.expires_at > $3 and c.tries < ${maxTries}
+         returning ${codeColumns}`,
+        [value, purpose, now],
+      )
+      return tried
+    },
+
+    async uncountTry(id) {
+      await database.query('update account_codes set tries = tries - 1 where id = $1 and tries > 0', [id])
+    },
+
+    findLive: (id, now) => findLiveCode(database, id, now),
+
+    resetPassword: (code, passwordHash, now) =>
+      spendFor(
+        code,
+        now,
+        async (tx, before) => {
+          await tx.query('update users set password_hash = $2 where id = $1', [before.id, passwordHash])
+          await endSessions(tx, before.id)
+          if (before.email_verified_at === null) await forgetIntegrations(tx, before.id, now)
+          return verify(tx, before)
+        },
+        ['user.password_changed'],
+      ),
+
+    verifyEmail: (code, now) => spendFor(code, now, verify),
+
+    async changeEmail(code, current, now) {
+      try {
+        return await spendFor(code, now, async (tx, before) => {
+          const patch = { email: code.new_email as string, email_verified: true }
+          const user = (await updateUser(tx, before.id, patch)) ?? before
+          if (user.email === before.email) return user
+          if (current === 'none') await endSessions(tx, before.id)
+          else await endOtherSessions(tx, before.id, current.id, now)
+          return user
+        })
+      } catch (error) {
+        if (isEmailTaken(error)) return 'email_taken'
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * Spends a code: of any number of transactions, one gets its user. The user's row is locked until the end.
+ * @returns the record as it is before any change; undefined if the code is not live any more
+ */
+export async function spendCode(tx: Queryable, code: AccountCode, now: Date): Promise<User | undefined> {
+  const [user] = await tx.query<User>(
+    `select ${userColumns} from users u
+      where u.id = $1 and u.is_active = 1 and u.email = $2 and u.session_epoch = $3 for update`,
+    [code.user_id, code.email, code.session_epoch],
+  )
+  if (user === undefined) return undefined
+  const spent = await tx.query('delete from account_codes where id = $1 and expires_at > $2 returning id', [
+    code.id,
+    now,
+  ])
+  return spent.length === 1 ? user : undefined
+}

@@ -1,0 +1,50 @@
+// The code or token in a request's body, and the limits of guesses at codes.
+import type { CodeOwner } from '../accounts/codes/code-redemption-store.ts'
+import type { SubmittedCode } from '../accounts/codes/redeem-code.ts'
+import { isStorableEmail } from '../accounts/email.ts'
+import { inWholeSteps } from '../async/whole-steps.ts'
+import type { JsonObject } from '../http/json-body.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { RateLimiters } from '../storage/rate-limiter.ts'
+import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+
+/** Stripped of white space; empty if there is none. If it is not empty, the code does not count. */
+export function tokenOf(body: JsonObject): string {
+  return body.string('token').trim()
+}
+
+/** The owner that the request names, and the normalised email that wrong codes are counted by. */
+interface CodeClaim {
+  readonly owner: CodeOwner
+  readonly email: string
+}
+
+/**
+ * Runs `redeem` with what the request contains. Wrong codes count as failed logins. Tokens do not, because nobody guesses
+ * 256 bits.
+ * @throws Refusal `rate_limited`; whatever `redeem` throws
+ */
+export type RedeemSubmitted = <T>(
+  request: { readonly body: JsonObject; readonly client: string },
+  claim: CodeClaim,
+  redeem: (submitted: SubmittedCode) => Promise<T>,
+) => Promise<T>
+
+interface Dependencies {
+  limiters: Pick<RateLimiters, 'login' | 'login_address'>
+  failedLogins: FailedLoginLimiter
+}
+
+export function createRedeemSubmitted({ limiters, failedLogins }: Dependencies): RedeemSubmitted {
+  return async ({ body, client }, { owner, email }, redeem) => {
+    const token = tokenOf(body)
+    if (token !== '') return redeem({ token })
+    const tryCode = async () => {
+      // No account has another email, and the database cannot compare every text.
+      if (!isStorableEmail(email)) throw new Refusal('code_invalid')
+      return redeem({ code: body.string('code').trim(), owner })
+    }
+    // The time of counting a try would show for which emails there is a code, and so an account.
+    return failedLogins.attempt(guessLimits(limiters, client, email), () => inWholeSteps(tryCode))
+  }
+}
