@@ -61,6 +61,7 @@ export const accountOperations = {
     summary: 'Deletes one’s account, with all that is kept of one',
     description: 'Only where the operator allows it: `account.deletion`.',
     caller: 'user',
+    endsSessions: true,
     body: record({ current_password: text('The account’s.') }, { additionalProperties: true }),
     responses: { 200: { description: 'It is gone.', body: terms.message } },
     refusals: mergeRefusals(signedInRefusals, { 401: ['credentials_invalid'], 404: ['route_unknown'] }),

@@ -60,6 +60,7 @@ export const emailOperations = {
     id: 'confirmEmailChange',
     summary: 'Changes one’s email, by the mail’s code, or by its token without signing in',
     caller: 'user',
+    endsSessions: true,
     body: record({ code, token }, open),
     responses: {
       200: {

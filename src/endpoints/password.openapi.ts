@@ -14,6 +14,7 @@ export const passwordOperations = {
     summary: 'Changes one’s password',
     description: 'Ends every session, the current one too, and opens a new one.',
     caller: 'user',
+    endsSessions: true,
     body: record(
       { current_password: text('The account’s.'), new_password: text('8 to 1,024 characters.') },
       { additionalProperties: true },

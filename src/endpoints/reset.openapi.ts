@@ -32,6 +32,7 @@ export const resetOperations = {
     id: 'resetPassword',
     summary: 'Sets a new password, by a mail’s code or token',
     caller: 'anybody',
+    endsSessions: true,
     body: record(
       {
         email: Type.Optional(text('The account’s, with `code`.')),

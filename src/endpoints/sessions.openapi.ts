@@ -38,6 +38,7 @@ export const sessionOperations = {
     id: 'endOwnSession',
     summary: 'Ends one session',
     caller: 'user',
+    endsSessions: true,
     params: record({ id: text('The session’s id.') }),
     responses: {
       200: { description: 'Also where the user has no such session.', body: terms.message },
@@ -50,6 +51,7 @@ export const sessionOperations = {
     id: 'endOwnSessions',
     summary: 'Ends all sessions but the current one',
     caller: 'user',
+    endsSessions: true,
     body: record(
       { all: Type.Optional(Type.Boolean({ description: '`true` ends the current one too.' })) },
       { additionalProperties: true },

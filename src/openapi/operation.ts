@@ -26,6 +26,8 @@ interface BaseOperation {
 interface OperationOfUsers extends BaseOperation {
   /** Who may call: anybody, or a user (access token or API key). */
   readonly caller: 'anybody' | 'user'
+  /** Whether a success ends sessions. The response then waits until their access tokens are refused. */
+  readonly endsSessions?: true
   readonly roles?: undefined
   readonly fieldsOf?: undefined
 }
@@ -33,6 +35,7 @@ interface OperationOfUsers extends BaseOperation {
 export interface OperationOfOperators extends BaseOperation {
   /** Who may call: an operator (token). */
   readonly caller: 'operator'
+  readonly endsSessions?: undefined
   /** The roles that may call, besides `all` (CONTRACT §13). */
   readonly roles: readonly OperatorRole[]
   /** The only members that the body may have from a bearer of this role; undefined: every member. */

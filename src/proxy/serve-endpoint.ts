@@ -62,15 +62,6 @@ const operations: readonly Operation[] = [
   ...Object.values(upgradeOperations),
 ]
 
-/**
- * All that change something, but for those that strangers may send at will: the first three end nothing where they
- * succeed, and logout waits by itself where it ended something.
- */
-function mayEndSessions(operation: Operation): boolean {
-  const { register, login, refresh, logout } = authOperations
-  return operation.method !== 'GET' && ![register, login, refresh, logout].some(one => one === operation)
-}
-
 export function registerEndpoints(app: FastifyInstance): void {
   // Declared as bodiless, because Fastify would refuse unknown media types: the endpoints read bodies themselves.
   for (const method of ['POST', 'DELETE'])
@@ -88,7 +79,7 @@ export function registerEndpoints(app: FastifyInstance): void {
         const context = contextOf(raw)
         const { endpoints, accessEnded } = context.snapshot
         const { status, headers, body, userId } = await answer(context, endpoints.get(operation))
-        if (mayEndSessions(operation)) await accessEnded()
+        if (operation.endsSessions) await accessEnded()
         context.userId = userId
         return answered(context, reply, 'no-store')
           .code(status)
