@@ -81,7 +81,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
     tracing,
     newRequestId: services.newRequestId,
     onUntrustedForwarder: services.onUntrustedForwarder,
-    endRequest: createCompletion(metrics),
+    completeAtClose: createCompletion(metrics),
   })
   const watchCertificates = () => current.tlsCertificate?.watch(context => setCertificate(app, context))
   watchCertificates()

@@ -57,11 +57,11 @@ export function dryRun(options: Options): Promise<DryRun> {
     const snapshot: RequestSnapshot = {
       gate,
       endpoints,
-      forward(context, to, identity) {
+      forward(context, to, admission) {
         const trying = contextWith(probe)
         if (context.headers !== undefined) trying.addHeaders(context.headers)
-        forward(trying, to, identity)
-        forward(context, to, identity)
+        forward(trying, to, { ...admission, reservation: undefined })
+        forward(context, to, admission)
       },
       onRefusal(_, refusal) {
         // An internal error is a bug of the gateway's own and explains nothing.
@@ -96,6 +96,6 @@ async function passGuards(context: RequestContext, operations: readonly Operatio
   )
   const endpoint = operation && snapshot.endpoints.get(operation)
   if (endpoint?.kind !== 'guarded') return
-  const decision = await snapshot.gate.endpointGuards(endpoint.plans)(context)
-  if (!decision.allowed) throw decision.thrown
+  const result = await snapshot.gate.endpointGuards(endpoint.plans)(context)
+  if (!result.allowed) throw result.thrown
 }

@@ -5,7 +5,6 @@ import type { Clock } from '../clock.ts'
 import { sharedTargets } from '../config/rules/declarations.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createTrustedProxies } from '../http/client-address.ts'
-import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'
 import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
 import type { Upstreams } from '../upstream/targets/upstreams.ts'
@@ -13,7 +12,12 @@ import type { DailyCounter } from '../usage/daily-counter.ts'
 import type { ExhaustedUsers } from '../usage/exhausted-users.ts'
 import type { Plan } from '../users/user.ts'
 import { type AuthenticationDependencies, createAuthenticate } from './guards/authenticate.ts'
-import { compileEndpointGuards, compileGuards, type GuardChain } from './guards/chain.ts'
+import {
+  compileEndpointGuards,
+  compileGuards,
+  type EndpointAdmission,
+  type GuardChain,
+} from './guards/chain.ts'
 import { createCountDailyUse } from './guards/count-daily-use.ts'
 import { createRateLimit } from './guards/rate-limit.ts'
 import { parseRequestHead, type RequestHead } from './parsing/request-head.ts'
@@ -27,7 +31,7 @@ export interface Gate {
   parse(request: IncomingMessage): RequestHead
   readonly decide: Decide
   /** The guards of a local endpoint. @param plans `undefined` for every plan */
-  endpointGuards(plans: readonly Plan[] | undefined): GuardChain<AuthenticatedUser>
+  endpointGuards(plans: readonly Plan[] | undefined): GuardChain<EndpointAdmission>
 }
 
 /** What the guards need beyond the configuration. */
@@ -71,7 +75,7 @@ export function* gateSteps(options: Options): Steps<Gate> {
     return { ...route, upstream, guards: compileGuards(route, upstream, guardDependencies) }
   })
   const routes = yield* routeTableSteps(compiled)
-  const endpointGuards = new Map<string, GuardChain<AuthenticatedUser>>()
+  const endpointGuards = new Map<string, GuardChain<EndpointAdmission>>()
   const proxies = createTrustedProxies(config.server.trusted_proxies)
   return {
     parse: request => parseRequestHead(request, proxies),

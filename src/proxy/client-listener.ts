@@ -17,7 +17,7 @@ import { isIdle, whenWritable } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
 import { schemaController } from '../openapi/response-body.ts'
-import { type OnComplete, startCountingBytes } from './completion.ts'
+import type { CompleteAtClose } from './completion.ts'
 import { handleRequest, type ServeEndpoint } from './handle-request.ts'
 import { RequestContext, type RequestSnapshot } from './request-context.ts'
 import { contextOf, createServeEndpoint, localPathOf, registerEndpoints } from './serve-endpoint.ts'
@@ -34,7 +34,7 @@ interface Options {
   newRequestId(): string
   /** Called for each request that an untrusted private peer forwards for another client. */
   onUntrustedForwarder(peer: string): void
-  endRequest: OnComplete
+  completeAtClose: CompleteAtClose
 }
 
 /** Fastify serves only the gateway's own endpoints; all other requests are handled before it. */
@@ -87,8 +87,7 @@ export function createClientListener(options: Options): FastifyInstance {
       startedAt,
       trace,
     )
-    if (snapshot.logRequest !== undefined) startCountingBytes(context, request.socket)
-    response.on('close', () => options.endRequest(context))
+    options.completeAtClose(context)
     if (trace === undefined) handleRequest(context, serveEndpoint)
     else trace.run(() => handleRequest(context, serveEndpoint))
   }

@@ -6,11 +6,14 @@ import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Call once per request, when its response closes. */
-export type OnComplete = (context: RequestContext) => void
+/** Call when the response of a request owns the connection. Completes the request when the response closes. */
+export type CompleteAtClose = (context: RequestContext) => void
 
-export function createCompletion({ requests, counters }: Pick<Metrics, 'requests' | 'counters'>): OnComplete {
-  function end(context: RequestContext): void {
+export function createCompletion({
+  requests,
+  counters,
+}: Pick<Metrics, 'requests' | 'counters'>): CompleteAtClose {
+  function complete(context: RequestContext): void {
     const { request, response, routing, snapshot, trace } = context
     const { decision = 'client_gone' } = context
     // A forwarded exchange without an outcome outlived the client's connection: the client disconnected.
@@ -51,11 +54,16 @@ export function createCompletion({ requests, counters }: Pick<Metrics, 'requests
   }
 
   return context => {
-    if (context.snapshot.logRequest !== undefined) stopCountingBytes(context, context.request.socket)
-    responseClosed(context.response)
-    // The upstream exchange listens to the same `close` event and has yet to report its outcome.
-    if (context.decision === 'forwarded' && context.outcome === undefined) process.nextTick(end, context)
-    else end(context)
+    const { request, response, snapshot } = context
+    const countsBytes = snapshot.logRequest !== undefined
+    if (countsBytes) startCountingBytes(context, request.socket)
+    // This is the only listener of `close`. It first ends the work that waits for the upstream, which sets the outcome.
+    response.on('close', () => {
+      context.onClientGone?.()
+      if (countsBytes) stopCountingBytes(context, request.socket)
+      responseClosed(response)
+      complete(context)
+    })
   }
 }
 
@@ -67,20 +75,20 @@ function nameOf(routing: RoutingDecision): string | undefined {
   return routing.kind === 'local' ? routing.path : undefined
 }
 
-const counted = Symbol('counted')
-type Connection = Socket & { [counted]?: RequestContext | undefined }
+const countedFor = Symbol('countedFor')
+type Connection = Socket & { [countedFor]?: RequestContext | undefined }
 
-/** Call when the request's response owns the connection: all that is written to it is counted, its head and 1xx too. */
-export function startCountingBytes(context: RequestContext, connection: Connection): void {
-  connection[counted] = context
+/** From now on all bytes written to the connection are counted, including the head and 1xx responses. */
+function startCountingBytes(context: RequestContext, connection: Connection): void {
+  connection[countedFor] = context
   context.bytesBefore = connection.bytesWritten
 }
 
 /** By the time a response closes, the next pipelined one may have begun; its bytes are not counted. */
 function stopCountingBytes(context: RequestContext, connection: Connection): void {
-  const last = connection[counted] ?? context
+  const last = connection[countedFor] ?? context
   const after = last === context ? connection.bytesWritten : last.bytesBefore
   context.bytesSent = after - context.bytesBefore
   // An idle connection must not keep its last request in memory.
-  if (last === context) connection[counted] = undefined
+  if (last === context) connection[countedFor] = undefined
 }

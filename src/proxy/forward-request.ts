@@ -1,18 +1,18 @@
 // Forwards an allowed request to its upstream, with the path, headers, limits and callbacks that its route implies.
 import type { ServerResponse } from 'node:http'
-import type { UsageCounted } from '../gate/guards/count-daily-use.ts'
+import type { Admission } from '../gate/guards/count-daily-use.ts'
 import { bearerPrefix, parseOfferedProtocols } from '../gate/parsing/websocket-handshake.ts'
 import { replacedHeaders } from '../gate/routing/cors.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import type { Route } from '../gate/routing/route.ts'
-import { type ClientKey, clientKeyOf } from '../identity/client-key.ts'
+import { clientKeyOf } from '../identity/client-key.ts'
+import type { Identity } from '../identity/identity.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
 import { forward } from '../upstream/forward.ts'
-import type { ForwardObserver, Reserved } from '../upstream/forward-options.ts'
+import type { ForwardObserver, ForwardOptions } from '../upstream/forward-options.ts'
+import { cancelReservation } from '../upstream/reservation.ts'
 import type { ResponseHeaderRules } from '../upstream/response-head.ts'
-import { hashText } from '../upstream/targets/rendezvous.ts'
-import type { Upstream } from '../upstream/targets/upstreams.ts'
 import type { WebSocketHandshake } from '../upstream/websocket/websocket-upgrade.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { buildUpstreamHeaders, propagatesTrace, type ReceivedRequest } from './upstream-headers.ts'
@@ -23,14 +23,10 @@ interface ForwardedRequest extends ReceivedRequest, ForwardObserver {
   readonly trace: RequestTrace | undefined
   /** Added to the response, whether the upstream or the gateway sends it. */
   readonly headers: Readonly<Record<string, string>> | undefined
-  /** Whether its use was counted before. */
-  readonly countsUse: boolean
-  /** What was reserved for it before its use was counted: it is the caller's now. */
-  handOverReserved(): Reserved | undefined
 }
 
-/** Forwards a request. The type of `identity` proves that all guards ran, the daily count last. */
-export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, identity: UsageCounted) => void
+/** Forwards a request, and takes its reservation over. Only the guards, the daily count last, make an `Admission`. */
+export type ForwardRequest = (request: ForwardedRequest, routing: ToRoute, admission: Admission) => void
 
 interface Settings {
   /** Between two chunks of a client's body (`server.timeouts.body_idle`). */
@@ -44,11 +40,7 @@ export function createForwardRequest(
   openStreams: Pick<OpenStreams, 'add'>,
   { bodyIdleTimeoutMs, logoutEndsStreams: endsWithSession }: Settings,
 ): ForwardRequest {
-  function webSocketOf(
-    { request }: ForwardedRequest,
-    route: Route,
-    identity: UsageCounted,
-  ): WebSocketHandshake {
+  function webSocketOf({ request }: ForwardedRequest, route: Route, identity: Identity): WebSocketHandshake {
     const { bearers, others } = parseOfferedProtocols(request.headers['sec-websocket-protocol'])
     return {
       key: String(request.headers['sec-websocket-key']),
@@ -65,23 +57,21 @@ export function createForwardRequest(
     }
   }
 
-  function send(
+  function optionsFor(
     context: ForwardedRequest,
     routing: ToRoute,
-    identity: UsageCounted,
-    assertion?: string,
-  ): void {
+    { identity, reservation }: Admission,
+    assertion: string | undefined,
+  ): ForwardOptions {
     const { request, response, head, trace } = context
     const { route, target } = routing
     const { upstream } = route
-    const client = clientKeyOf(identity, head.client)
-    forward({
+    return {
       request,
       response,
       upstream,
-      client,
-      splitKey: splitKeyOf(upstream, client),
-      countsUse: context.countsUse,
+      client: clientKeyOf(identity, head.client),
+      reservation,
       path: route.upstreamPath(target) + target.query,
       host: route.upstreamHost,
       fields: buildUpstreamHeaders(context, routing, identity, assertion),
@@ -97,29 +87,36 @@ export function createForwardRequest(
       expectsContinue: head.expectsContinue,
       trace: trace?.forwardTo(route.upstreamName, propagatesTrace(route)),
       observer: context,
-      // Last: what throws before it leaves the connection to the refusal.
-      reserved: context.handOverReserved(),
-    })
-  }
-
-  return (context, routing, identity) => {
-    const { route } = routing
-    if (!route.identity_assertion || identity.kind !== 'user') send(context, routing, identity)
-    else {
-      assertions
-        .tokenFor(identity.user, route.upstreamName)
-        .then(assertion => send(context, routing, identity, assertion))
-        .catch(error => context.onRefused(error))
     }
   }
-}
 
-/** A hash of the client; undefined if the upstream does not split by user. */
-export function splitKeyOf(
-  { splitsByUser }: Pick<Upstream, 'splitsByUser'>,
-  client: ClientKey,
-): number | undefined {
-  return splitsByUser ? hashText(String(client)) : undefined
+  function send(context: ForwardedRequest, routing: ToRoute, admission: Admission, assertion?: string): void {
+    let options: ForwardOptions
+    try {
+      options = optionsFor(context, routing, admission, assertion)
+    } catch (error) {
+      cancelReservation(admission.reservation)
+      context.onRefused(error)
+      return
+    }
+    void forward(options)
+  }
+
+  return (context, routing, admission) => {
+    const { route } = routing
+    const { identity, reservation } = admission
+    if (!route.identity_assertion || identity.kind !== 'user') {
+      send(context, routing, admission)
+      return
+    }
+    assertions.tokenFor(identity.user, route.upstreamName).then(
+      assertion => send(context, routing, admission, assertion),
+      error => {
+        cancelReservation(reservation)
+        context.onRefused(error)
+      },
+    )
+  }
 }
 
 /**

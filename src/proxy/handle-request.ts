@@ -1,6 +1,6 @@
 // One request, top to bottom: its routing decision leads to a route, a local endpoint, a preflight or a refusal.
 
-import type { Decision } from '../gate/guards/chain.ts'
+import type { ChainResult } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import { usualMethods } from '../gate/routing/route.ts'
 import { endDeferred } from '../http/deferred-writes.ts'
@@ -21,18 +21,18 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
 
 /** No framework stands between the socket and the upstream. */
 function serveRoute(context: RequestContext, routing: ToRoute): void {
-  const decision = routing.route.guards(context)
-  if (decision instanceof Promise) {
-    decision.then(decided => follow(context, routing, decided)).catch(error => context.refuse(error))
-  } else follow(context, routing, decision)
+  const result = routing.route.guards(context)
+  if (result instanceof Promise) {
+    result.then(settled => follow(context, routing, settled)).catch(error => context.refuse(error))
+  } else follow(context, routing, result)
 }
 
-function follow(context: RequestContext, routing: ToRoute, decision: Decision): void {
-  if (!decision.allowed) context.refuse(decision.thrown)
+function follow(context: RequestContext, routing: ToRoute, result: ChainResult): void {
+  if (!result.allowed) context.refuse(result.thrown)
   else if (context.head.isLastHop) answerLastHop(context, routing)
   else {
     context.decision = 'forwarded'
-    context.snapshot.forward(context, routing, decision.identity)
+    context.snapshot.forward(context, routing, result)
   }
 }
 

@@ -7,17 +7,15 @@ import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { sendRefusal } from '../http/error-handlers.ts'
 import { isEnding } from '../http/lingering-close.ts'
-import { type ClientKey, clientKeyOf } from '../identity/client-key.ts'
+import { clientKeyOf } from '../identity/client-key.ts'
 import { anonymous, type Identity } from '../identity/identity.ts'
 import type { RequestTrace } from '../observability/tracing/tracing.ts'
-import { tooManyConnections } from '../refusals/limits.ts'
 import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
-import { giveBack, takeConnection } from '../upstream/forward.ts'
-import type { ForwardObserver, Reserved } from '../upstream/forward-options.ts'
-import type { Upstream } from '../upstream/targets/upstreams.ts'
+import type { ForwardObserver } from '../upstream/forward-options.ts'
+import { type Reservation, reserveConnection } from '../upstream/reservation.ts'
 import type { LogRequest } from './access-log.ts'
-import { type ForwardRequest, splitKeyOf } from './forward-request.ts'
+import type { ForwardRequest } from './forward-request.ts'
 import type { LogOrigin } from './origin-log.ts'
 
 /** The part of a snapshot that one request needs; composition's Snapshot extends it. */
@@ -70,9 +68,8 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   /** Target of the last attempt (`scheme://host:port`), and the time until its response head or the attempt's end. */
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
-  /** Since before the use was counted, until it is handed over or the request is refused. */
-  #reserved: Reserved | undefined = undefined
-  countsUse = false
+  /** Set while the request waits for its upstream; completion calls it when the response closes. */
+  onClientGone: (() => void) | undefined = undefined
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
   /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */
@@ -111,36 +108,15 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
     this.headers = { ...this.headers, ...headers }
   }
 
-  awaitConnection(): Promise<void> | undefined {
+  reserveConnection(): Reservation | Promise<Reservation> {
     const { routing } = this
-    if (routing.kind !== 'route') return undefined
-    this.countsUse = true
-    const { upstream } = routing.route
+    if (routing.kind !== 'route') throw new Error('only a request to a route needs a connection')
     const client = clientKeyOf(this.identity, this.head.client)
-    if (!upstream.hasFreeConnection()) return this.#awaitConnection(upstream, client)
-    const endpoint = upstream.endpointFor(client)
-    if (endpoint === undefined) throw tooManyConnections(upstream.connectionLimit)
-    endpoint.pool.reserve(client)
-    this.#reserved = { endpoint, client, connection: undefined }
-    return undefined
-  }
-
-  async #awaitConnection(upstream: Upstream, client: ClientKey): Promise<void> {
-    const splitKey = splitKeyOf(upstream, client)
-    const { response } = this
-    const taken = await takeConnection({ upstream, splitKey, client, countsUse: false, response })
-    this.#reserved = { ...taken, client }
-  }
-
-  handOverReserved(): Reserved | undefined {
-    const reserved = this.#reserved
-    this.#reserved = undefined
-    return reserved
+    return reserveConnection({ upstream: routing.route.upstream, client, waiting: this })
   }
 
   /** Sends a refusal. @param thrown a Refusal; ClientDisconnected, which sends nothing; any other error is a 500 */
   refuse(thrown: unknown): void {
-    giveBack(this.handOverReserved())
     sendRefusal(this.response, thrown, (_, refusal) => this.noteRefusal(refusal))
   }
 

@@ -118,9 +118,9 @@ async function authenticated(
   context: RequestContext,
   plans: readonly Plan[] | undefined,
 ): Promise<Omit<AuthenticatedRequest, keyof EndpointRequest>> {
-  const decision = await context.snapshot.gate.endpointGuards(plans)(context)
-  if (!decision.allowed) throw decision.thrown
-  const { user, credential, sessionId, apiTokenId } = decision.identity
+  const result = await context.snapshot.gate.endpointGuards(plans)(context)
+  if (!result.allowed) throw result.thrown
+  const { user, credential, sessionId, apiTokenId } = result.identity
   return { user, credential, sessionId, apiTokenId }
 }
 

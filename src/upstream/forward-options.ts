@@ -3,39 +3,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientKey } from '../identity/client-key.ts'
 import type { UpstreamTrace } from '../observability/tracing/tracing.ts'
 import type { Outcome } from './failures.ts'
+import type { Reservation } from './reservation.ts'
 import type { ResponseHeaderRules } from './response-head.ts'
-import type { Connection } from './targets/connection.ts'
-import type { Endpoint } from './targets/endpoint.ts'
+import type { WaitingClient } from './targets/connection-pool.ts'
 import type { Upstream } from './targets/upstreams.ts'
 import type { WebSocketHandshake } from './websocket/websocket-upgrade.ts'
-
-/** A connection that is this request's alone, and where it leads. */
-export interface TakenConnection {
-  readonly endpoint: Endpoint
-  readonly connection: Connection
-}
-
-/** What a request holds since before its use was counted, so that it cannot be refused afterwards. */
-export interface Reserved {
-  /** Where one connection of the client is counted, or is taken. */
-  readonly endpoint: Endpoint
-  readonly client: ClientKey
-  /** Set if the request had to wait for it. */
-  readonly connection: Connection | undefined
-}
 
 export interface ForwardOptions {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upstream: Upstream
-  /** A hash of the user, where the upstream splits by user: requests with the same go to the same endpoint. */
-  readonly splitKey: number | undefined
-  /** Whose connection it is, as `connections_per_client` counts. */
+  /** `connections_per_client` counts by this key. */
   readonly client: ClientKey
-  /** Set if its use was counted: `forward` takes it over. */
-  readonly reserved?: Reserved | undefined
-  /** Whether its use was counted before. */
-  readonly countsUse: boolean
+  /** Set if the use of the request is counted. `forward` takes the reservation over. */
+  readonly reservation: Reservation | undefined
   /** Path and query as sent to the upstream. */
   readonly path: string
   /**
@@ -68,7 +49,7 @@ export interface ForwardOptions {
 }
 
 /** Notified of each attempt, and of the end: exactly one of `onEnd` and `onRefused`, once. */
-export interface ForwardObserver {
+export interface ForwardObserver extends WaitingClient {
   /**
    * @param target `scheme://host:port`
    * @param duration milliseconds to the response head, or to the end of the attempt if none came

@@ -4,152 +4,86 @@ import type { Dispatcher } from 'undici'
 import { mayBeSmall, type ReadAhead, readAhead } from '../http/read-ahead.ts'
 import { RequestBody } from '../http/request-body.ts'
 import type { AttemptSpan } from '../observability/tracing/tracing.ts'
-import { tooManyConnections } from '../refusals/limits.ts'
-import { ClientDisconnected, Refusal } from '../refusals/refusal.ts'
-import type { ForwardOptions, Reserved, TakenConnection } from './forward-options.ts'
-import { ResponseRelay } from './response-relay.ts'
-import type { Connection } from './targets/connection.ts'
-import { EndpointRetired, type Wait } from './targets/connection-pool.ts'
+import { ClientDisconnected } from '../refusals/refusal.ts'
+import type { ForwardOptions } from './forward-options.ts'
+import {
+  cancelReservation,
+  keepCounted,
+  type TakenConnection,
+  takeConnection,
+  takeReserved,
+} from './reservation.ts'
+import { type RelayEnd, ResponseRelay } from './response-relay.ts'
+import type { Wait } from './targets/connection-pool.ts'
 import type { Endpoint } from './targets/endpoint.ts'
 
-/** Once a response has begun, a failure breaks the client's connection: half a response never looks complete. */
-export function forward(options: ForwardOptions): void {
-  const { hasBody, contentLength } = options
-  if (hasBody && mayBeSmall(contentLength)) void forwardSmall(options)
-  else begin(options, undefined)
-}
-
-/** Reads the body before it takes a connection, which a client that sends slowly would keep from other requests. */
-async function forwardSmall(options: ForwardOptions): Promise<void> {
-  const { request, response, expectsContinue, maxBodyBytes, bodyIdleTimeoutMs, contentLength } = options
-  let { reserved } = options
-  if (reserved?.connection !== undefined && !request.complete) {
-    const { endpoint, client, connection } = reserved
-    connection.release()
-    endpoint.pool.reserve(client)
-    reserved = { ...reserved, connection: undefined }
-  }
-  let body: ReadAhead
+/**
+ * Sends the request, and again as often as `retries` allows and as sending it twice does no harm.
+ * Without a wait for body or connection, the request is dispatched before this function returns.
+ */
+export async function forward(options: ForwardOptions): Promise<void> {
+  const { request, response, upstream, client, observer } = options
+  let { reservation } = options
+  const isCounted = reservation !== undefined
+  const tried: Endpoint[] = []
   try {
-    if (response.destroyed) throw new ClientDisconnected()
-    if (expectsContinue) response.writeContinue()
-    body = await readAhead(request, {
-      contentLength,
-      maxBytes: maxBodyBytes,
-      idleTimeoutMs: bodyIdleTimeoutMs,
-    })
+    let body: ReadAhead | undefined
+    if (options.hasBody && mayBeSmall(options.contentLength)) {
+      // A client that sends slowly must not keep a connection from other requests.
+      if (reservation !== undefined && !request.complete) reservation = keepCounted(reservation)
+      body = await readSmallBody(options)
+    }
+    for (;;) {
+      const reserved = takeReserved(reservation)
+      reservation = undefined
+      const isAdmitted = isCounted || tried.length > 0
+      const wait = isCounted ? waitOfCounted(options) : undefined
+      const taken =
+        reserved ?? takeConnection({ upstream, client, waiting: observer }, { tried, isAdmitted, wait })
+      const connected = taken instanceof Promise ? await taken : taken
+      // A response emits `close` once. A request that is dispatched afterwards would never be aborted.
+      if (response.destroyed) {
+        connected.connection.release()
+        throw new ClientDisconnected()
+      }
+      const end = await sendOnce(options, connected, tried.length, body)
+      if (end !== 'unanswered') return
+      tried.push(connected.endpoint)
+    }
   } catch (thrown) {
-    giveBack(reserved)
-    options.observer.onRefused(thrown)
-    return
+    cancelReservation(reservation)
+    observer.onRefused(thrown)
   }
-  begin({ ...options, reserved, expectsContinue: false }, body)
 }
 
-function begin(options: ForwardOptions, body: ReadAhead | undefined): void {
-  const { reserved } = options
-  if (reserved?.connection !== undefined) {
-    send(options, { endpoint: reserved.endpoint, connection: reserved.connection }, noneTried, body)
-    return
-  }
-  giveBack(reserved)
-  attempt(options, noneTried, body)
+/** @throws Refusal, or ClientDisconnected */
+async function readSmallBody(options: ForwardOptions): Promise<ReadAhead> {
+  const { request, response, contentLength, maxBodyBytes, bodyIdleTimeoutMs } = options
+  if (response.destroyed) throw new ClientDisconnected()
+  if (options.expectsContinue) response.writeContinue()
+  return readAhead(request, { contentLength, maxBytes: maxBodyBytes, idleTimeoutMs: bodyIdleTimeoutMs })
 }
 
-/** Gives up what was reserved for a request that is refused, or that takes a connection now. */
-export function giveBack(reserved: Reserved | undefined): void {
-  if (reserved?.connection !== undefined) reserved.connection.release()
-  else reserved?.endpoint.pool.cancel(reserved.client)
-}
-
-const noneTried: readonly Endpoint[] = []
-
-/** @param tried endpoints that have failed it: as many as it was sent before */
-function attempt(options: ForwardOptions, tried: readonly Endpoint[], body: ReadAhead | undefined): void {
-  let taken: TakenConnection | Promise<TakenConnection>
-  try {
-    taken = takeConnection(options, tried, waitOf(options))
-  } catch (refusal) {
-    options.observer.onRefused(refusal)
-    return
-  }
-  if (!(taken instanceof Promise)) send(options, taken, tried, body)
-  else {
-    taken.then(
-      freed => send(options, freed, tried, body),
-      thrown => options.observer.onRefused(thrown),
-    )
-  }
+/** A counted use waits as long as for a response, because a refusal would have spent it. */
+function waitOfCounted({ responseTimeoutMs }: ForwardOptions): Wait {
+  return { ms: responseTimeoutMs, refusal: 'upstream_timeout' }
 }
 
 /**
- * Picks an endpoint and takes a connection to it. The caller sends a request on it, or releases it.
- * @param tried endpoints to avoid
- * @param wait for a free connection, if not as usual
- * @throws Refusal 503 `upstream_unavailable` if there is none; what `wait` says if none becomes free in time
- * @throws Refusal 429 `rate_limited` if the client holds as many as it may, unless the request was admitted before: its
- *   use is counted, or it was sent
- * @throws ClientDisconnected if the client leaves meanwhile
+ * Sends the request to one endpoint, within the span of this attempt.
+ * @param resendCount how often the request was sent before
+ * @param read the part of the body that was read before the connection was taken
  */
-export function takeConnection(
-  options: Pick<ForwardOptions, 'upstream' | 'splitKey' | 'client' | 'countsUse' | 'response'>,
-  tried: readonly Endpoint[] = noneTried,
-  wait?: Wait,
-): TakenConnection | Promise<TakenConnection> {
-  const { upstream, splitKey, client, countsUse, response } = options
-  const endpoint = upstream.pickEndpoint(splitKey, tried, client)
-  if (endpoint === undefined) throw new Refusal('upstream_unavailable')
-  if (!countsUse && tried.length === 0 && !endpoint.pool.admits(client))
-    throw tooManyConnections(upstream.connectionLimit)
-  const connection = endpoint.pool.tryAcquire(client)
-  if (connection !== undefined) return { endpoint, connection }
-  return endpoint.pool.acquire(client, response, wait).then(
-    freed => ({ endpoint, connection: freed }),
-    thrown => {
-      if (thrown instanceof EndpointRetired) return takeConnection(options, tried, wait)
-      throw thrown
-    },
-  )
-}
-
-/** A use that is stored waits as long as for a response: a refusal would have spent it. */
-function waitOf({ countsUse, responseTimeoutMs }: ForwardOptions): Wait | undefined {
-  return countsUse ? { ms: responseTimeoutMs, refusal: 'upstream_timeout' } : undefined
-}
-
-function send(
+function sendOnce(
   options: ForwardOptions,
   { endpoint, connection }: TakenConnection,
-  tried: readonly Endpoint[],
+  resendCount: number,
   read: ReadAhead | undefined,
-): void {
-  // A response emits `close` only once, and this one has: a request dispatched now would never be aborted.
-  if (options.response.destroyed) {
-    connection.release()
-    options.observer.onRefused(new ClientDisconnected())
-  } else dispatch(options, endpoint, tried, connection, read)
-}
-
-/**
- * Sends the request to one endpoint, within the span of this attempt. The relay reports to the observer, or retries.
- * @param tried endpoints that have failed it
- * @param connection to the endpoint
- * @param read what was read of the body, if it may be small
- */
-function dispatch(
-  options: ForwardOptions,
-  endpoint: Endpoint,
-  tried: readonly Endpoint[],
-  connection: Connection,
-  read: ReadAhead | undefined,
-): void {
+): Promise<RelayEnd> {
   const { request, upstream, fields } = options
   const stream = options.hasBody && !read?.isWhole ? streamOf(options, read) : null
   fields[1] = options.host ?? endpoint.host
-  const span = options.trace && beginAttemptSpan(options, endpoint, tried.length)
-  const retry =
-    tried.length < upstream.retries ? () => attempt(options, [...tried, endpoint], read) : undefined
-  const handler = new ResponseRelay(options, endpoint, retry, stream, span)
+  const span = options.trace && beginAttemptSpan(options, endpoint, resendCount)
   const dispatchOptions = {
     origin: endpoint.origin,
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
@@ -162,11 +96,23 @@ function dispatch(
     // Otherwise undici would use the Host header, whatever a route sets there.
     servername: endpoint.serverName,
   }
-  try {
-    connection.dispatch(dispatchOptions, handler)
-  } catch (error) {
-    handler.onError(error as Error)
-  }
+  return new Promise(resolve => {
+    const relay = new ResponseRelay({
+      options,
+      endpoint,
+      body: stream,
+      // The client received its 100 before the read.
+      sendsContinue: options.expectsContinue && read === undefined,
+      mayRetry: resendCount < upstream.retries,
+      span,
+      onOver: resolve,
+    })
+    try {
+      connection.dispatch(dispatchOptions, relay)
+    } catch (error) {
+      relay.onError(error as Error)
+    }
+  })
 }
 
 function streamOf(

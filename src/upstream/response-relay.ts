@@ -1,4 +1,15 @@
-// What one request to one target leads to: a response, streamed and begun at most once, a retry, or a refusal.
+// One request to one endpoint: relays its response to the client, refuses it, or reports that it may be sent again.
+//
+// The relay is in one of these states. Each of them can become `over`; the arrow shows what else it can become.
+//
+//   connecting    undici has no connection for the request yet. → sent
+//   sent          The request is on a connection, and no byte of a response has arrived. → answered
+//   answered      A response has begun, so the request is not sent again. → head_corked
+//   head_corked   The head is corked until this event-loop poll ends. → body_corked, whole_corked, streaming
+//   body_corked   The head and a part of the body are corked. → whole_corked, streaming
+//   whole_corked  The whole response is corked, and the upstream has no more part in it.
+//   streaming     The head was sent, and the body is relayed as it arrives.
+//   over          Nothing more is relayed. A WebSocket is over for the relay when its tunnel opens.
 import type { Duplex } from 'node:stream'
 import { errors } from 'undici'
 import { type DeferredWrite, defer } from '../http/deferred-writes.ts'
@@ -26,65 +37,83 @@ import {
 } from './response-head.ts'
 import type { InFlight } from './targets/connection.ts'
 import type { Endpoint } from './targets/endpoint.ts'
+import type { Tunnel } from './websocket/tunnel.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
+
+type RelayState =
+  | 'connecting'
+  | 'sent'
+  | 'answered'
+  | 'head_corked'
+  | 'body_corked'
+  | 'whole_corked'
+  | 'streaming'
+  | 'over'
+
+/** `unanswered`: the request may be sent again. `reported`: the observer was notified, or a WebSocket is open. */
+export type RelayEnd = 'unanswered' | 'reported'
+
+interface Options {
+  readonly options: ForwardOptions
+  readonly endpoint: Endpoint
+  /** Streamed to the upstream; null for a body that was read before, and for none. */
+  readonly body: RequestBody | null
+  /** Whether the client still waits for `100 Continue`. */
+  readonly sendsContinue: boolean
+  /** Whether `retries` allows another attempt. */
+  readonly mayRetry: boolean
+  readonly span: AttemptSpan | undefined
+  onOver(end: RelayEnd): void
+}
 
 /**
  * undici's low-level handler: its core calls these methods with the raw headers, in order and letter case.
  * (The newer interface wraps them and builds an object of the headers for every response.)
  */
 export class ResponseRelay implements InFlight, DeferredWrite {
+  readonly #relayed: Options
   readonly #options: ForwardOptions
-  readonly #endpoint: Endpoint
-  readonly #retry: (() => void) | undefined
-  readonly #body: RequestBody | null
-  readonly #span: AttemptSpan | undefined
+  #state: RelayState = 'connecting'
   #endAttempt: EndAttempt | undefined
   #abort: (() => void) | undefined
+  /** Undefined if the response must not be paused: before its head, and once the upstream has ended its side. */
   #resume: (() => void) | undefined
   #unregisterStream: (() => void) | undefined
   #deadline: NodeJS.Timeout | undefined
-  #hasStarted = false
-  #hasData = false
-  #isHeadDeferred = false
-  #isEndDeferred = false
-  isOver = false
-  /** The upstream has ended its side of the connection. */
-  #hasUpstreamEnded = false
   /** From `performance.now()`; 0 once the result is reported. */
   #sentAtMs = performance.now()
 
-  /** @param retry sends the request again; undefined if it may not be */
-  constructor(
-    options: ForwardOptions,
-    endpoint: Endpoint,
-    retry: (() => void) | undefined,
-    body: RequestBody | null,
-    span: AttemptSpan | undefined,
-  ) {
-    this.#options = options
-    this.#endpoint = endpoint
-    this.#retry = retry
-    this.#body = body
-    this.#span = span
-    this.#endAttempt = endpoint.beginAttempt()
-    options.response.on('close', this.#onClientClose)
+  constructor(relayed: Options) {
+    this.#relayed = relayed
+    this.#options = relayed.options
+    this.#endAttempt = relayed.endpoint.beginAttempt()
+    this.#options.observer.onClientGone = () => this.#onClientGone()
+  }
+
+  /** Whether the exchange is over for the upstream. */
+  get isOver(): boolean {
+    return this.#state === 'over' || this.#state === 'whole_corked'
   }
 
   onConnect(abort: () => void): void {
     this.#abort = abort
-    if (this.isOver) abort()
-    else if (this.#options.expectsContinue) this.#options.response.writeContinue()
+    if (this.isOver) {
+      abort()
+      return
+    }
+    this.#state = 'sent'
+    if (this.#relayed.sendsContinue) this.#options.response.writeContinue()
   }
 
   /** The first byte of a response has come, whether or not a valid response follows. */
   onResponseStarted(): void {
-    this.#hasStarted = true
+    if (this.#state === 'sent') this.#state = 'answered'
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, statusText: string): boolean {
     if (status < 200) return this.#onInterim(status, rawHeaders)
     this.#reportResult('answered')
-    this.#span?.onStatus(status)
+    this.#relayed.span?.onStatus(status)
     const { request, response, requestId, responseHeaderRules, onEventStream } = this.#options
     const canSendTrailers =
       request.method !== 'HEAD' && status !== 204 && status !== 304 && response.useChunkedEncodingByDefault
@@ -98,7 +127,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     }
     this.#resume = resume
     if (isEventStream(fields)) this.#unregisterStream = onEventStream(() => this.#endEarly())
-    this.#isHeadDeferred = true
+    this.#state = 'head_corked'
     response.cork()
     defer(this)
     // A 304 ends with its head (RFC 9110 §15.4.5); undici would wait for the body that its Content-Length announces.
@@ -108,11 +137,12 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   #onInterim(status: number, rawHeaders: Buffer[]): true {
     const { request, response, responseTimeoutMs } = this.#options
+    const { body } = this.#relayed
     if (status > 101) writeInformational(request, response, status, rawHeaders)
-    const sentBeforeMs = this.#body === null ? performance.now() - this.#sentAtMs : 0
+    const sentBeforeMs = body === null ? performance.now() - this.#sentAtMs : 0
     // undici would wait for as long again after each of them.
     this.#deadline ??= setTimeout(() => {
-      if (this.#body?.readableEnded === false) this.#deadline?.refresh()
+      if (body?.readableEnded === false) this.#deadline?.refresh()
       else this.#fail(new errors.HeadersTimeoutError())
     }, responseTimeoutMs - sentBeforeMs)
     return true
@@ -120,28 +150,31 @@ export class ResponseRelay implements InFlight, DeferredWrite {
 
   /** Any response other than a 101 comes through `onHeaders`, and is relayed as it is. */
   onUpgrade(_status: number, rawHeaders: Buffer[], socket: Duplex): void {
-    const { webSocket: handshake, upstream } = this.#options
+    const { webSocket: handshake, upstream, observer } = this.#options
     if (this.isOver || handshake === undefined) {
       socket.destroy()
       return
     }
+    const { idle: idleTimeoutMs } = upstream.timeouts
+    let tunnel: Tunnel
     try {
-      const { idle: idleTimeoutMs } = upstream.timeouts
-      openWebSocket({ ...this.#options, handshake, rawHeaders, upstream: socket, idleTimeoutMs })
+      tunnel = openWebSocket({ ...this.#options, handshake, rawHeaders, upstream: socket, idleTimeoutMs })
     } catch (error) {
       socket.destroy()
       this.#fail(error as Error)
       return
     }
     this.#reportResult('answered')
-    this.#span?.onStatus(101)
-    this.#end('open')
+    this.#relayed.span?.onStatus(101)
+    this.#leave('open')
+    observer.onClientGone = () => tunnel.onClientClosed()
+    this.#relayed.onOver('reported')
   }
 
   onData(chunk: Buffer): boolean {
     const { response } = this.#options
-    this.#hasData = true
-    if (response.write(chunk) || this.#hasUpstreamEnded) return true
+    if (this.#state === 'head_corked') this.#state = 'body_corked'
+    if (response.write(chunk) || this.#resume === undefined) return true
     response.once('drain', () => this.#resume?.())
     return false
   }
@@ -155,36 +188,39 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       this.#fail(error as Error)
       return
     }
+    const isStreaming = this.#state === 'streaming'
     this.#end('complete')
-    if (this.#isHeadDeferred) this.#isEndDeferred = true
-    else response.end()
+    if (isStreaming) response.end()
+    else this.#state = 'whole_corked'
   }
 
   onUpstreamEnd(): void {
-    // No response has begun: this end is that of a WebSocket that used the connection before.
-    if (this.#resume === undefined) return
-    this.#hasUpstreamEnded = true
-    this.#resume()
+    // Before the head, this is the end of a WebSocket that used the connection earlier.
+    const resume = this.#resume
+    this.#resume = undefined
+    resume?.()
   }
 
   onError(error: Error): void {
     this.#fail(error)
   }
 
-  /** Sends the head, with the part of the body that has come. */
+  /** Sends the corked part of the response. */
   send(): void {
-    this.#isHeadDeferred = false
     const { response } = this.#options
-    if (this.#isEndDeferred) response.end()
-    else if (!this.isOver) {
+    const corked = this.#state
+    if (corked === 'whole_corked') {
+      this.#state = 'over'
+      response.end()
+    } else if (corked === 'head_corked' || corked === 'body_corked') {
+      this.#state = 'streaming'
       // Node delays the head until the body begins, which may take long: in an event stream, for example.
-      if (!this.#hasData) response.flushHeaders()
+      if (corked === 'head_corked') response.flushHeaders()
       response.uncork()
     }
   }
 
-  readonly #onClientClose = (): void => {
-    if (this.isOver) return
+  #onClientGone(): void {
     this.#reportResult('inconclusive')
     this.#end(this.#options.response.headersSent ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
@@ -201,20 +237,25 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   #fail(error: Error): void {
     if (this.isOver) return
     const { response } = this.#options
+    const { body, mayRetry } = this.#relayed
     if (response.headersSent) {
       this.#end('broken')
       response.destroy()
       this.#abort?.()
       return
     }
-    // undici calls `onConnect` when it has a connection to send on.
-    const failure = failureOf(error, this.#abort !== undefined)
-    const mayRetry = failure !== undefined && this.#retry !== undefined && !this.#hasStarted
-    this.#reportResult(resultOf(failure, error, this.#body))
+    const failure = failureOf(error, this.#state !== 'connecting')
+    this.#reportResult(resultOf(failure, error, body))
     if (error instanceof ClientDisconnected || response.destroyed) this.#end(new ClientDisconnected())
-    else if (mayRetry && isRetryable(this.#options, this.#body, failure, error))
-      this.#end('unanswered', error)
-    else this.#end(refusalFor(error), error)
+    else if (
+      mayRetry &&
+      failure !== undefined &&
+      this.#state !== 'answered' &&
+      isRetryable(this.#options, body, failure, error)
+    ) {
+      this.#leave(error)
+      this.#relayed.onOver('unanswered')
+    } else this.#end(refusalFor(error), error)
     this.#abort?.()
   }
 
@@ -224,7 +265,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
       const { upstream, observer } = this.#options
       const duration = performance.now() - this.#sentAtMs
       if (result !== 'inconclusive') observe(upstream.durations, duration)
-      observer.onAttempt(this.#endpoint.name, duration)
+      observer.onAttempt(this.#relayed.endpoint.name, duration)
     }
     this.#sentAtMs = 0
     clearTimeout(this.#deadline)
@@ -232,19 +273,25 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#endAttempt = undefined
   }
 
-  #end(outcome: Outcome | 'open' | 'unanswered' | Refusal | ClientDisconnected, error?: Error): void {
-    this.isOver = true
-    this.#span?.end(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
-    this.#unregisterStream?.()
+  /** Reports the end of the exchange. @param error the reason, if it is not the outcome itself */
+  #end(outcome: Outcome | Refusal | ClientDisconnected, error?: Error): void {
     const { request, response, observer } = this.#options
-    response.off('close', this.#onClientClose)
-    this.#body?.destroy()
+    this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
     if (outcome instanceof Error) observer.onRefused(outcome)
-    else if (outcome === 'unanswered') this.#retry?.()
-    else if (outcome !== 'open') {
+    else {
       // If the response ended before the request body, the rest of that body precedes the client's next request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }
+    this.#relayed.onOver('reported')
+  }
+
+  /** Releases what the relay holds. @param result for the span of this attempt */
+  #leave(result: string | Error): void {
+    this.#state = 'over'
+    this.#options.observer.onClientGone = undefined
+    this.#relayed.span?.end(result)
+    this.#unregisterStream?.()
+    this.#relayed.body?.destroy()
   }
 }

@@ -7,23 +7,32 @@ import type { Plan } from '../../users/user.ts'
 import type { Route } from '../routing/route.ts'
 import type { Authenticate } from './authenticate.ts'
 import { availableTarget, type CheckedUpstream } from './available-target.ts'
-import type { CountDailyUse, UsageCounted } from './count-daily-use.ts'
-import { andThen, counted, type Guard, type GuardedRequest } from './guard.ts'
+import { type Admission, admitUncounted, type CountDailyUse } from './count-daily-use.ts'
+import { andThen, type Guard, type GuardedRequest, recorded } from './guard.ts'
 import { limitBody } from './limit-body.ts'
 import type { RateLimit, WithinLimit } from './rate-limit.ts'
 import { type PlanAllowed, requirePlan } from './require-plan.ts'
 import { requireVerified } from './require-verified.ts'
 
-/** The result of a route's guards. */
-export type Decision<Allowed = UsageCounted> =
-  | { readonly allowed: true; readonly identity: Allowed }
-  /** `thrown` is a Refusal, ClientDisconnected, or a store's error. */
-  | { readonly allowed: false; readonly thrown: unknown }
+/** `thrown` is a Refusal, ClientDisconnected, or a store's error. */
+interface NotAdmitted {
+  readonly allowed: false
+  readonly thrown: unknown
+}
+
+/** A request that the guards of a local endpoint allow. */
+export interface EndpointAdmission {
+  readonly allowed: true
+  readonly identity: AuthenticatedUser
+}
+
+/** The result of a route's guards, or of an endpoint's guards. */
+export type ChainResult<Allowed = Admission> = Allowed | NotAdmitted
 
 /** Never throws. Runs before the body is read; a refused request spends no use, because the count comes last. */
-export type GuardChain<Allowed = UsageCounted> = (
+export type GuardChain<Allowed = Admission> = (
   request: GuardedRequest,
-) => Decision<Allowed> | Promise<Decision<Allowed>>
+) => ChainResult<Allowed> | Promise<ChainResult<Allowed>>
 
 interface Dependencies {
   authenticate: Authenticate
@@ -41,7 +50,7 @@ export function compileGuards(
 ): GuardChain {
   const { authenticate, limitRate, countDailyUse, decisions } = dependencies
   const ifActive = <In, Out>(name: GuardName, compile: () => Guard<In, Out>): Guard<In, Out> | undefined =>
-    isGuardActive[name](route) ? counted(name, decisions[name], compile()) : undefined
+    isGuardActive[name](route) ? recorded(name, decisions[name], compile()) : undefined
 
   const authentication = ifActive('authenticate', () => authenticate(route.auth)) ?? authenticate('none')
   const rateLimit = ifActive('rate_limit', () => limitRate(route))
@@ -49,40 +58,43 @@ export function compileGuards(
   const verified = ifActive('verified', () => requireVerified())
   const maxBody = ifActive('max_body', () => limitBody(route.max_body))
   const target = ifActive('target', () => availableTarget(upstream))
-  const dailyUse = ifActive('free_daily', () => countDailyUse)
+  const admission = ifActive('free_daily', () => countDailyUse) ?? admitUncounted
 
   const limited = andThen(authentication, rateLimit)
   const allowed = andThen(andThen(andThen(limited, plan), verified), maxBody)
-  return decided(andThen(andThen(allowed, target), dailyUse))
+  return neverThrowing(andThen(andThen(allowed, target), admission))
 }
 
 /** The guards of a local endpoint: authentication and plan. @param plans `undefined` for every plan */
 export function compileEndpointGuards(
   plans: readonly Plan[] | undefined,
   { authenticate, decisions }: Pick<Dependencies, 'authenticate' | 'decisions'>,
-): GuardChain<AuthenticatedUser> {
-  const authenticated = counted('authenticate', decisions.authenticate, authenticate('required'))
+): GuardChain<EndpointAdmission> {
+  const authenticated = recorded('authenticate', decisions.authenticate, authenticate('required'))
   // Only routes have a rate limit of their own.
   const limited = andThen<void, Identity, WithinLimit>(authenticated, undefined)
   const plan: Guard<WithinLimit, PlanAllowed> | undefined =
-    plans && counted('plan', decisions.plan, requirePlan(plans))
-  // `required` allows no request without a user.
-  return decided(andThen(limited, plan) as Guard<void, Identity> as Guard<void, AuthenticatedUser>)
+    plans && recorded('plan', decisions.plan, requirePlan(plans))
+  const admission: Guard<PlanAllowed, EndpointAdmission> = (_, identity) => {
+    // `required` allows no request without a user.
+    return { allowed: true, identity: identity as Identity as AuthenticatedUser }
+  }
+  return neverThrowing(andThen(andThen(limited, plan), admission))
 }
 
-function decided<Allowed>(guard: Guard<void, Allowed>): GuardChain<Allowed> {
+function neverThrowing<Allowed extends object>(guard: Guard<void, Allowed>): GuardChain<Allowed> {
   const refused = (thrown: unknown) => ({ allowed: false, thrown }) as const
-  const decide = (request: GuardedRequest, ruling: Allowed | Refusal): Decision<Allowed> => {
-    if (ruling instanceof Refusal) return refused(ruling)
+  const conclude = (request: GuardedRequest, result: Allowed | Refusal): ChainResult<Allowed> => {
+    if (result instanceof Refusal) return refused(result)
     request.trace?.onGuard(undefined)
-    return { allowed: true, identity: ruling }
+    return result
   }
   return request => {
     try {
-      const ruling = guard(request)
-      return ruling instanceof Promise
-        ? ruling.then(settled => decide(request, settled), refused)
-        : decide(request, ruling)
+      const result = guard(request)
+      return result instanceof Promise
+        ? result.then(settled => conclude(request, settled), refused)
+        : conclude(request, result)
     } catch (thrown) {
       return refused(thrown)
     }

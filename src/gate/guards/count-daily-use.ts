@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { createDailyLimitReached } from '../../refusals/limits.ts'
 import { ClientDisconnected, type Refusal } from '../../refusals/refusal.ts'
+import { cancelReservation, type Reservation } from '../../upstream/reservation.ts'
 import type { DailyCounter } from '../../usage/daily-counter.ts'
 import type { ExhaustedUsers } from '../../usage/exhausted-users.ts'
 import { secondsToMidnight, utcDay } from '../../usage/utc-day.ts'
@@ -11,13 +12,26 @@ import type { User } from '../../users/user.ts'
 import type { TargetAvailable } from './available-target.ts'
 import type { Guard, GuardedRequest } from './guard.ts'
 
-declare const counted: unique symbol
+declare const useIsStored: unique symbol
 
-/** An identity whose use, if it counts as one, is stored. */
-export type UsageCounted = Identity & { readonly [counted]: true }
+/** A request that all guards allow. If its use counts, the use is stored. */
+export interface Admission {
+  readonly allowed: true
+  readonly identity: Identity
+  /** Set if the use was counted. The code that forwards the request takes the reservation over. */
+  readonly reservation: Reservation | undefined
+  readonly [useIsStored]: true
+}
+
+function admit(identity: Identity, reservation: Reservation | undefined): Admission {
+  return { allowed: true, identity, reservation } as Admission
+}
+
+/** The end of the guards on a route without `free_daily`. */
+export const admitUncounted: Guard<TargetAvailable, Admission> = (_, identity) => admit(identity, undefined)
 
 /** Refuses with 429 `daily_limit_reached`. */
-export type CountDailyUse = Guard<TargetAvailable, UsageCounted>
+export type CountDailyUse = Guard<TargetAvailable, Admission>
 
 interface Options {
   counter: Pick<DailyCounter, 'use'>
@@ -39,29 +53,43 @@ export function createCountDailyUse({ counter, spent, limit, clock }: Options): 
   async function count(
     request: GuardedRequest,
     user: User,
-    identity: UsageCounted,
-  ): Promise<UsageCounted | Refusal> {
+    identity: Identity,
+  ): Promise<Admission | Refusal> {
     // What came in one piece with the head is parsed by then.
     await undefined
     if (request.isGone()) throw new ClientDisconnected()
-    const wait = request.awaitConnection()
-    if (wait !== undefined) {
-      await wait
-      const today = utcDay(clock.now())
-      if (spent.has(user.id, today)) return refusal(today)
+    const reserving = request.reserveConnection()
+    const hasWaited = reserving instanceof Promise
+    const reservation = hasWaited ? await reserving : reserving
+    let refused: Refusal | undefined
+    try {
+      refused = await use(user.id, hasWaited)
+    } catch (error) {
+      cancelReservation(reservation)
+      throw error
     }
-    const refused = spent.beginRead()
-    const use = await counter.use(user.id)
-    if (use.counted) return identity
-    if (use.reason === 'spent') refused(user.id, use.day)
-    return refusal(use.day)
+    if (refused === undefined) return admit(identity, reservation)
+    cancelReservation(reservation)
+    return refused
   }
 
-  return (request, targeted) => {
-    const identity = targeted as Identity as UsageCounted
-    if (identity.kind !== 'user' || identity.user.plan !== 'free') return identity
+  /** @param hasWaited another request may have spent the last use since the guard looked */
+  async function use(userId: number, hasWaited: boolean): Promise<Refusal | undefined> {
+    if (hasWaited) {
+      const today = utcDay(clock.now())
+      if (spent.has(userId, today)) return refusal(today)
+    }
+    const refused = spent.beginRead()
+    const result = await counter.use(userId)
+    if (result.counted) return undefined
+    if (result.reason === 'spent') refused(userId, result.day)
+    return refusal(result.day)
+  }
+
+  return (request, identity) => {
+    if (identity.kind !== 'user' || identity.user.plan !== 'free') return admit(identity, undefined)
     // The gateway answers it: the service is not used.
-    if (request.head.isLastHop) return identity
+    if (request.head.isLastHop) return admit(identity, undefined)
     const today = utcDay(clock.now())
     if (spent.has(identity.user.id, today)) return refusal(today)
     return count(request, identity.user, identity)

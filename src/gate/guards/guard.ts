@@ -4,6 +4,7 @@ import type { Identity } from '../../identity/identity.ts'
 import type { GuardCounts } from '../../observability/metrics/counters.ts'
 import type { GuardFailure, RequestTrace } from '../../observability/tracing/tracing.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
+import type { Reservation } from '../../upstream/reservation.ts'
 import type { RequestHead } from '../parsing/request-head.ts'
 
 /** The part of a request that guards use. */
@@ -19,14 +20,13 @@ export interface GuardedRequest {
    */
   isGone(): boolean
   /**
-   * Waits for a connection to send the request on, if none is free, and keeps it until the request is sent or refused:
-   * without one no use may be spent (CONTRACT §4). One that is free is counted for the client, but not taken yet: while
-   * the store is slow, uses being counted would keep it from other requests.
-   * @returns undefined if one is free
+   * Reserves a connection to send the request on, because without one no use may be spent. The caller passes the
+   * reservation on or cancels it.
+   * @returns a promise if no connection is free
    * @throws Refusal 503 `upstream_unavailable` if none becomes free in time; 429 `rate_limited` if the client holds as
    *   many as it may; ClientDisconnected
    */
-  awaitConnection(): Promise<void> | undefined
+  reserveConnection(): Reservation | Promise<Reservation>
   /** Adds headers to the response, whether the upstream or the gateway sends it. */
   addHeaders(headers: Readonly<Record<string, string>>): void
 }
@@ -37,32 +37,36 @@ export interface GuardedRequest {
  * wait. A refusal that is known at once may be returned, since throwing one costs as much as all guards together.
  * @throws Refusal, ClientDisconnected, or a store's error; synchronously or as a rejection
  */
-export type Guard<In, Out> = (request: GuardedRequest, input: In) => Ruling<Out> | Promise<Ruling<Out>>
+export type Guard<In, Out> = (
+  request: GuardedRequest,
+  input: In,
+) => GuardResult<Out> | Promise<GuardResult<Out>>
 
-type Ruling<Out> = Out | Refusal
+/** What a guard establishes, or its refusal. */
+type GuardResult<Out> = Out | Refusal
 
 /** Runs `second` on what `first` allows. @param second `undefined` if the route does not configure it */
 export function andThen<A, B, C>(first: Guard<A, B>, second: Guard<B, C> | undefined): Guard<A, C> {
   // A guard that is not configured allows everything: B is then C in all but the brand.
   if (second === undefined) return first as unknown as Guard<A, C>
-  const next = (request: GuardedRequest, ruling: Ruling<B>) =>
-    ruling instanceof Refusal ? ruling : second(request, ruling)
+  const next = (request: GuardedRequest, result: GuardResult<B>) =>
+    result instanceof Refusal ? result : second(request, result)
   return (request, input) => {
-    const ruling = first(request, input)
-    return ruling instanceof Promise ? ruling.then(settled => next(request, settled)) : next(request, ruling)
+    const result = first(request, input)
+    return result instanceof Promise ? result.then(settled => next(request, settled)) : next(request, result)
   }
 }
 
-/** The same guard, with its decisions counted and its span in the request's trace. */
-export function counted<In, Out>(
+/** Returns the same guard. It counts its decisions and has a span in the request's trace. */
+export function recorded<In, Out>(
   name: GuardName,
   decisions: GuardCounts,
   guard: Guard<In, Out>,
 ): Guard<In, Out> {
-  function record(request: GuardedRequest, ruling: Ruling<Out>): Ruling<Out> {
-    if (ruling instanceof Refusal) recordFailure(request, decisions, ruling)
+  function record(request: GuardedRequest, result: GuardResult<Out>): GuardResult<Out> {
+    if (result instanceof Refusal) recordFailure(request, decisions, result)
     else decisions.pass += 1
-    return ruling
+    return result
   }
   function fail(request: GuardedRequest, thrown: unknown): never {
     recordFailure(request, decisions, thrown)
@@ -70,18 +74,18 @@ export function counted<In, Out>(
   }
   return (request, input) => {
     request.trace?.onGuard(name)
-    let ruling: Ruling<Out> | Promise<Ruling<Out>>
+    let result: GuardResult<Out> | Promise<GuardResult<Out>>
     try {
-      ruling = guard(request, input)
+      result = guard(request, input)
     } catch (thrown) {
       return fail(request, thrown)
     }
-    return ruling instanceof Promise
-      ? ruling.then(
+    return result instanceof Promise
+      ? result.then(
           settled => record(request, settled),
           thrown => fail(request, thrown),
         )
-      : record(request, ruling)
+      : record(request, result)
   }
 }
 

@@ -1,5 +1,4 @@
 // An endpoint's connections, one request on each at a time. A request that finds none free waits, and can be refused.
-import type { ServerResponse } from 'node:http'
 import { createWaitingLine } from '../../async/semaphore.ts'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
 import type { ClientKey } from '../../identity/client-key.ts'
@@ -24,7 +23,13 @@ export interface ConnectionPool {
    * @throws ClientDisconnected when the client leaves
    * @throws EndpointRetired when the endpoint is retired: nothing was sent, so another can be tried
    */
-  acquire(client: ClientKey, response: ServerResponse, wait?: Wait): Promise<Connection>
+  acquire(client: ClientKey, waitingClient: WaitingClient, wait?: Wait): Promise<Connection>
+}
+
+/** The client of a request that waits for a connection, and later for its upstream. */
+export interface WaitingClient {
+  /** Called once if the client's connection closes before the response has ended. One listener at a time. */
+  onClientGone: (() => void) | undefined
 }
 
 /** How long at most, in milliseconds, and the refusal then. */
@@ -155,13 +160,12 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     },
     async acquire(
       client,
-      response,
+      waitingClient,
       wait = { ms: settings.timeouts.connect, refusal: 'upstream_unavailable' },
     ) {
       if (isRetired) throw new EndpointRetired()
       const { share, leave } = waiting.join(wait.ms, () => new Refusal(wait.refusal))
-      const onClose = () => leave(new ClientDisconnected())
-      response.on('close', onClose)
+      waitingClient.onClientGone = () => leave(new ClientDisconnected())
       reserve(client)
       try {
         const connection = await share
@@ -171,7 +175,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
         cancel(client)
         throw error
       } finally {
-        response.off('close', onClose)
+        waitingClient.onClientGone = undefined
       }
     },
     configure(next) {

@@ -9,6 +9,8 @@ type CloseCode = 1001 | 1008
 export interface Tunnel {
   /** Sends each side a Close frame after its current frame, and ends both connections shortly after. */
   close(code: CloseCode): void
+  /** Call when the client's connection has closed. */
+  onClientClosed(): void
 }
 
 interface Options {
@@ -16,7 +18,7 @@ interface Options {
   upstream: Duplex
   /** The tunnel closes after this long without a byte in either direction. */
   idleTimeoutMs: number
-  /** Called when the client's connection has closed. */
+  /** Called by `onClientClosed`. */
   onEnd(outcome: Outcome): void
 }
 
@@ -53,8 +55,8 @@ class OpenTunnel implements Tunnel {
     this.#toClient = new Direction(this, upstream, client)
     this.#toUpstream = new Direction(this, client, upstream)
     this.#checkIdle()
-    upstream.on('error', destroySocket).once('close', onClose)
-    client.on('error', destroySocket).once('close', onClose)
+    upstream.on('error', destroySocket).once('close', onUpstreamClose)
+    client.on('error', destroySocket)
   }
 
   close(code: CloseCode): void {
@@ -73,13 +75,13 @@ class OpenTunnel implements Tunnel {
     })
   }
 
-  onClosed(socket: TunnelSocket): void {
+  onUpstreamClosed(): void {
+    if (!this.#toClient.isOver) this.#failure ??= 'broken'
+    this.#onPeerClosed(this.client, this.#toClient, this.#toUpstream)
+  }
+
+  onClientClosed(): void {
     const { upstream } = this
-    if (socket === upstream) {
-      if (!this.#toClient.isOver) this.#failure ??= 'broken'
-      this.#onPeerClosed(this.client, this.#toClient, this.#toUpstream)
-      return
-    }
     if (!this.#toUpstream.isOver && !upstream.destroyed) this.#failure ??= 'client_gone'
     this.#onPeerClosed(upstream, this.#toUpstream, this.#toClient)
     this.#onEnd(this.#failure ?? 'complete')
@@ -195,8 +197,8 @@ function onDrain(this: TunnelSocket): void {
   this[writing]?.resume()
 }
 
-function onClose(this: TunnelSocket): void {
-  this[reading]?.tunnel.onClosed(this)
+function onUpstreamClose(this: TunnelSocket): void {
+  this[reading]?.tunnel.onUpstreamClosed()
 }
 
 function destroySocket(this: Duplex): void {

@@ -32,7 +32,7 @@ interface Options {
 }
 
 /** @throws Refusal 502 if the upstream accepted something other than what it was asked for */
-export function openWebSocket(options: Options): void {
+export function openWebSocket(options: Options): Tunnel {
   const { response, handshake, upstream, idleTimeoutMs } = options
   const fields = switchingProtocolsHeaders(options)
   // First: a client that was told 101 and cannot be served would wait for ever.
@@ -47,6 +47,7 @@ export function openWebSocket(options: Options): void {
     onEnd: outcome => registration.end(outcome),
   })
   registration.unregister = handshake.onOpen(tunnel)
+  return tunnel
 }
 
 /** All that an open WebSocket keeps of how it was opened. */

@@ -3,7 +3,7 @@
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import { createAuthenticate } from '../../../src/gate/guards/authenticate.ts'
 import type { CheckedUpstream } from '../../../src/gate/guards/available-target.ts'
-import { compileEndpointGuards, compileGuards, type Decision } from '../../../src/gate/guards/chain.ts'
+import { type ChainResult, compileEndpointGuards, compileGuards } from '../../../src/gate/guards/chain.ts'
 import { createCountDailyUse } from '../../../src/gate/guards/count-daily-use.ts'
 import { createRateLimit } from '../../../src/gate/guards/rate-limit.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
@@ -135,7 +135,15 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
     endpointFor: () => (target.isAvailable && target.admitsClient ? ({} as Endpoint) : undefined),
     connectionLimit: { limit: 32, key: 'upstreams.courses.connections_per_client' },
   }
-  const connections = { wait: (): Promise<void> | undefined => undefined }
+  const connections = { wait: (): Promise<void> | undefined => undefined, cancelled: 0 }
+  const cancel = () => {
+    connections.cancelled += 1
+  }
+  const reservation = {
+    endpoint: { pool: { cancel } } as unknown as Endpoint,
+    client: 0,
+    connection: undefined,
+  }
 
   interface Asking {
     headers?: Record<string, string>
@@ -156,7 +164,10 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
       },
       identity: anonymous as Identity,
       isGone: () => isGone,
-      awaitConnection: () => connections.wait(),
+      reserveConnection() {
+        const waiting = connections.wait()
+        return waiting === undefined ? reservation : waiting.then(() => reservation)
+      },
       addHeaders: (more: Record<string, string>) => added.push(more),
       told,
       added,
@@ -194,7 +205,7 @@ export function guardStage({ dailyLimit = 1, badKeys = 2, followsSessions = fals
 }
 
 /** What a decision says: who passed, or the status, code and named fields of the refusal. */
-export function told(decision: Decision<Identity>) {
+export function told(decision: ChainResult<{ allowed: true; identity: Identity }>) {
   if (decision.allowed) {
     const { identity } = decision
     return identity.kind === 'anonymous' ? 'anonymous' : `${identity.credential} of ${identity.user.id}`
@@ -204,14 +215,17 @@ export function told(decision: Decision<Identity>) {
     : decision.thrown
 }
 
-export function fieldOf(decision: Decision<Identity>, name: string): string | undefined {
+export function fieldOf(
+  decision: ChainResult<{ allowed: true; identity: Identity }>,
+  name: string,
+): string | undefined {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
   const { fields } = decision.thrown.response
   const at = fields.findIndex((field, index) => index % 2 === 0 && field === name)
   return at === -1 ? undefined : fields[at + 1]
 }
 
-export function bodyOf(decision: Decision<Identity>): unknown {
+export function bodyOf(decision: ChainResult<{ allowed: true; identity: Identity }>): unknown {
   if (decision.allowed || !(decision.thrown instanceof Refusal)) return undefined
   return JSON.parse(Buffer.from(decision.thrown.response.body, 'latin1').toString())
 }

@@ -201,6 +201,7 @@ describe('the daily use', () => {
     expect(told(await ask())).toBe('access_token of 1')
     const refused = await ask()
     expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '43200'])
+    expect(stage.connections.cancelled).toBe(1)
     expect(bodyOf(refused)).toMatchObject({ error: 'Limite quotidienne atteinte (plan free: 1 course/jour)' })
     const reads = stage.seen.asked.length
     const again = ask()

@@ -1,0 +1,109 @@
+// Takes a connection for a request, either when it is sent or before its use is counted.
+import type { ClientKey } from '../identity/client-key.ts'
+import { tooManyConnections } from '../refusals/limits.ts'
+import { Refusal } from '../refusals/refusal.ts'
+import type { Connection } from './targets/connection.ts'
+import { EndpointRetired, type Wait, type WaitingClient } from './targets/connection-pool.ts'
+import type { Endpoint } from './targets/endpoint.ts'
+import { hashText } from './targets/rendezvous.ts'
+import type { Upstream } from './targets/upstreams.ts'
+
+/** A connection that belongs to one request, and its endpoint. */
+export interface TakenConnection {
+  readonly endpoint: Endpoint
+  readonly connection: Connection
+}
+
+/** A request holds this while its use is counted. The lack of a connection then cannot waste the use. */
+export interface Reservation {
+  readonly endpoint: Endpoint
+  readonly client: ClientKey
+  /** Undefined if the client's share only counts one connection more. */
+  readonly connection: Connection | undefined
+}
+
+interface Seeker {
+  readonly upstream: Upstream
+  /** `connections_per_client` counts by this key. */
+  readonly client: ClientKey
+  readonly waiting: WaitingClient
+}
+
+interface TakeOptions {
+  /** Endpoints that have failed the request, to be avoided. */
+  readonly tried?: readonly Endpoint[]
+  /** Whether the client's share may be exceeded: the use is counted, or the request was sent before. */
+  readonly isAdmitted?: boolean
+  /** Replaces the usual wait for a free connection. */
+  readonly wait?: Wait | undefined
+}
+
+/**
+ * Reserves a connection for a request whose use is counted next. A free connection is counted for the client but not
+ * taken, so that a slow store does not keep it from other requests.
+ * @returns a promise if no connection is free
+ * @throws the errors of `takeConnection`
+ */
+export function reserveConnection(seeker: Seeker): Reservation | Promise<Reservation> {
+  const { upstream, client } = seeker
+  if (!upstream.hasFreeConnection()) return awaitReservation(seeker)
+  const endpoint = upstream.endpointFor(client)
+  if (endpoint === undefined) throw tooManyConnections(upstream.connectionLimit)
+  endpoint.pool.reserve(client)
+  return { endpoint, client, connection: undefined }
+}
+
+async function awaitReservation(seeker: Seeker): Promise<Reservation> {
+  const { endpoint, connection } = await takeConnection(seeker)
+  return { endpoint, client: seeker.client, connection }
+}
+
+export function cancelReservation(reservation: Reservation | undefined): void {
+  if (reservation?.connection !== undefined) reservation.connection.release()
+  else reservation?.endpoint.pool.cancel(reservation.client)
+}
+
+/** Releases the reserved connection and keeps it counted for the client. */
+export function keepCounted({ endpoint, client, connection }: Reservation): Reservation {
+  connection?.release()
+  if (connection !== undefined) endpoint.pool.reserve(client)
+  return { endpoint, client, connection: undefined }
+}
+
+/** @returns undefined if the reservation holds no connection; it is then cancelled */
+export function takeReserved(reservation: Reservation | undefined): TakenConnection | undefined {
+  if (reservation?.connection !== undefined)
+    return { endpoint: reservation.endpoint, connection: reservation.connection }
+  cancelReservation(reservation)
+  return undefined
+}
+
+/**
+ * Picks an endpoint and takes a connection to it. The caller sends a request on it, or releases it.
+ * @returns a promise if no connection is free
+ * @throws Refusal 503 `upstream_unavailable` if no endpoint is available; the refusal of `wait` if the wait is over
+ * @throws Refusal 429 `rate_limited` if the client holds its share, unless `isAdmitted`
+ * @throws ClientDisconnected if the client leaves during the wait
+ */
+export function takeConnection(
+  seeker: Seeker,
+  options: TakeOptions = {},
+): TakenConnection | Promise<TakenConnection> {
+  const { upstream, client, waiting } = seeker
+  const { tried = noneTried, isAdmitted, wait } = options
+  const splitKey = upstream.splitsByUser ? hashText(String(client)) : undefined
+  const endpoint = upstream.pickEndpoint(splitKey, tried, client)
+  if (endpoint === undefined) throw new Refusal('upstream_unavailable')
+  if (!isAdmitted && !endpoint.pool.admits(client)) throw tooManyConnections(upstream.connectionLimit)
+  const connection = endpoint.pool.tryAcquire(client)
+  if (connection !== undefined) return { endpoint, connection }
+  return endpoint.pool.acquire(client, waiting, wait).then(
+    freed => ({ endpoint, connection: freed }),
+    thrown => {
+      if (thrown instanceof EndpointRetired) return takeConnection(seeker, options)
+      throw thrown
+    },
+  )
+}
+
+const noneTried: readonly Endpoint[] = []
