@@ -23,14 +23,16 @@ export const floors = [
   [
     { name: 'admin', duty: 'Operators: the admin listener, its API, health and audit.' },
     {
-      name: 'endpoints',
-      duty: 'Our own API: what clients are answered under /api/v1/auth, /api/v1/user and /.well-known.',
-    },
-    {
       name: 'gate',
       duty: 'May it pass? Parses the request, finds its route and runs the guards.',
       // It sees what a target is, never how a request is sent or an answer relayed.
       forbids: ['**/upstream/forward.ts', '**/upstream/response-relay.ts'],
+    },
+  ],
+  [
+    {
+      name: 'endpoints',
+      duty: 'Our own API: what clients are answered under /api/v1/auth, /api/v1/user and /.well-known.',
     },
   ],
   [

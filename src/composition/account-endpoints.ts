@@ -8,9 +8,9 @@ import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Sessions } from '../accounts/sessions.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints } from '../endpoints/account.ts'
-import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
+import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
-import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import type { SignedInEndpoint } from '../endpoints/signed-in.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
 import type { ProcessServices } from './process-services.ts'
@@ -29,7 +29,7 @@ interface Dependencies {
 export function createAccountEndpoints(
   { limits }: Config,
   { services, passwords, validateNewPassword, sessions, limiters, signedIn, changesVisible }: Dependencies,
-): Endpoint[] {
+): LocalEndpoint[] {
   const { users, sessionStore, failedLogins, clock } = services
   const currentPassword = createCurrentPassword({ users, passwords })
   return [

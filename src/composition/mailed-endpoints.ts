@@ -10,7 +10,7 @@ import type { Passwords } from '../accounts/password.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
-import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
 import type { RequireSignedIn, SignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createRedeemSubmitted } from '../endpoints/submitted-code.ts'
@@ -32,7 +32,7 @@ interface Dependencies {
 }
 
 interface MailedEndpoints {
-  readonly endpoints: Endpoint[]
+  readonly endpoints: LocalEndpoint[]
   /** Sends the verification of a new account where `mail.verify_on_register` is set. Never rejects. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }

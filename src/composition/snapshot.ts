@@ -10,6 +10,7 @@ import type { Config } from '../config/sections/schema.ts'
 import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
+import { createJwksEndpoint } from '../endpoints/jwks.ts'
 import {
   createRequireLiveCredential,
   createRequireSignedIn,
@@ -126,7 +127,7 @@ async function build(
     signedIn,
     changesVisible,
   })
-  const endpoints = createEndpointTable(
+  const findLocalPath = createEndpointTable(
     [
       ...createAuthEndpoints({
         accounts,
@@ -153,6 +154,7 @@ async function build(
         requireLiveCredential,
         changesVisible,
       }),
+      createJwksEndpoint(keys.jwks),
     ],
     createUpgradeEndpoints(config.subscription.upgrade_url),
     switchedOffOperations(config),
@@ -160,7 +162,7 @@ async function build(
   const gate = await inSlices(
     gateSteps({
       config,
-      findLocalEndpoint: endpoints.find,
+      findLocalPath,
       dependencies: guardDependencies,
       upstreams,
       decisions: metrics.counters.guards,
@@ -185,13 +187,11 @@ async function build(
       bodyIdleTimeoutMs: server.timeouts.body_idle,
       logoutEndsStreams: auth.logout_ends_access,
     }),
-    endpoints,
     accessEnded,
     bodyIdleMs: server.timeouts.body_idle,
     logOrigin: services.logOrigin,
     logRequest: createAccessLog(logger, server.log),
     tlsCertificate,
-    jwks: keys.jwks,
     onRefusal(requestId, { code, cause }) {
       if (cause !== undefined) services.failureLog(code, cause, () => ({ request_id: requestId }))
     },

@@ -10,8 +10,8 @@ import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { nextMidnight, utcDay } from '../usage/utc-day.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { accountOperations } from './account.openapi.ts'
-import type { GuardedEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { GuardedEndpoint } from './local-endpoint.ts'
 import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {

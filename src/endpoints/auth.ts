@@ -6,8 +6,8 @@ import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/limits.ts'
 import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate-limiter.ts'
 import { authOperations } from './auth.openapi.ts'
-import type { OpenEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { PublicEndpoint } from './local-endpoint.ts'
 
 interface Dependencies {
   accounts: Accounts
@@ -24,10 +24,10 @@ export function createAuthEndpoints({
   limiters,
   failedLogins,
   onRegistered,
-}: Dependencies): OpenEndpoint[] {
+}: Dependencies): PublicEndpoint[] {
   return [
     {
-      kind: 'open',
+      kind: 'public',
       operation: authOperations.register,
       async answer({ body, client }) {
         await enforceLimit('register', limiters.register, client)
@@ -40,7 +40,7 @@ export function createAuthEndpoints({
       },
     },
     {
-      kind: 'open',
+      kind: 'public',
       operation: authOperations.login,
       async answer({ body, client, userAgent }) {
         const submitted = { email: body.string('email'), password: body.string('password') }
@@ -52,7 +52,7 @@ export function createAuthEndpoints({
       },
     },
     {
-      kind: 'open',
+      kind: 'public',
       operation: authOperations.refresh,
       async answer({ body, client }) {
         await enforceLimit('refresh', limiters.refresh, client)
@@ -61,7 +61,7 @@ export function createAuthEndpoints({
       },
     },
     {
-      kind: 'open',
+      kind: 'public',
       operation: authOperations.logout,
       async answer({ body }) {
         const userId = await sessions.logout(body.string('refresh_token'))

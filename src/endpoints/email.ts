@@ -7,8 +7,8 @@ import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { emailOperations } from './email.openapi.ts'
-import type { Endpoint, EndpointResponse, OpenEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { EndpointResponse, LocalEndpoint, PublicEndpoint } from './local-endpoint.ts'
 import type { RequireSignedIn, SignedInEndpoint } from './signed-in.ts'
 import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
 
@@ -23,7 +23,7 @@ interface Dependencies {
   signedIn: SignedInEndpoint
 }
 
-export function createEmailEndpoints(dependencies: Dependencies): Endpoint[] {
+export function createEmailEndpoints(dependencies: Dependencies): LocalEndpoint[] {
   const { codes, currentPassword, redeemSubmitted, limiters, failedLogins, signedIn } = dependencies
   return [
     signedIn(emailOperations.requestVerification, async ({ user, client }) => {
@@ -34,7 +34,7 @@ export function createEmailEndpoints(dependencies: Dependencies): Endpoint[] {
       return { status: 202, body: { message: messages.mailSent } }
     }),
     {
-      kind: 'open',
+      kind: 'public',
       operation: emailOperations.verify,
       async answer(request) {
         if (codes === undefined) throw new Refusal('code_invalid')
@@ -57,14 +57,14 @@ export function createEmailEndpoints(dependencies: Dependencies): Endpoint[] {
   ]
 }
 
-function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependencies): OpenEndpoint {
+function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependencies): PublicEndpoint {
   const confirmed = ({ id: userId, email }: { id: number; email: string }): EndpointResponse => ({
     status: 200,
     body: { message: messages.emailChanged, email },
     userId,
   })
   return {
-    kind: 'open',
+    kind: 'public',
     operation: emailOperations.confirmChange,
     // A token stands for itself: whoever has it opened the mail, and credentials beside it are not read.
     async answer(request, authenticate) {

@@ -3,7 +3,6 @@
 import type { Operation } from '../openapi/operation.ts'
 import { record, text } from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'
-import { jwksPath } from './endpoint-table.ts'
 
 const member = Type.Optional(text('Of the key itself, by its type.'))
 
@@ -24,7 +23,7 @@ const key = record(
 
 export const showKeys = {
   method: 'GET',
-  path: jwksPath,
+  path: '/.well-known/jwks.json',
   id: 'showKeys',
   summary: 'Shows the public keys that tokens and identity assertions are signed with',
   caller: 'anybody',

@@ -2,8 +2,8 @@
 import type { PasswordChange } from '../accounts/password-change.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
-import type { GuardedEndpoint } from './endpoint.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { GuardedEndpoint } from './local-endpoint.ts'
 import { passwordOperations } from './password.openapi.ts'
 import type { SignedInEndpoint } from './signed-in.ts'
 

@@ -4,7 +4,7 @@ import type { PasswordReset } from '../accounts/codes/account-codes.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { OpenEndpoint } from './endpoint.ts'
+import type { PublicEndpoint } from './local-endpoint.ts'
 import { resetOperations } from './reset.openapi.ts'
 import type { RedeemSubmitted } from './submitted-code.ts'
 
@@ -14,10 +14,10 @@ interface Dependencies {
   redeemSubmitted: RedeemSubmitted
 }
 
-export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): OpenEndpoint[] {
+export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): PublicEndpoint[] {
   return [
     {
-      kind: 'open',
+      kind: 'public',
       operation: resetOperations.forgot,
       // Its log line names no user: it would tell whether there is one.
       async answer({ body, client }) {
@@ -29,7 +29,7 @@ export function createResetEndpoints({ passwordReset, redeemSubmitted }: Depende
       },
     },
     {
-      kind: 'open',
+      kind: 'public',
       operation: resetOperations.reset,
       async answer(request) {
         if (passwordReset === undefined) throw new Refusal('code_invalid')

@@ -10,7 +10,7 @@ import {
   type EndpointResponse,
   type GuardedEndpoint,
   guardRefusals,
-} from './endpoint.ts'
+} from './local-endpoint.ts'
 
 /**
  * Lets a request through whose caller is signed in.

@@ -4,7 +4,7 @@ import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
 import { upgradePath } from '../refusals/catalog.ts'
 import { Type } from '../schema/type.ts'
-import { guardRefusals } from './endpoint.ts'
+import { guardRefusals } from './local-endpoint.ts'
 
 const { record } = terms
 

@@ -2,7 +2,7 @@
 
 import { Refusal } from '../refusals/refusal.ts'
 import { isPlan, type Plan, plans, type User } from '../users/user.ts'
-import type { GuardedEndpoint } from './endpoint.ts'
+import type { GuardedEndpoint } from './local-endpoint.ts'
 import { upgradeOperations } from './upgrade.openapi.ts'
 
 /**

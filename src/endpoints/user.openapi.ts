@@ -1,7 +1,7 @@
 // Requests and responses of the endpoints under /api/v1/user (spec §4, CONTRACT §5).
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import * as terms from '../openapi/schema-builders.ts'
-import { guardRefusals } from './endpoint.ts'
+import { guardRefusals } from './local-endpoint.ts'
 
 const { record, text } = terms
 

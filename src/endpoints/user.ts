@@ -7,7 +7,7 @@ import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import type { GuardedEndpoint } from './endpoint.ts'
+import type { GuardedEndpoint } from './local-endpoint.ts'
 import type { RequireLiveCredential } from './signed-in.ts'
 import { userOperations } from './user.openapi.ts'
 

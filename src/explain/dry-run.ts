@@ -1,10 +1,9 @@
 // Handles one request as a running gateway does, without the network: the same gate, order and refusals.
 import type { IncomingMessage } from 'node:http'
-import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
-import type { Operation } from '../openapi/operation.ts'
 import type { ForwardRequest } from '../proxy/forward-request.ts'
 import { handleRequest, type ServeEndpoint } from '../proxy/handle-request.ts'
 import { RequestContext, type RequestSnapshot } from '../proxy/request-context.ts'
@@ -15,8 +14,6 @@ import type { Dispatched } from './stub-upstreams.ts'
 interface Options {
   gate: Gate
   forward: ForwardRequest
-  endpoints: LocalEndpoints
-  operations: readonly Operation[]
   request: IncomingMessage
   head: RequestHead
   routing: RoutingDecision
@@ -37,7 +34,7 @@ interface DryRun {
 }
 
 export function dryRun(options: Options): Promise<DryRun> {
-  const { gate, forward, endpoints, request, head, routing, probe, upstreamHeaders } = options
+  const { gate, forward, request, head, routing, probe, upstreamHeaders } = options
   return new Promise((resolve, reject) => {
     let result: DryRun = {}
     const response = createStubResponse(request, sent => resolve({ ...result, head: sent }))
@@ -56,7 +53,6 @@ export function dryRun(options: Options): Promise<DryRun> {
       new RequestContext(received, response, head, routing, snapshot, 'explained', performance.now())
     const snapshot: RequestSnapshot = {
       gate,
-      endpoints,
       forward(context, to, admission) {
         const trying = contextWith(probe)
         if (context.headers !== undefined) trying.addHeaders(context.headers)
@@ -72,12 +68,11 @@ export function dryRun(options: Options): Promise<DryRun> {
       bodyIdleMs: 0,
       logOrigin: () => {},
       logRequest: undefined,
-      jwks: () => ({}),
       acquire() {},
       release() {},
     }
-    const serveEndpoint: ServeEndpoint = context => {
-      passGuards(context, options.operations).then(
+    const serveEndpoint: ServeEndpoint = (context, endpoint) => {
+      passGuards(context, endpoint).then(
         () => resolve({}),
         thrown => context.refuse(thrown),
       )
@@ -86,16 +81,8 @@ export function dryRun(options: Options): Promise<DryRun> {
   })
 }
 
-/** A GET operation also serves HEAD. */
-async function passGuards(context: RequestContext, operations: readonly Operation[]): Promise<void> {
-  const { request, routing, snapshot } = context
-  const answers = (declared: string) =>
-    declared === request.method || (declared === 'GET' && request.method === 'HEAD')
-  const operation = operations.find(
-    ({ path, method }) => routing.kind === 'local' && routing.path === path && answers(method),
-  )
-  const endpoint = operation && snapshot.endpoints.get(operation)
-  if (endpoint?.kind !== 'guarded') return
-  const result = await snapshot.gate.endpointGuards(endpoint.plans)(context)
+async function passGuards(context: RequestContext, endpoint: LocalEndpoint): Promise<void> {
+  if (endpoint.kind !== 'guarded') return
+  const result = await context.snapshot.gate.endpointGuards(endpoint.plans)(context)
   if (!result.allowed) throw result.thrown
 }

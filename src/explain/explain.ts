@@ -87,7 +87,7 @@ export type Explain = (request: ExplainRequest) => Promise<Explanation>
 /** Explain one request at a time, because all share the stubs. */
 export function createExplain(config: Config, clock: Clock): Explain {
   const caller: Caller = { usedToday: 0, verified: true, user: undefined }
-  const { endpoints, operations } = stubEndpoints(config)
+  const findLocalPath = stubEndpoints(config)
   const { guards: decisions } = createCounters()
   let onDispatch = (_: Dispatched): void => {}
   const upstreams = createStubUpstreams(config.upstreams, dispatched => onDispatch(dispatched))
@@ -98,7 +98,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
   )
   const gate = createGate({
     config,
-    findLocalEndpoint: endpoints.find,
+    findLocalPath,
     dependencies: stubDependencies(config.limits.free_daily, caller, clock),
     upstreams,
     decisions,
@@ -121,8 +121,6 @@ export function createExplain(config: Config, clock: Clock): Explain {
     const dryRunResult = await dryRun({
       gate,
       forward,
-      endpoints,
-      operations,
       request,
       head: parsed,
       routing,

@@ -6,16 +6,16 @@ import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
-import { createEndpointTable, type LocalEndpoints } from '../endpoints/endpoint-table.ts'
+import { createEndpointTable, type FindLocalPath } from '../endpoints/endpoint-table.ts'
+import { createJwksEndpoint } from '../endpoints/jwks.ts'
+import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
-import { createSessionEndpoints } from '../endpoints/sessions.ts'
 import { createSignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import type { Assertions } from '../identity/tokens/assertions.ts'
-import type { Operation } from '../openapi/operation.ts'
 import { createRateLimiter } from '../storage/rate-limiter.ts'
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { utcDay } from '../usage/utc-day.ts'
@@ -105,10 +105,7 @@ function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller)
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
 /** The gateway's own endpoints: only their paths and plans are read, and calling one throws. */
-export function stubEndpoints(config: Pick<Config, 'account'>): {
-  endpoints: LocalEndpoints
-  operations: readonly Operation[]
-} {
+export function stubEndpoints(config: Pick<Config, 'account'>): FindLocalPath {
   const auth = createAuthEndpoints({
     accounts: { register: unreachable, login: unreachable },
     sessions: { refresh: unreachable, logout: unreachable },
@@ -162,12 +159,20 @@ export function stubEndpoints(config: Pick<Config, 'account'>): {
     requireLiveCredential: unreachable,
     changesVisible: unreachable,
   })
-  const upgrade = createUpgradeEndpoints('')
-  const own = [...auth, ...sessions, ...password, ...account, ...reset, ...email, ...user]
-  return {
-    endpoints: createEndpointTable(own, upgrade, switchedOffOperations(config)),
-    operations: [...own, ...upgrade].map(({ operation }) => operation),
-  }
+  return createEndpointTable(
+    [
+      ...auth,
+      ...sessions,
+      ...password,
+      ...account,
+      ...reset,
+      ...email,
+      ...user,
+      createJwksEndpoint(unreachable),
+    ],
+    createUpgradeEndpoints(''),
+    switchedOffOperations(config),
+  )
 }
 
 function unreachable(): never {

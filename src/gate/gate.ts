@@ -4,6 +4,7 @@ import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
 import { sharedTargets } from '../config/rules/declarations.ts'
 import type { Config } from '../config/sections/schema.ts'
+import type { FindLocalPath } from '../endpoints/endpoint-table.ts'
 import { createTrustedProxies } from '../http/client-address.ts'
 import type { GuardDecisions } from '../observability/metrics/counters.ts'
 import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
@@ -23,7 +24,7 @@ import { createRateLimit } from './guards/rate-limit.ts'
 import { parseRequestHead, type RequestHead } from './parsing/request-head.ts'
 import { createAllowAmbiguous } from './routing/allow-ambiguous-path.ts'
 import { corsSteps } from './routing/cors.ts'
-import { createDecide, type Decide, type FindLocalEndpoint, type GuardedRoute } from './routing/decision.ts'
+import { createDecide, type Decide, type GuardedRoute } from './routing/decision.ts'
 import { compileRoute } from './routing/route.ts'
 import { routeTableSteps } from './routing/route-table.ts'
 
@@ -46,7 +47,7 @@ export interface GuardDependencies {
 interface Options {
   config: Pick<Config, 'server' | 'limits' | 'upstreams' | 'routes'>
   /** Finds the gateway's own endpoints, which precede the routes. */
-  findLocalEndpoint: FindLocalEndpoint
+  findLocalPath: FindLocalPath
   dependencies: GuardDependencies
   upstreams: Pick<Upstreams, 'get'>
   /** Counts the guards' decisions. */
@@ -60,7 +61,7 @@ export function createGate(options: Options): Gate {
 
 /** In steps, so that a reload can build it while requests are served; it has no effect before the last one. */
 export function* gateSteps(options: Options): Steps<Gate> {
-  const { config, findLocalEndpoint, dependencies, upstreams, decisions, clock } = options
+  const { config, findLocalPath, dependencies, upstreams, decisions, clock } = options
   const { counter, exhausted } = dependencies
   const authenticate = createAuthenticate(dependencies.identity)
   const guardDependencies = {
@@ -80,10 +81,10 @@ export function* gateSteps(options: Options): Steps<Gate> {
   return {
     parse: request => parseRequestHead(request, proxies),
     decide: createDecide({
-      findLocalEndpoint,
+      findLocalPath,
       routes,
       allowAmbiguous: createAllowAmbiguous({
-        isOwn: segments => findLocalEndpoint(segments) !== undefined,
+        isOwn: segments => findLocalPath(segments) !== undefined,
         routes,
         isSameService: sharedTargets(
           new Map(

@@ -2,6 +2,7 @@
 // Fastify's own serializers compile a program for each schema, and load what does that, before the first request.
 import type { FastifyServerOptions } from 'fastify'
 import type { Schema } from '../schema/type.ts'
+import type { Operation } from './operation.ts'
 
 /** For Fastify: no schema of a request is given to it. */
 export const schemaController: NonNullable<FastifyServerOptions['schemaController']> = {
@@ -15,6 +16,13 @@ export const schemaController: NonNullable<FastifyServerOptions['schemaControlle
       throw new Error('requests are not validated by schemas')
     },
   },
+}
+
+/** @throws Error if the operation does not describe a body with this status */
+export function serializeResponse({ id, responses }: Operation, status: number, body: object): string {
+  const schema = responses[status]?.body
+  if (schema === undefined) throw new Error(`${id} describes no body with status ${status}`)
+  return serialize(schema, body)
 }
 
 /** @throws Error if a required member is missing: it would be a response that was not described */

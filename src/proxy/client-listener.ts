@@ -1,6 +1,5 @@
-// The client listener: parses each request once, under the current snapshot, and serves it to its end.
+// The client listener: parses each request under the current snapshot, and serves it to its end.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -10,17 +9,15 @@ import {
   installExpectHandlers,
   type OnRefusal,
   onClientError,
-  sendFastifyRefusal,
 } from '../http/error-handlers.ts'
 import { createHttpServer } from '../http/http-server.ts'
 import { isIdle, whenWritable } from '../http/pipelining.ts'
 import { routeUpgrades } from '../http/upgrade.ts'
 import type { ReceivedRequest, Tracing } from '../observability/tracing/tracing.ts'
-import { schemaController } from '../openapi/response-body.ts'
 import type { CompleteAtClose } from './completion.ts'
 import { handleRequest, type ServeEndpoint } from './handle-request.ts'
 import { RequestContext, type RequestSnapshot } from './request-context.ts'
-import { contextOf, createServeEndpoint, localPathOf, registerEndpoints } from './serve-endpoint.ts'
+import { contextOf, createServeEndpoint, registerEndpoints, servedPath } from './serve-endpoint.ts'
 
 interface Options {
   /** The current snapshot. A request is served to its end by the snapshot it was parsed under. */
@@ -43,7 +40,6 @@ export function createClientListener(options: Options): FastifyInstance {
   let serveEndpoint: ServeEndpoint
   const onRefusal: OnRefusal = (request, refusal) => contextOf(request).noteRefusal(refusal)
   const app = fastify({
-    schemaController,
     serverFactory(serve): Server {
       serveEndpoint = createServeEndpoint(serve)
       return createHttpServer({ timeouts, tls, isIdle }, (request, response) => {
@@ -53,8 +49,7 @@ export function createClientListener(options: Options): FastifyInstance {
       })
     },
     genReqId: request => contextOf(request).requestId,
-    rewriteUrl: localPathOf,
-    frameworkErrors: (error, _request, reply) => sendFastifyRefusal(reply, error, onRefusal),
+    rewriteUrl: () => servedPath,
     clientErrorHandler: onClientError,
     // While draining, requests on open connections are served as usual.
     return503OnClosing: false,
@@ -62,9 +57,8 @@ export function createClientListener(options: Options): FastifyInstance {
   installErrorHandlers(app, onRefusal)
   installExpectHandlers(app.server)
   routeUpgrades(app.server, request => {
-    const parsed = parse(current(), request)
-    upgrading.set(request.socket, parsed)
-    const { routing } = parsed
+    const { gate } = current()
+    const routing = gate.decide(request, gate.parse(request))
     return (routing.kind === 'route' || routing.kind === 'refused') && routing.isWebSocket
   })
   registerEndpoints(app)
@@ -73,7 +67,8 @@ export function createClientListener(options: Options): FastifyInstance {
   function begin(request: IncomingMessage, response: ServerResponse, startedAt: number): void {
     const snapshot = current()
     snapshot.acquire()
-    const { head, routing } = takeParsed(snapshot, request.socket) ?? parse(snapshot, request)
+    const head = snapshot.gate.parse(request)
+    const routing = snapshot.gate.decide(request, head)
     if (head.untrustedForwarder !== undefined) options.onUntrustedForwarder(head.untrustedForwarder)
     const requestId = head.clientRequestId ?? options.newRequestId()
     const trace = options.tracing?.begin(request, receivedRequest(requestId, head, routing))
@@ -91,28 +86,6 @@ export function createClientListener(options: Options): FastifyInstance {
     if (trace === undefined) handleRequest(context, serveEndpoint)
     else trace.run(() => handleRequest(context, serveEndpoint))
   }
-}
-
-interface ParsedRequest {
-  readonly snapshot: RequestSnapshot
-  readonly head: RequestHead
-  readonly routing: RoutingDecision
-}
-
-function parse(snapshot: RequestSnapshot, request: IncomingMessage): ParsedRequest {
-  const head = snapshot.gate.parse(request)
-  return { snapshot, head, routing: snapshot.gate.decide(request, head) }
-}
-
-/** A request with `Upgrade` is parsed at the `upgrade` event; the socket's next `request` event is that request. */
-const upgrading = new WeakMap<Socket, ParsedRequest>()
-
-/** Undefined if a reload has replaced the snapshot since: the request is then parsed again. */
-function takeParsed(snapshot: RequestSnapshot, socket: Socket): ParsedRequest | undefined {
-  const parsed = upgrading.get(socket)
-  if (parsed === undefined) return undefined
-  upgrading.delete(socket)
-  return parsed.snapshot === snapshot ? parsed : undefined
 }
 
 /** The attributes of the request's span. */

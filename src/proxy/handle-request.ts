@@ -1,5 +1,6 @@
 // One request, top to bottom: its routing decision leads to a route, a local endpoint, a preflight or a refusal.
 
+import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { ChainResult } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'
 import { usualMethods } from '../gate/routing/route.ts'
@@ -9,12 +10,12 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** Serves a request at one of the gateway's own endpoints. */
-export type ServeEndpoint = (context: RequestContext) => void
+export type ServeEndpoint = (context: RequestContext, endpoint: LocalEndpoint) => void
 
 export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpoint): void {
   const { routing } = context
   if (routing.kind === 'route') serveRoute(context, routing)
-  else if (routing.kind === 'local') serveEndpoint(context)
+  else if (routing.kind === 'local') serveEndpoint(context, routing.endpoint)
   else if (routing.kind === 'preflight') answerOptions(context)
   else context.refuse(routing.refusal)
 }

@@ -1,6 +1,5 @@
 // The state of one request, passed along from its arrival to the end of its response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { LocalEndpoints } from '../endpoints/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { GuardedRequest } from '../gate/guards/guard.ts'
 import type { RequestHead } from '../gate/parsing/request-head.ts'
@@ -22,7 +21,6 @@ import type { LogOrigin } from './origin-log.ts'
 export interface RequestSnapshot {
   readonly gate: Gate
   readonly forward: ForwardRequest
-  readonly endpoints: LocalEndpoints
   /** Resolves when access tokens of sessions that ended are refused, as far as `auth.logout_ends_access` asks for it. */
   accessEnded(): Promise<void>
   /** `server.timeouts.body_idle`. */
@@ -30,7 +28,6 @@ export interface RequestSnapshot {
   readonly logOrigin: LogOrigin
   /** Undefined if requests are not logged. */
   readonly logRequest: LogRequest | undefined
-  jwks(): object
   /** Called with every refusal, a 500 included, before it is sent. */
   onRefusal(requestId: string, refusal: Refusal): void
   /** Call when a request begins under this snapshot. */

@@ -1,101 +1,83 @@
-// Local endpoints on the client listener: Fastify routes and serializes; guards, body and response are the gateway's.
+// Local endpoints: Fastify reads and answers the request; guards, body and response are the gateway's.
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import { accountOperations } from '../endpoints/account.openapi.ts'
-import { authOperations } from '../endpoints/auth.openapi.ts'
-import { emailOperations } from '../endpoints/email.openapi.ts'
+import type { FastifyInstance } from 'fastify'
 import type {
   AuthenticatedRequest,
-  Endpoint,
   EndpointRequest,
   EndpointResponse,
-} from '../endpoints/endpoint.ts'
-import { jwksPath } from '../endpoints/endpoint-table.ts'
-import { showKeys } from '../endpoints/jwks.openapi.ts'
-import { passwordOperations } from '../endpoints/password.openapi.ts'
-import { resetOperations } from '../endpoints/reset.openapi.ts'
-import { sessionOperations } from '../endpoints/sessions.openapi.ts'
-import { upgradeOperations } from '../endpoints/upgrade.openapi.ts'
-import { userOperations } from '../endpoints/user.openapi.ts'
+  LocalEndpoint,
+} from '../endpoints/local-endpoint.ts'
 import { rateLimitKey } from '../http/client-address.ts'
 import { JsonObject, readJsonObject } from '../http/json-body.ts'
-import { jwksMaxAgeSeconds } from '../identity/keys/key-schedule.ts'
-import { type Operation, responseSchemas } from '../openapi/operation.ts'
+import type { Operation } from '../openapi/operation.ts'
+import { serializeResponse } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { Plan } from '../users/user.ts'
 import type { ServeEndpoint } from './handle-request.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Fastify passes its handlers the request only. Holds requests of local endpoints alone. */
-const contexts = new WeakMap<IncomingMessage, RequestContext>()
+const served = Symbol('served')
+
+/** Fastify passes its handlers only the request, so the request carries what the gate has found. */
+type ServedRequest = IncomingMessage & {
+  [served]?: { readonly context: RequestContext; readonly endpoint: LocalEndpoint }
+}
+
+function servedBy(request: ServedRequest) {
+  const found = request[served]
+  if (found === undefined) throw new Error('a request that did not come through the gate')
+  return found
+}
 
 /** The context of a request that `serveEndpoint` passed to Fastify. */
 export function contextOf(request: IncomingMessage): RequestContext {
-  const context = contexts.get(request)
-  if (context === undefined) throw new Error('a request that did not come through the gate')
-  return context
+  return servedBy(request).context
 }
 
 /** @param serve Fastify's listener */
 export function createServeEndpoint(serve: RequestListener): ServeEndpoint {
-  return context => {
-    contexts.set(context.request, context)
-    serve(context.request, context.response)
+  return (context, endpoint) => {
+    const request: ServedRequest = context.request
+    request[served] = { context, endpoint }
+    serve(request, context.response)
   }
 }
 
-/** Fastify routes by the path that the gate decided on, never by the one that the client sent. */
-export function localPathOf(request: IncomingMessage): string {
-  const { routing } = contextOf(request)
-  if (routing.kind !== 'local') throw new Error(`a ${routing.kind} request at our own endpoints`)
-  return routing.path
-}
-
-const operations: readonly Operation[] = [
-  ...Object.values(authOperations),
-  ...Object.values(sessionOperations),
-  ...Object.values(accountOperations),
-  ...Object.values(passwordOperations),
-  ...Object.values(resetOperations),
-  ...Object.values(emailOperations),
-  ...Object.values(userOperations),
-  ...Object.values(upgradeOperations),
-]
+/** The gate has found the endpoint. Fastify therefore has one path, and receives it in place of the client's. */
+export const servedPath = '/'
 
 export function registerEndpoints(app: FastifyInstance): void {
   // Declared as bodiless, because Fastify would refuse unknown media types: the endpoints read bodies themselves.
   for (const method of ['POST', 'DELETE'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  app.addHook('onSend', async ({ raw }, reply) => {
-    const headers = contextOf(raw).gatewayHeaders()
-    for (let i = 0; i < headers.length; i += 2) reply.header(headers[i] as string, headers[i + 1])
-  })
-  for (const operation of operations) {
-    app.route({
-      method: operation.method,
-      url: operation.path,
-      schema: { response: responseSchemas(operation) },
-      async handler({ raw }, reply) {
-        const context = contextOf(raw)
-        const { endpoints, accessEnded } = context.snapshot
-        const { status, headers, body, userId } = await answer(context, endpoints.get(operation))
-        if (operation.endsSessions) await accessEnded()
-        context.userId = userId
-        return answered(context, reply, 'no-store')
-          .code(status)
-          .headers(headers ?? {})
-          .send(body)
-      },
-    })
-  }
-  app.get(jwksPath, { schema: { response: responseSchemas(showKeys) } }, async ({ raw }, reply) => {
-    const context = contextOf(raw)
-    answered(context, reply, `public, max-age=${jwksMaxAgeSeconds}`)
-    return context.snapshot.jwks()
+  // Fastify adds HEAD.
+  app.route({
+    method: ['GET', 'POST', 'DELETE'],
+    url: servedPath,
+    async handler({ raw }, reply) {
+      const { context, endpoint } = servedBy(raw)
+      const { operation } = endpoint
+      const { status, headers, body, userId } = await answer(context, endpoint)
+      if (operation.endsSessions) await context.snapshot.accessEnded()
+      context.userId = userId
+      context.decision = 'answered'
+      reply
+        .code(status)
+        .header('cache-control', 'no-store')
+        .headers(headers ?? {})
+      if (body !== undefined) reply.header('content-type', 'application/json; charset=utf-8')
+      const own = context.gatewayHeaders()
+      for (let i = 0; i < own.length; i += 2) reply.header(own[i] as string, own[i + 1])
+      return reply.send(body && serializeResponse(operation, status, body))
+    },
   })
 }
 
-async function answer(context: RequestContext, endpoint: Endpoint): Promise<EndpointResponse> {
+async function answer(context: RequestContext, endpoint: LocalEndpoint): Promise<EndpointResponse> {
+  if (endpoint.kind === 'document') {
+    const headers = { 'cache-control': `public, max-age=${endpoint.maxAgeSeconds}` }
+    return { status: 200, headers, body: endpoint.show() }
+  }
   const sent = {
     client: rateLimitKey(context.head.client),
     parameter: parameterOf(context, endpoint.operation),
@@ -134,9 +116,4 @@ async function bodyOf({ request, response, head, snapshot }: RequestContext): Pr
     sendContinue: expectsContinue ? () => response.writeContinue() : undefined,
   })
   return body ?? new JsonObject({})
-}
-
-function answered(context: RequestContext, reply: FastifyReply, cacheControl: string): FastifyReply {
-  context.decision = 'answered'
-  return reply.header('cache-control', cacheControl)
 }

@@ -1,7 +1,7 @@
 // The upgrade path: the next plan, where to pay for it, and which requests are refused.
 import { describe, expect, it } from 'vitest'
-import type { EndpointResponse } from '../../src/endpoints/endpoint.ts'
 import { createEndpointTable } from '../../src/endpoints/endpoint-table.ts'
+import type { EndpointResponse } from '../../src/endpoints/local-endpoint.ts'
 import { createUpgradeEndpoints } from '../../src/endpoints/upgrade.ts'
 import { JsonObject } from '../../src/http/json-body.ts'
 import type { Plan, User } from '../../src/users/user.ts'
@@ -42,9 +42,14 @@ const checkout = (plan: string) => `https://pay.example.com/to/${plan}?user=9007
 
 it('is one path, for every plan, and its GET answers HEAD', () => {
   const endpoints = createUpgradeEndpoints(address)
-  expect(createEndpointTable([], endpoints, []).find(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
+  const [show, go] = endpoints
+  expect(createEndpointTable([], endpoints, [])(['api', 'v1', 'subscription', 'upgrade'])).toEqual({
     path: '/api/v1/subscription/upgrade',
-    methods: ['GET', 'HEAD', 'POST'],
+    endpoints: new Map([
+      ['GET', show],
+      ['HEAD', show],
+      ['POST', go],
+    ]),
     isReplaceable: true,
     switchedOff: [],
   })

@@ -1,5 +1,7 @@
 // The routing decision: a local endpoint, a route with its guards, a preflight, or a refusal (CONTRACT §2, §4).
 import type { IncomingMessage } from 'node:http'
+import type { FindLocalPath, LocalPath } from '../../endpoints/endpoint-table.ts'
+import type { LocalEndpoint } from '../../endpoints/local-endpoint.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { Upstream } from '../../upstream/targets/upstreams.ts'
 import type { GuardChain } from '../guards/chain.ts'
@@ -27,6 +29,7 @@ interface Common {
 interface ToLocalEndpoint extends Common {
   readonly kind: 'local'
   readonly path: string
+  readonly endpoint: LocalEndpoint
 }
 
 export interface ToRoute extends Common {
@@ -53,20 +56,8 @@ interface Refused extends Common {
   readonly isWebSocket: boolean
 }
 
-interface LocalEndpoint {
-  readonly path: string
-  readonly methods: readonly string[]
-  /** Whether a route that is declared at exactly this path replaces it. */
-  readonly isReplaceable?: boolean
-  /** Methods that the configuration has switched off: unknown here, and not in `Allow`. */
-  readonly switchedOff?: readonly string[]
-}
-
-/** The local endpoint at a path; `unknown` if the path is the gateway's own and has no endpoint. */
-export type FindLocalEndpoint = (segments: readonly string[]) => LocalEndpoint | 'unknown' | undefined
-
 interface Options {
-  findLocalEndpoint: FindLocalEndpoint
+  findLocalPath: FindLocalPath
   routes: RouteTable<GuardedRoute>
   allowAmbiguous: AllowAmbiguous
   /** Undefined if CORS is not configured. */
@@ -76,7 +67,7 @@ interface Options {
 /** Does not change `head`, except on a WebSocket route: there it takes the bearer from the sub-protocols. */
 export type Decide = (request: IncomingMessage, head: RequestHead) => RoutingDecision
 
-export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, policies }: Options): Decide {
+export function createDecide({ findLocalPath, routes, allowAmbiguous, policies }: Options): Decide {
   function corsOf(request: IncomingMessage, route: GuardedRoute | undefined): CorsHeaders | undefined {
     return policies?.(route)?.answer(request.headers.origin)
   }
@@ -94,18 +85,20 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     request: IncomingMessage,
     head: RequestHead,
     target: RequestTarget,
-    found: LocalEndpoint | 'unknown',
+    found: LocalPath | 'unknown',
     preflight: Preflight | undefined,
   ): RoutingDecision {
     if (target.ambiguities !== 0) return refuse(request, new Refusal('path_invalid'))
     if (found === 'unknown') return toPreflight(preflight) ?? refuse(request, new Refusal('route_unknown'))
-    const { path, methods, switchedOff = [] } = found
-    if (switchedOff.includes(request.method ?? '')) return refuse(request, new Refusal('route_unknown'))
-    const answered = toPreflight(preflight, path, methods)
+    const { path, endpoints, switchedOff } = found
+    const { method = '' } = request
+    if (switchedOff.includes(method)) return refuse(request, new Refusal('route_unknown'))
+    const answered = toPreflight(preflight, path, endpoints.keys())
     if (answered !== undefined) return answered
-    if (!methods.includes(request.method ?? '')) return refuse(request, notAllowed(methods.join(', ')))
+    const endpoint = endpoints.get(method)
+    if (endpoint === undefined) return refuse(request, notAllowed([...endpoints.keys()].join(', ')))
     if (head.hasAmbiguousCredentials) return refuse(request, new Refusal('credentials_ambiguous'))
-    return { kind: 'local', path, cors: corsOf(request, undefined) }
+    return { kind: 'local', path, endpoint, cors: corsOf(request, undefined) }
   }
 
   /**
@@ -146,7 +139,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
   }
 
   /** Whether operators declared a route at exactly the path of a replaceable endpoint (CONTRACT §5). */
-  function isReplaced(found: LocalEndpoint | 'unknown', host: string, { segments }: RequestTarget): boolean {
+  function isReplaced(found: LocalPath | 'unknown', host: string, { segments }: RequestTarget): boolean {
     if (found === 'unknown' || !found.isReplaceable) return false
     return routes.match('GET', host, segments).route?.isLiteral === true
   }
@@ -157,7 +150,7 @@ export function createDecide({ findLocalEndpoint, routes, allowAmbiguous, polici
     const { method = '' } = request
     const host = normalizeHost(target.authority ?? head.host)
     const preflight = policies && readPreflight(request)
-    const found = findLocalEndpoint(target.segments)
+    const found = findLocalPath(target.segments)
     if (found !== undefined && !isReplaced(found, host, target)) {
       return toLocal(request, head, target, found, preflight)
     }

@@ -2,14 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import { atOnce } from '../../../src/async/steps.ts'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
+import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
+import type { LocalEndpoint } from '../../../src/endpoints/local-endpoint.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
 import { corsSteps } from '../../../src/gate/routing/cors.ts'
-import {
-  createDecide,
-  type FindLocalEndpoint,
-  type GuardedRoute,
-} from '../../../src/gate/routing/decision.ts'
+import { createDecide, type GuardedRoute } from '../../../src/gate/routing/decision.ts'
 import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'
 import { aRequest } from '../a-request.ts'
@@ -18,13 +16,19 @@ import { routeWith } from '../a-route.ts'
 const page = 'https://app.example.com'
 const cors = { origins: [page], credentials: false, expose_headers: [], max_age: 600_000 }
 
+const endpoint = {} as LocalEndpoint
+
 /** Below /own, the gateway's: one for POST, one that a route may replace, one with DELETE switched off. */
-const findLocalEndpoint: FindLocalEndpoint = segments => {
+const findLocalPath: FindLocalPath = segments => {
   if (segments[0] !== 'own') return undefined
   const path = `/${segments.join('/')}`
-  if (path === '/own/login') return { path, methods: ['POST'] }
-  if (path === '/own/upgrade') return { path, methods: ['GET', 'HEAD'], isReplaceable: true }
-  if (path === '/own/account') return { path, methods: ['GET', 'HEAD'], switchedOff: ['DELETE'] }
+  const local = (methods: string[], isReplaceable = false, switchedOff: string[] = []) => {
+    const endpoints = new Map(methods.map(method => [method, endpoint]))
+    return { path, endpoints, isReplaceable, switchedOff }
+  }
+  if (path === '/own/login') return local(['POST'])
+  if (path === '/own/upgrade') return local(['GET', 'HEAD'], true)
+  if (path === '/own/account') return local(['GET', 'HEAD'], false, ['DELETE'])
   return 'unknown'
 }
 
@@ -33,10 +37,10 @@ function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
   const compiled = declared.map(route => routeWith(route) as GuardedRoute)
   const routes = atOnce(routeTableSteps(compiled))
   const decide = createDecide({
-    findLocalEndpoint,
+    findLocalPath,
     routes,
     allowAmbiguous: createAllowAmbiguous({
-      isOwn: segments => findLocalEndpoint(segments) !== undefined,
+      isOwn: segments => findLocalPath(segments) !== undefined,
       routes,
       isSameService: (one, other) => one === other,
     }),

@@ -2,8 +2,8 @@
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import { messages } from '../refusals/catalog.ts'
-import type { GuardedEndpoint } from './endpoint.ts'
-import { sessionOperations } from './sessions.openapi.ts'
+import type { GuardedEndpoint } from './local-endpoint.ts'
+import { sessionOperations } from './own-sessions.openapi.ts'
 import type { SignedInEndpoint } from './signed-in.ts'
 
 interface Dependencies {

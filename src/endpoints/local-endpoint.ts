@@ -4,11 +4,11 @@ import type { AuthenticatedUser } from '../identity/identity.ts'
 import type { Operation, Refusals } from '../openapi/operation.ts'
 import type { Plan, User } from '../users/user.ts'
 
-export type Endpoint = OpenEndpoint | GuardedEndpoint
+export type LocalEndpoint = PublicEndpoint | GuardedEndpoint | DocumentEndpoint
 
-/** Open to all clients; it reads no credential unless the body makes it ask for one. */
-export interface OpenEndpoint {
-  readonly kind: 'open'
+/** Serves all clients. It reads no credential unless the body makes it ask for one. */
+export interface PublicEndpoint {
+  readonly kind: 'public'
   readonly operation: Operation
   /** @param authenticate runs the authentication guard, and throws its refusal */
   answer(
@@ -25,6 +25,14 @@ export interface GuardedEndpoint {
   /** The plans that the plan guard allows; undefined: all plans. */
   readonly plans: readonly Plan[] | undefined
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
+}
+
+/** A document for all clients, which may keep it. The body of its request is not read. */
+export interface DocumentEndpoint {
+  readonly kind: 'document'
+  readonly operation: Operation
+  readonly maxAgeSeconds: number
+  show(): object
 }
 
 export interface EndpointRequest {
