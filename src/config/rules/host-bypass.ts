@@ -21,7 +21,7 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
   return table.placed
     .filter(({ hosts, route }) => hosts.length > 0 && route.guardsKnown)
     .flatMap(guarded =>
-      firstOf(table.lessSpecific(guarded.pattern), bypass => isBypass(bypass, guarded)).map(
+      takeUpTo(mostProblems, table.lessSpecific(guarded.pattern), bypass => isBypass(bypass, guarded)).map(
         ({ route: { label } }) =>
           guarded.route.diagnostic(
             'path',
@@ -32,16 +32,17 @@ export function checkHostBypasses(routes: readonly DeclaredRoute[], isSame: Same
 
   function isBypass(bypass: PlacedRoute, guarded: PlacedRoute): boolean {
     const [one, other] = [bypass.route.keys.upstream, guarded.route.keys.upstream]
-    if (one === undefined || other === undefined || !asksForLess(bypass.route, guarded.route)) return false
+    if (one === undefined || other === undefined || !hasWeakerGuards(bypass.route, guarded.route))
+      return false
     return isSame(one, other) && shareMethod(bypass.route, guarded.route) && table.isOpen(bypass, guarded)
   }
 }
 
 /** Stops once enough are found to report: in some files thousands of routes each are the bypass of thousands. */
-function firstOf<T>(all: readonly T[], isOne: (one: T) => boolean): T[] {
+function takeUpTo<T>(limit: number, all: readonly T[], isOne: (one: T) => boolean): T[] {
   const found: T[] = []
   for (const one of all) {
-    if (found.length === mostProblems) break
+    if (found.length === limit) break
     if (isOne(one)) found.push(one)
   }
   return found
@@ -76,7 +77,7 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     lengths.add(pattern.segments.length).add(pattern.segments.length + 1)
   }
   const sorted = [...lengths].sort((a, b) => a - b)
-  const comes = (route: PlacedRoute, host: string, path: readonly string[]) =>
+  const routesTo = (route: PlacedRoute, host: string, path: readonly string[]) =>
     all.find(host, path) === leaves.get(route)?.fitting(host)
   return {
     placed: [...leaves.keys()],
@@ -84,15 +85,15 @@ function createTable(routes: readonly DeclaredRoute[]): Table {
     isOpen: (bypass, guarded) =>
       sorted.some(length => {
         const path = pathOfBoth(bypass.pattern, guarded.pattern, length)
-        if (path === undefined || isGatewayPath(path) || !comes(bypass, unnamed, path)) return false
-        return guarded.hosts.some(host => comes(guarded, host, path))
+        if (path === undefined || isGatewayPath(path) || !routesTo(bypass, unnamed, path)) return false
+        return guarded.hosts.some(host => routesTo(guarded, host, path))
       }),
   }
 }
 
 /** A host that no route names, and a segment that none has. */
 const unnamed = ''
-const unheardOf = '\0'
+const unusedSegment = '\0'
 
 /**
  * A path of the given length that both patterns match, and as few other routes as possible: where neither has a
@@ -103,7 +104,7 @@ function pathOfBoth(a: PathPattern, b: PathPattern, length: number): string[] | 
   const fits = ({ segments, wildcard }: PathPattern) =>
     wildcard ? segments.length <= length : segments.length === length
   if (!fits(a) || !fits(b)) return undefined
-  return Array.from({ length }, (_, index) => literalAt(a, index) ?? literalAt(b, index) ?? unheardOf)
+  return Array.from({ length }, (_, index) => literalAt(a, index) ?? literalAt(b, index) ?? unusedSegment)
 }
 
 function literalAt({ segments }: PathPattern, index: number): string | undefined {
@@ -137,7 +138,7 @@ function lessSpecific(bypasses: PathTree<PlacedRoute>, pattern: PathPattern): Pl
 
 type Guards = DeclaredRoute['keys']
 
-function asksForLess({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRoute): boolean {
+function hasWeakerGuards({ keys: lax }: DeclaredRoute, { keys: guarded }: DeclaredRoute): boolean {
   const isCounted = !guarded.free_daily || lax.free_daily === true
   return (
     callers.some(caller => letsIn(lax, caller) && !letsIn(guarded, caller)) ||
