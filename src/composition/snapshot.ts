@@ -5,7 +5,6 @@ import { createAccounts } from '../accounts/accounts.ts'
 import { createPasswords } from '../accounts/password.ts'
 import { newPasswordValidator } from '../accounts/password-rules.ts'
 import { createSessions } from '../accounts/sessions.ts'
-import { inSlices } from '../async/steps.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
@@ -18,7 +17,7 @@ import {
 } from '../endpoints/signed-in.ts'
 import { createUpgradeEndpoints } from '../endpoints/upgrade.ts'
 import { createUserEndpoints } from '../endpoints/user.ts'
-import { gateSteps } from '../gate/gate.ts'
+import { createGate } from '../gate/gate.ts'
 import { openTlsCertificate, type TlsCertificate } from '../http/tls-certificate.ts'
 import { createAccessLog } from '../proxy/access-log.ts'
 import { createForwardRequest } from '../proxy/forward-request.ts'
@@ -159,16 +158,14 @@ async function build(
     createUpgradeEndpoints(config.subscription.upgrade_url),
     switchedOffOperations(config),
   )
-  const gate = await inSlices(
-    gateSteps({
-      config,
-      findLocalPath,
-      dependencies: guardDependencies,
-      upstreams,
-      decisions: metrics.counters.guards,
-      clock,
-    }),
-  )
+  const gate = createGate({
+    config,
+    findLocalPath,
+    dependencies: guardDependencies,
+    upstreams,
+    decisions: metrics.counters.guards,
+    clock,
+  })
   await upstreams.whenResolved()
   let activeRequests = 0
   let isRetired = false

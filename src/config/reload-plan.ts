@@ -1,7 +1,5 @@
 // What a reload changes, for the log, and what it cannot: where the gateway listens, its workers, its stores, the
 // secrets of its keys.
-
-import { mapSteps, type Steps } from '../async/steps.ts'
 import { isSameValue } from './same-value.ts'
 import type { Config } from './sections/schema.ts'
 
@@ -58,7 +56,7 @@ interface Counts {
 }
 
 /** Names and counts for the log, never a value; leaves out what is unchanged. */
-export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
+export function diffConfigs(before: Config, after: Config): ConfigDiff {
   const { routes: oldRoutes, upstreams: oldUpstreams, tests: _, ...oldRest } = before
   const { routes, upstreams, tests: __, ...rest } = after
   const sections = (Object.keys({ ...oldRest, ...rest }) as (keyof typeof rest)[]).filter(
@@ -66,8 +64,8 @@ export function* diffSteps(before: Config, after: Config): Steps<ConfigDiff> {
   )
   return {
     ...(sections.length === 0 ? {} : { sections }),
-    ...(yield* diffCounts('routes', byName(oldRoutes), byName(routes))),
-    ...(yield* diffCounts('upstreams', oldUpstreams, upstreams)),
+    ...diffCounts('routes', byName(oldRoutes), byName(routes)),
+    ...diffCounts('upstreams', oldUpstreams, upstreams),
   }
 }
 
@@ -75,17 +73,16 @@ function byName(routes: Config['routes']): Record<string, unknown> {
   return Object.fromEntries(routes.map(route => [route.name, route]))
 }
 
-function* diffCounts(
+function diffCounts(
   what: 'routes' | 'upstreams',
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
-): Steps<ConfigDiff> {
+): ConfigDiff {
   const common = Object.keys(after).filter(name => Object.hasOwn(before, name))
   const counts = {
     added: Object.keys(after).length - common.length,
     removed: Object.keys(before).length - common.length,
-    changed: (yield* mapSteps(common, name => isSameValue(before[name], after[name]))).filter(same => !same)
-      .length,
+    changed: common.filter(name => !isSameValue(before[name], after[name])).length,
   }
   return Object.values(counts).some(count => count > 0) ? { [what]: counts } : {}
 }

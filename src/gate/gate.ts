@@ -1,6 +1,5 @@
 // The gate of one configuration: parses requests, finds their route, and compiles the guards into each route.
 import type { IncomingMessage } from 'node:http'
-import { atOnce, mapSteps, type Steps } from '../async/steps.ts'
 import type { Clock } from '../clock.ts'
 import { sharedTargets } from '../config/rules/declarations.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -23,10 +22,10 @@ import { createCountDailyUse } from './guards/count-daily-use.ts'
 import { createRateLimit } from './guards/rate-limit.ts'
 import { parseRequestHead, type RequestHead } from './parsing/request-head.ts'
 import { createAllowAmbiguous } from './routing/allow-ambiguous-path.ts'
-import { corsSteps } from './routing/cors.ts'
+import { createCorsPolicies } from './routing/cors.ts'
 import { createDecide, type Decide, type GuardedRoute } from './routing/decision.ts'
 import { compileRoute } from './routing/route.ts'
-import { routeTableSteps } from './routing/route-table.ts'
+import { createRouteTable } from './routing/route-table.ts'
 
 export interface Gate {
   parse(request: IncomingMessage): RequestHead
@@ -55,13 +54,14 @@ interface Options {
   clock: Clock
 }
 
-export function createGate(options: Options): Gate {
-  return atOnce(gateSteps(options))
-}
-
-/** In steps, so that a reload can build it while requests are served; it has no effect before the last one. */
-export function* gateSteps(options: Options): Steps<Gate> {
-  const { config, findLocalPath, dependencies, upstreams, decisions, clock } = options
+export function createGate({
+  config,
+  findLocalPath,
+  dependencies,
+  upstreams,
+  decisions,
+  clock,
+}: Options): Gate {
   const { counter, exhausted } = dependencies
   const authenticate = createAuthenticate(dependencies.identity)
   const guardDependencies = {
@@ -70,12 +70,12 @@ export function* gateSteps(options: Options): Steps<Gate> {
     countDailyUse: createCountDailyUse({ counter, spent: exhausted, limit: config.limits.free_daily, clock }),
     decisions,
   }
-  const compiled = yield* mapSteps(config.routes, (declared): GuardedRoute => {
+  const compiled = config.routes.map((declared): GuardedRoute => {
     const route = compileRoute(declared)
     const upstream = upstreams.get(route.upstreamName)
     return { ...route, upstream, guards: compileGuards(route, upstream, guardDependencies) }
   })
-  const routes = yield* routeTableSteps(compiled)
+  const routes = createRouteTable(compiled)
   const endpointGuards = new Map<string, GuardChain<EndpointAdmission>>()
   const proxies = createTrustedProxies(config.server.trusted_proxies)
   return {
@@ -95,7 +95,7 @@ export function* gateSteps(options: Options): Steps<Gate> {
           ),
         ),
       }),
-      policies: yield* corsSteps(config.server.cors, compiled),
+      policies: createCorsPolicies(config.server.cors, compiled),
     }),
     endpointGuards(plans) {
       const name = String(plans)

@@ -1,12 +1,11 @@
 // Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
 import type { Logger } from 'pino'
-import { inSlices } from '../async/steps.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { type ListedProblem, linesOf, logWarnings } from '../config/diagnostics.ts'
 import { maskProblems } from '../config/listing.ts'
 import { machineFailure } from '../config/read-file.ts'
 import type { Reread } from '../config/reading/read-apart.ts'
-import { diffSteps, keepImmutable } from '../config/reload-plan.ts'
+import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Counters } from '../observability/metrics/counters.ts'
 import type { PrimaryServices } from './primary-services.ts'
@@ -61,7 +60,7 @@ export function createReload(options: Options): Reload {
 
   async function apply({ config: written, lines, warnings, listing, digest }: Taken): Promise<void> {
     const { config, restartRequired } = keepImmutable(activeConfig, written)
-    const changes = await inSlices(diffSteps(activeConfig, config))
+    const changes = diffConfigs(activeConfig, config)
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
       await prepared.rollback()

@@ -1,6 +1,5 @@
 // Which web pages of other origins may read responses (Fetch standard, CORS protocol; CONTRACT §6).
 import { type IncomingMessage, METHODS } from 'node:http'
-import { mapSteps, type Steps } from '../../async/steps.ts'
 import { everyOrigin } from '../../config/formats/addresses.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'
 import { type Route, usualMethods } from './route.ts'
@@ -30,15 +29,15 @@ interface CorsPolicy {
 export type CorsPolicies = (route: Route | undefined) => CorsPolicy | undefined
 
 /** @returns `undefined` if no CORS is configured: the origin of requests is then not even read */
-export function* corsSteps(
+export function createCorsPolicies(
   server: CorsConfig | undefined,
   routes: readonly Route[],
-): Steps<CorsPolicies | undefined> {
+): CorsPolicies | undefined {
   const ofServer = server && createCorsPolicy(server)
   const ofRoutes = new Map<Route | undefined, CorsPolicy>()
-  yield* mapSteps(routes, route => {
+  for (const route of routes) {
     if (route.cors !== undefined) ofRoutes.set(route, createCorsPolicy(route.cors))
-  })
+  }
   if (ofServer === undefined && ofRoutes.size === 0) return undefined
   return route => ofRoutes.get(route) ?? ofServer
 }

@@ -1,6 +1,5 @@
 // Matches requests to routes: segment by segment from the left, then by host, then by method (CONTRACT §2).
 
-import { mapSteps, type Steps } from '../../async/steps.ts'
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 
@@ -18,9 +17,9 @@ export interface RouteTable<R extends Route> {
   match(method: string, host: string, segments: readonly string[]): Match<R>
 }
 
-export function* routeTableSteps<R extends Route>(routes: readonly R[]): Steps<RouteTable<R>> {
+export function createRouteTable<R extends Route>(routes: readonly R[]): RouteTable<R> {
   const tree = new PathTree<R>()
-  yield* mapSteps(routes, route => tree.insert(route))
+  for (const route of routes) tree.insert(route)
   return {
     match(method, host, segments) {
       const candidates = tree.find(host, segments)

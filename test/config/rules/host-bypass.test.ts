@@ -2,10 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { atOnce } from '../../../src/async/steps.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
-import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { routeWith } from '../../gate/a-route.ts'
 
 /** `one` and `same` are one service: they share a target. */
@@ -76,7 +75,7 @@ for (const path of paths) if (path.length < 4) paths.push(...words.map(word => [
 
 /** `guarded <- bypass` where one `Host` sends a request to a route of its own and another sends it to the bypass. */
 function reached(routes: readonly Route[]): Set<string> {
-  const { match } = atOnce(routeTableSteps(routes))
+  const { match } = createRouteTable(routes)
   const pairs = new Set<string>()
   for (const path of paths) {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT']) {

@@ -1,7 +1,6 @@
 // `allow_in_path`: a route gets what it allows, and never a dot segment or a way around another route (CONTRACT §6).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { atOnce } from '../../../src/async/steps.ts'
 import {
   ambiguitiesOf,
   ambiguity,
@@ -11,7 +10,7 @@ import {
 import { parseRequestTarget } from '../../../src/gate/parsing/request-target.ts'
 import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
-import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { isUnder, readings } from '../../security/readings.ts'
 import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
@@ -175,7 +174,7 @@ describe('what a path needs', () => {
 describe('a path that a route allows', () => {
   const open = routeWith({ name: 'open', path: '/*', allow_in_path: every })
   const shut = routeWith({ name: 'shut', path: '/private/*', auth: 'required' })
-  const routes = atOnce(routeTableSteps([open, shut]))
+  const routes = createRouteTable([open, shut])
   const allowInPath = createAllowAmbiguous({
     isOwn: segments => segments[0] === 'own',
     routes,
@@ -229,7 +228,7 @@ describe('a path that a route allows', () => {
   it('is refused where the other route declares other methods, and where it needs what is not allowed', () => {
     const reading = routeWith({ name: 'reading', path: '/private', auth: 'required', methods: ['POST'] })
     const dots = routeWith({ name: 'dots', path: '/*', allow_in_path: ['trailing_dot'] })
-    const table = atOnce(routeTableSteps([dots, reading]))
+    const table = createRouteTable([dots, reading])
     const allow = createAllowAmbiguous({ isOwn: () => false, routes: table, isSameService: () => true })
     expect([
       wayOf('/x.', table, allow),
@@ -251,7 +250,7 @@ describe('a path that a route allows', () => {
       allow_in_path: ['encoded_slash', 'semicolon'],
     })
     const posted = routeWith({ name: 'posted', path: '/f/a/b', methods: ['POST'] })
-    const table = atOnce(routeTableSteps([files, closed, posted]))
+    const table = createRouteTable([files, closed, posted])
     const allow = createAllowAmbiguous({ isOwn: () => false, routes: table, isSameService: () => true })
     expect(['/f/x%2fy', '/g/x;y', '/g/x%2fy', '/f/a%2fb'].map(path => wayOf(path, table, allow))).toEqual([
       'files',
@@ -265,7 +264,7 @@ describe('a path that a route allows', () => {
     const files = routeWith({ name: 'files', path: '/f/:name', allow_in_path: ['encoded_slash'] })
     const rest = routeWith({ name: 'rest', path: '/*', auth: 'required', upstream: 'other' })
     const free = routeWith({ name: 'free', path: '/f/a/b' })
-    const table = atOnce(routeTableSteps([files, rest, free]))
+    const table = createRouteTable([files, rest, free])
     const allow = createAllowAmbiguous({
       isOwn: () => false,
       routes: table,
@@ -306,7 +305,7 @@ it('a long path made of what is looked at closely is read in no time', () => {
   ]
   const allow = createAllowAmbiguous({
     isOwn: () => false,
-    routes: atOnce(routeTableSteps([routeWith({ allow_in_path: every })])),
+    routes: createRouteTable([routeWith({ allow_in_path: every })]),
     isSameService: () => true,
   })
   const started = performance.now()

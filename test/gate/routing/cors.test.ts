@@ -1,8 +1,7 @@
 // Which pages may read answers: their origins alone, with credentials only where the route says so (CONTRACT §6).
 import { describe, expect, it } from 'vitest'
-import { atOnce } from '../../../src/async/steps.ts'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
-import { corsSteps, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'
+import { createCorsPolicies, readPreflight, replacedHeaders } from '../../../src/gate/routing/cors.ts'
 import { aRequest } from '../a-request.ts'
 import { routeWith } from '../a-route.ts'
 
@@ -14,7 +13,7 @@ const corsWith = (declared: Partial<Cors>): Cors => ({
   ...declared,
 })
 const policyOf = (declared: Partial<Cors>) => {
-  const policy = atOnce(corsSteps(corsWith(declared), []))?.(undefined)
+  const policy = createCorsPolicies(corsWith(declared), [])?.(undefined)
   if (policy === undefined) throw new Error('no policy')
   return policy
 }
@@ -123,14 +122,14 @@ describe('the policy', () => {
   it('of a route is its own, else the server’s, else none', () => {
     const own = routeWith({ cors: corsWith({ origins: ['https://own.example'] }) })
     const plain = routeWith({})
-    const policies = atOnce(corsSteps(corsWith({}), [own, plain]))
+    const policies = createCorsPolicies(corsWith({}), [own, plain])
     expect(policies?.(own)?.answer('https://own.example')).toHaveProperty('access-control-allow-origin')
     expect(policies?.(own)?.answer(page)).toEqual({ vary: 'Origin' })
     for (const route of [plain, undefined]) {
       expect(policies?.(route)?.answer(page)).toHaveProperty('access-control-allow-origin', page)
     }
-    const routesOnly = atOnce(corsSteps(undefined, [own, plain]))
+    const routesOnly = createCorsPolicies(undefined, [own, plain])
     expect([routesOnly?.(own), routesOnly?.(plain)]).toEqual([expect.anything(), undefined])
-    expect(atOnce(corsSteps(undefined, [plain]))).toBeUndefined()
+    expect(createCorsPolicies(undefined, [plain])).toBeUndefined()
   })
 })

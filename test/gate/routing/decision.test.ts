@@ -1,14 +1,13 @@
 // Where a request goes before any guard runs: an endpoint of the gateway, a route, a preflight's answer, or a refusal.
 import { describe, expect, it } from 'vitest'
-import { atOnce } from '../../../src/async/steps.ts'
 import type { RouteConfig } from '../../../src/config/sections/schema.ts'
 import type { FindLocalPath } from '../../../src/endpoints/endpoint-table.ts'
 import type { LocalEndpoint } from '../../../src/endpoints/local-endpoint.ts'
 import { parseRequestHead } from '../../../src/gate/parsing/request-head.ts'
 import { createAllowAmbiguous } from '../../../src/gate/routing/allow-ambiguous-path.ts'
-import { corsSteps } from '../../../src/gate/routing/cors.ts'
+import { createCorsPolicies } from '../../../src/gate/routing/cors.ts'
 import { createDecide, type GuardedRoute } from '../../../src/gate/routing/decision.ts'
-import { routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { createRouteTable } from '../../../src/gate/routing/route-table.ts'
 import { createTrustedProxies } from '../../../src/http/client-address.ts'
 import { aRequest } from '../a-request.ts'
 import { routeWith } from '../a-route.ts'
@@ -35,7 +34,7 @@ const findLocalPath: FindLocalPath = segments => {
 function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
   // What is compiled into a route runs later.
   const compiled = declared.map(route => routeWith(route) as GuardedRoute)
-  const routes = atOnce(routeTableSteps(compiled))
+  const routes = createRouteTable(compiled)
   const decide = createDecide({
     findLocalPath,
     routes,
@@ -44,7 +43,7 @@ function stage(declared: Partial<RouteConfig>[], serverCors?: typeof cors) {
       routes,
       isSameService: (one, other) => one === other,
     }),
-    policies: atOnce(corsSteps(serverCors, compiled)),
+    policies: createCorsPolicies(serverCors, compiled),
   })
   return (
     method: string,

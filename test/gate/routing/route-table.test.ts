@@ -1,9 +1,8 @@
 // The route table against a reference matcher, simple enough to be compared with CONTRACT §2.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { atOnce } from '../../../src/async/steps.ts'
 import type { Route } from '../../../src/gate/routing/route.ts'
-import { type Match, routeTableSteps } from '../../../src/gate/routing/route-table.ts'
+import { createRouteTable, type Match } from '../../../src/gate/routing/route-table.ts'
 import { runs } from '../../support/property-runs.ts'
 import { routeWith } from '../a-route.ts'
 
@@ -42,7 +41,7 @@ describe('the route table', () => {
   it('finds what a plain reading of the rules finds, for every set of routes and every request', () => {
     fc.assert(
       fc.property(sets, fc.array(request, { minLength: 10, maxLength: 10 }), (routes, requests) => {
-        const table = atOnce(routeTableSteps(routes))
+        const table = createRouteTable(routes)
         for (const [method, host, segments] of requests) {
           expect(named(table.match(method, host, segments))).toEqual(
             named(reference(routes, method, host, segments)),
@@ -56,8 +55,8 @@ describe('the route table', () => {
   it('does not depend on the order in which routes are declared', () => {
     fc.assert(
       fc.property(sets, request, (routes, [method, host, segments]) => {
-        const forwards = atOnce(routeTableSteps(routes)).match(method, host, segments)
-        const backwards = atOnce(routeTableSteps([...routes].reverse())).match(method, host, segments)
+        const forwards = createRouteTable(routes).match(method, host, segments)
+        const backwards = createRouteTable([...routes].reverse()).match(method, host, segments)
         expect(named(forwards)).toEqual(named(backwards))
       }),
       often,
@@ -65,7 +64,7 @@ describe('the route table', () => {
   })
 
   it('a segment that is called like a member of every object is a segment like any other', () => {
-    const table = atOnce(routeTableSteps([]))
+    const table = createRouteTable([])
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       expect(table.match('GET', name, [name, name])).toEqual({ kind: 'none' })
     }
