@@ -24,7 +24,7 @@ const external = [
 const banner = `import { createRequire as createBundleRequire } from 'node:module'
 const require = createBundleRequire(import.meta.url)`
 
-const programs = ['cli.ts', 'worker.ts', 'config/reading/load-process.ts']
+const programs = ['cli.ts', 'worker.ts', 'config/load-worker.ts']
 
 /** Modules that look for files from where they are, which in a bundle is the folder above. @type {Set<string>} */
 const placed = new Set()

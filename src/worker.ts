@@ -3,12 +3,10 @@ import cluster from 'node:cluster'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { probeStores } from './admin/health.ts'
-import { inSlices } from './async/steps.ts'
 import { systemClock } from './clock.ts'
 import { createDependencies, type Dependencies } from './composition/dependencies.ts'
 import type { PreparedChange } from './composition/gateway.ts'
 import { machineFailure, readLimited } from './config/read-file.ts'
-import { type PackedConfig, unpackSteps } from './config/reading/packed-config.ts'
 import type { Config } from './config/sections/schema.ts'
 import { openLog } from './observability/stdout.ts'
 import { openTracing, readTracing } from './observability/tracing/open.ts'
@@ -40,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const api: WorkerApi = {
   async serve(config) {
     try {
-      running = await begin(await inSlices(unpackSteps(config)))
+      running = await begin(config)
       return { address: running.dataPlane.address }
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) }
@@ -85,14 +83,13 @@ async function begin(config: Config): Promise<RunningWorker> {
   }
 }
 
-async function prepare(packed: PackedConfig, before: Promise<unknown> | undefined): Promise<PrepareReply> {
+async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
   // The primary has abandoned the change that is still prepared.
   await prepared?.change.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker does not serve yet' }
   try {
-    const config = await inSlices(unpackSteps(packed))
     prepared = { config, change: await running.dataPlane.prepare(config) }
     return {}
   } catch (error) {

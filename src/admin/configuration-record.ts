@@ -1,7 +1,7 @@
 // Remembers the running configuration as operators may see it, and what came of the last reload (CONTRACT §13).
 import type { Clock } from '../clock.ts'
 import type { ListedProblem } from '../config/diagnostics.ts'
-import { type ListedValue, type Listing, unpackListing } from '../config/listing.ts'
+import { type ListedValue, type Listing, parseListing } from '../config/listing.ts'
 
 interface RunningValue extends ListedValue {
   /** The file has another value, which a reload cannot take. */
@@ -49,10 +49,10 @@ export function createConfigurationRecord(first: Listing | undefined, clock: Clo
       waiting = active.restartRequired.map(toPath)
     },
     running() {
-      const values = latest === undefined ? [] : unpackListing(latest)
+      const values = latest === undefined ? [] : parseListing(latest)
       if (waiting.length === 0 || first === undefined) return values
       const waits = ({ path }: ListedValue) => waiting.some(section => isWithin(path, section))
-      const unchanged = unpackListing(first).filter(waits)
+      const unchanged = parseListing(first).filter(waits)
       const all = [
         ...values.filter(value => !waits(value)),
         ...unchanged.map((value): RunningValue => ({ ...value, waits_for_restart: true })),

@@ -24,7 +24,7 @@ export function loadOrExit(io: Io, file: string, problems: Writable): LoadedConf
 
 /** The file that a gateway serves from: loaded at the start, reloaded and watched while it runs. */
 export function openConfigFile(io: Io, file: string): ConfigFile {
-  // A copy: `process.env` is not a plain object, and the reading process receives it as data.
+  // A copy: `process.env` is not a plain object, and a worker thread receives it as data.
   return createConfigFile({ file, folder: io.cwd, env: { ...io.env } })
 }
 

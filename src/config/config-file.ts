@@ -6,14 +6,14 @@ import type { Problems } from './diagnostics.ts'
 import { createDigestPoll } from './file-digest.ts'
 import type { Listing } from './listing.ts'
 import type { LoadedConfig } from './load.ts'
-import { type FileSource, readAgain } from './reading/read-again.ts'
-import { createReadApart, type ReadApart, type Reread } from './reading/read-apart.ts'
+import { createLoadInWorker, type LoadInWorker, type ReloadResult } from './load-in-worker.ts'
+import { type FileSource, loadSource } from './load-source.ts'
 
 export interface ConfigFile {
   /** Reads the file and everything that it names, and blocks the process meanwhile. */
   load(): LoadedConfig | Problems
   /** The same without blocking. @throws Error if the read itself fails, never for the file's content */
-  reload(): Promise<Reread>
+  reload(): Promise<ReloadResult>
   /** Of what was loaded at the start. */
   listing(): Listing | undefined
   /** Digest of the bytes that were read last. */
@@ -27,13 +27,13 @@ export interface ConfigFile {
 
 interface Options {
   /** Reads the file for a reload. */
-  readApart?: ReadApart
+  loadInWorker?: LoadInWorker
   pollIntervalMs?: number
 }
 
 export function createConfigFile(
   source: FileSource,
-  { readApart = createReadApart(), pollIntervalMs = 200 }: Options = {},
+  { loadInWorker = createLoadInWorker(), pollIntervalMs = 200 }: Options = {},
 ): ConfigFile {
   const path = resolve(source.folder, source.file)
   let last: string | undefined
@@ -42,7 +42,7 @@ export function createConfigFile(
 
   return {
     load() {
-      const { read, digest } = readAgain(source)
+      const { read, digest } = loadSource(source)
       last = digest
       if ('config' in read) {
         listing = read.listing
@@ -52,8 +52,8 @@ export function createConfigFile(
     },
     listing: () => listing,
     async reload() {
-      const read = await readApart(running)
-      // Undefined where it could not even be read: the file of before, saved again, is a change then.
+      const read = await loadInWorker(running)
+      // Undefined if the read did not finish: the previous file, saved again, is then a change.
       last = read.digest
       return read
     },

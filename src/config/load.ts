@@ -1,7 +1,7 @@
 // Turns the file that operators write into the configuration that the gateway runs on, or into all of its errors.
 import { availableParallelism } from 'node:os'
 import { appendToPointer, locateDiagnostics, type Position, type Problems } from './diagnostics.ts'
-import { type Listing, maskProblems, packListing } from './listing.ts'
+import { type Listing, listValues, maskProblems } from './listing.ts'
 import { readLimited } from './read-file.ts'
 import { checkRules } from './rules/check-rules.ts'
 import { checkKeyFiles } from './rules/key-rules.ts'
@@ -69,7 +69,7 @@ export function loadConfig(source: ConfigSource): LoadedConfig | Problems {
     cases: locateCases(config.tests, file, yaml, text),
     lines: linesOf(config, positionsOf(yaml, text)),
     variables: variablesOf(yaml),
-    ...(source.toServe ? { listing: packListing(yaml, positionsOf(yaml, text)) } : {}),
+    ...(source.toServe ? { listing: listValues(yaml, positionsOf(yaml, text)) } : {}),
   }
 }
 

@@ -29,8 +29,13 @@ const machineCodes = new Set([
  */
 export function machineFailure(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  const { code } = error as NodeJS.ErrnoException
+  const code = codeOf(error)
   return code !== undefined && machineCodes.has(code) ? code : machineFailure(error.cause)
+}
+
+function codeOf({ code, message }: NodeJS.ErrnoException): string | undefined {
+  // Node gives only the message of a thread that could not start: `Worker initialization failure: EMFILE`.
+  return code === 'ERR_WORKER_INIT_FAILED' ? message.slice(message.lastIndexOf(' ') + 1) : code
 }
 
 /** Reports machine failures, which a reader of several files would list among the faults of the files. */

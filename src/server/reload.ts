@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import type { ConfigFile } from '../config/config-file.ts'
 import { type ListedProblem, linesOf, logWarnings } from '../config/diagnostics.ts'
 import { maskProblems } from '../config/listing.ts'
+import type { ReadConfig } from '../config/load-in-worker.ts'
 import { machineFailure } from '../config/read-file.ts'
-import type { Reread } from '../config/reading/read-apart.ts'
 import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Counters } from '../observability/metrics/counters.ts'
@@ -58,7 +58,7 @@ export function createReload(options: Options): Reload {
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
-  async function apply({ config: written, lines, warnings, listing, digest }: Taken): Promise<void> {
+  async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(activeConfig, written)
     const changes = diffConfigs(activeConfig, config)
     const prepared = await dataPlane.prepare(config)
@@ -153,7 +153,6 @@ const incomplete = 'the reload is incomplete: workers that did not activate it i
 
 const unchanged = 'the configuration is reloaded, and unchanged: the file has the same bytes as before'
 
-type Taken = Extract<Reread, { config: Config }>
 type Lines = Readonly<Record<string, number>>
 
 /** The line of the value that a pointer names, or of its parent if it is absent. */

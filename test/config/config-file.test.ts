@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createConfigFile } from '../../src/config/config-file.ts'
-import { readAgain } from '../../src/config/reading/read-again.ts'
+import { loadSource } from '../../src/config/load-source.ts'
 import { keepImmutable } from '../../src/config/reload-plan.ts'
 import { emptyFolder } from '../commands/peage.ts'
 
@@ -27,9 +27,9 @@ auth: { hashing: { ${written} } }
       )
     const source = { file: 'gateway.yaml', folder, env: {}, cores: 4 }
     const file = createConfigFile(source, {
-      // Without a process of its own, which would need the compiled program.
-      readApart: async running => {
-        const { read, digest } = readAgain(running)
+      // Without a thread, which would need the compiled program.
+      loadInWorker: async running => {
+        const { read, digest } = loadSource(running)
         return { ...read, digest }
       },
     })
@@ -51,7 +51,7 @@ it('of before that is saved again is a change, where the one between could not e
   const file = createConfigFile(
     { file: 'gateway.yaml', folder, env: {} },
     {
-      readApart: async () => unread as never,
+      loadInWorker: async () => unread as never,
       pollIntervalMs: 20,
     },
   )

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createDigestPoll, digestOf } from '../../src/config/file-digest.ts'
+import { loadSource } from '../../src/config/load-source.ts'
 import { machineFailure } from '../../src/config/read-file.ts'
-import { readAgain } from '../../src/config/reading/read-again.ts'
 import { emptyFolder } from '../commands/peage.ts'
 
 const folder = emptyFolder()
@@ -71,11 +71,11 @@ describe('a file that the machine cannot read', () => {
     ['a file that it names', 'naming.yaml'],
   ])('a reload reports the failure if the file is %s', (_, file) => {
     writeFileSync(join(folder, 'naming.yaml'), `admin: { token: '\${file:${failingFile}}' }\n`)
-    const { failure } = readAgain({ file, folder, env: {} })
+    const { failure } = loadSource({ file, folder, env: {} })
     expect(machineFailure(failure)).toBe('EIO')
   })
 
   it('a reload reports no failure if the file is missing', () => {
-    expect(readAgain({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
+    expect(loadSource({ file: 'missing.yaml', folder, env: {} }).failure).toBeUndefined()
   })
 })

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream'
 import { createConfigFile } from '../../src/config/config-file.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { readAgain } from '../../src/config/reading/read-again.ts'
+import { loadSource } from '../../src/config/load-source.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { startServer } from '../../src/server/start-server.ts'
 import type { Database, Prepared, Queryable } from '../../src/storage/database.ts'
@@ -81,8 +81,8 @@ ${yaml}`,
   const source = { file, folder, env: {} }
   // Without a thread, which would need the compiled program; the journeys of the program have it.
   const written = createConfigFile(source, {
-    async readApart(running) {
-      const { read, digest } = readAgain({ ...running, maxWaitMs: 1_000 })
+    async loadInWorker(running) {
+      const { read, digest } = loadSource({ ...running, maxWaitMs: 1_000 })
       return { ...read, digest }
     },
     pollIntervalMs: 50,

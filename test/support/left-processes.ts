@@ -1,7 +1,6 @@
 // Finds the processes that a run of the tests left behind, by a mark in the environment that each of them inherits.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processStat } from './process-stat.ts'
 
 /** How long a process that was told to end may take. */
 const graceMs = 3_000
@@ -32,7 +31,7 @@ function alive(mark: string): string[] {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
       // A zombie has none; vitest ends its own.
       if (command === '' || command.includes('/vitest/dist/workers/')) return []
-      return isMarked(pid, mark) || isOrphanedReader(pid, command) ? [`${pid} ${command}`] : []
+      return isMarked(pid, mark) ? [`${pid} ${command}`] : []
     } catch {
       // It ended in between, or is somebody else's.
       return []
@@ -42,9 +41,4 @@ function alive(mark: string): string[] {
 
 function isMarked(pid: string, mark: string): boolean {
   return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`TEST_RUN=${mark}`)
-}
-
-/** The process that reads a configuration has an empty environment, and ends with its gateway. */
-function isOrphanedReader(pid: string, command: string): boolean {
-  return command.includes('/dist/config/reading/load-process.js') && processStat(Number(pid))?.parent === 1
 }

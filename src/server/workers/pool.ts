@@ -1,8 +1,6 @@
 // The data plane of several workers: started, queried, reloaded and ended together (CONTRACT §2, `server.workers`).
-
-import { inSlices } from '../../async/steps.ts'
 import type { Dependencies } from '../../composition/dependencies.ts'
-import { type PackedConfig, packSteps } from '../../config/reading/packed-config.ts'
+import type { Config } from '../../config/sections/schema.ts'
 import { worstOf } from '../../upstream/targets/target-status.ts'
 import type { DataPlane } from '../serve.ts'
 import { createFork } from './fork.ts'
@@ -12,7 +10,7 @@ import { createWorkerSlot, type WorkerSlot } from './supervisor.ts'
 
 /** @throws Error with the reason of the first worker that cannot listen; no worker is left running */
 export async function serveByWorkers({ config: first, logger }: Dependencies): Promise<DataPlane> {
-  let config = await inSlices(packSteps(first))
+  let config = first
   const changesVisible = async () => {
     await Promise.all(slots.map(slot => slot.call('catch_up', replyTimeoutMs)))
   }
@@ -31,8 +29,7 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
     const [address = ''] = await Promise.all(slots.map(slot => slot.open()))
     return {
       address,
-      async prepare(given) {
-        const next = await inSlices(packSteps(given))
+      async prepare(next) {
         const rollback = async () => {
           await Promise.all(slots.map(slot => slot.call('finish', prepareTimeoutMs, 'rollback')))
         }
@@ -87,10 +84,7 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
  * Prepares the configuration in every worker, and also in a replacement that began to serve meanwhile, which started
  * with the active one. @returns the first failure
  */
-async function prepareInAll(
-  slots: readonly WorkerSlot[],
-  config: PackedConfig,
-): Promise<PrepareReply | undefined> {
+async function prepareInAll(slots: readonly WorkerSlot[], config: Config): Promise<PrepareReply | undefined> {
   const prepared = new Map<WorkerSlot, number | undefined>()
   const unprepared = () => slots.filter(slot => slot.pid() !== undefined && slot.pid() !== prepared.get(slot))
   for (let pending = unprepared(); pending.length > 0; pending = unprepared()) {
@@ -112,7 +106,7 @@ async function commitIn(slot: WorkerSlot): Promise<{ pid: number; replaced: Prom
 }
 
 /** @returns no failure for a worker that has exited, since its replacement starts with the active configuration */
-async function prepareIn(slot: WorkerSlot, config: PackedConfig): Promise<PrepareReply> {
+async function prepareIn(slot: WorkerSlot, config: Config): Promise<PrepareReply> {
   const pid = slot.pid()
   const answer = await slot.call('prepare', prepareTimeoutMs, config)
   if (answer === undefined && pid !== undefined && slot.pid() === pid) {

@@ -1,6 +1,6 @@
 // The RPC methods of the primary and its workers.
 import type { StoreReachability } from '../../admin/health.ts'
-import type { PackedConfig } from '../../config/reading/packed-config.ts'
+import type { Config } from '../../config/sections/schema.ts'
 import type { MetricsPart } from '../../observability/metrics/exposition.ts'
 import type { FamilyJson } from '../../observability/metrics/families.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
@@ -8,12 +8,12 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 // Types, because interfaces have no index signature.
 export type WorkerApi = {
   /** Serves with this configuration. Replies when the worker listens, or with the reason why it cannot. */
-  serve(config: PackedConfig): Promise<{ address: string } | { error: string }>
+  serve(config: Config): Promise<{ address: string } | { error: string }>
   /**
    * Builds another configuration, without serving requests with it yet. Replies with the reason if it fails, and with the
    * code of a machine failure.
    */
-  prepare(config: PackedConfig): Promise<PrepareReply>
+  prepare(config: Config): Promise<PrepareReply>
   /** Activates the prepared configuration, or discards it. */
   finish(how: 'commit' | 'rollback'): Promise<true>
   /** Which stores the worker reaches. */

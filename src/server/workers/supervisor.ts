@@ -1,7 +1,7 @@
 // One worker slot: a worker that dies is replaced, with a growing delay if its replacements keep dying.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { PackedConfig } from '../../config/reading/packed-config.ts'
+import type { Config } from '../../config/sections/schema.ts'
 import type { ExitStatus, Fork, WorkerProcess } from './fork.ts'
 import type { WorkerApi } from './protocol.ts'
 import type { RpcChannel } from './rpc.ts'
@@ -27,7 +27,7 @@ export interface WorkerSlot {
 interface Options {
   fork: Fork
   /** The active configuration. */
-  config(): PackedConfig
+  config(): Config
   logger: Logger
 }
 

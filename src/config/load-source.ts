@@ -1,11 +1,11 @@
 // Reads what a load or reload needs: the configuration, the line numbers for the log, and the file's digest.
 import { resolve } from 'node:path'
-import type { Problems } from '../diagnostics.ts'
-import { digestOf, unreadable } from '../file-digest.ts'
-import { type LoadedConfig, loadConfig } from '../load.ts'
-import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from '../read-file.ts'
+import type { Problems } from './diagnostics.ts'
+import { digestOf, unreadable } from './file-digest.ts'
+import { type LoadedConfig, loadConfig } from './load.ts'
+import { type ReadFile, readLimited, readLimitedBytes, reportingFailures } from './read-file.ts'
 
-/** Plain data, because it is sent to another process. */
+/** Plain data, because a worker thread receives it. */
 export interface FileSource {
   /** As named on the command line. */
   readonly file: string
@@ -13,22 +13,22 @@ export interface FileSource {
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cores?: number
-  /** Those that run already. */
+  /** The workers that already run. */
   readonly workers?: number
-  /** How long a pipe may take to end; without it, as long as it needs. */
+  /** How long a pipe may take to end. Without it, a pipe may take as long as it needs. */
   readonly maxWaitMs?: number
 }
 
-interface ReadAgain {
+interface LoadedSource {
   readonly read: LoadedConfig | Problems
-  /** Of the file's bytes, or why they could not be read. */
+  /** The digest of the file's bytes, or the reason why the file is unreadable. */
   readonly digest: string
-  /** The machine could not read one of the files: what was read says nothing about the configuration. */
+  /** The error of a machine that could not read a file. `read` then says nothing about the configuration. */
   readonly failure?: unknown
 }
 
 /** Never throws for the file's content. */
-export function readAgain(source: FileSource): ReadAgain {
+export function loadSource(source: FileSource): LoadedSource {
   const { file, folder, maxWaitMs } = source
   let digest: string | undefined
   const readFile: ReadFile = (path, maxBytes) => {

@@ -1,0 +1,63 @@
+// Reads the configuration for a reload in a worker thread, so that requests are served meanwhile.
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { locateDiagnostics, type Problems } from './diagnostics.ts'
+import type { Listing } from './listing.ts'
+import type { LoadedConfig } from './load.ts'
+import type { FileSource } from './load-source.ts'
+import { machineFailure } from './read-file.ts'
+
+/** What a reload applies, or why there is nothing to apply. */
+export type ReloadResult = ReadConfig | (Problems & Digest)
+
+export interface ReadConfig extends Pick<LoadedConfig, 'config' | 'lines' | 'warnings'>, Digest {
+  readonly listing?: Listing | undefined
+}
+
+interface Digest {
+  /** Undefined if the read did not finish. */
+  readonly digest: string | undefined
+}
+
+/** @throws Error if the machine could not read the files (`machineFailure`) */
+export type LoadInWorker = (source: FileSource) => Promise<ReloadResult>
+
+/** On a reload a pipe must end within this time. At the start it may take longer. */
+const maxWaitMs = 5_000
+
+/** A file that needs more memory is refused. Without a limit it could end the gateway. */
+const resourceLimits = { maxOldGenerationSizeMb: 768 }
+
+interface Options {
+  /** How long a read may take before the configuration is refused. */
+  limitMs?: number
+  /** The compiled `load-worker.ts`. */
+  program?: string | URL
+}
+
+export function createLoadInWorker({
+  limitMs = 10_000,
+  program = new URL('./load-worker.js', import.meta.url),
+}: Options = {}): LoadInWorker {
+  return async source => {
+    const isLate = AbortSignal.timeout(limitMs)
+    const workerData = { ...source, maxWaitMs }
+    const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits })
+    // A reload does not keep the gateway from exiting.
+    worker.unref()
+    // A thread may still fail while it is terminated. Without a listener that would end the gateway.
+    worker.on('error', () => {})
+    try {
+      const [result] = await once(worker, 'message', { signal: isLate })
+      return result
+    } catch (error) {
+      if (machineFailure(error) !== undefined) throw error
+      const message = isLate.aborted
+        ? `configuration took longer than ${limitMs / 1_000} s to read`
+        : `configuration could not be read (${error instanceof Error ? error.message : error})`
+      return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
+    } finally {
+      await worker.terminate()
+    }
+  }
+}
