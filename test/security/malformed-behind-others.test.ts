@@ -161,6 +161,25 @@ routes:
     await expect.poll(() => left).toBe(true)
   })
 
+  it('a response that the upstream sends after the refusal is dropped', async () => {
+    const arrived = new Promise<() => void>(resolve => {
+      upstream.answer = (request, response) => {
+        if (request.url === '/public/1') response.end('first')
+        else request.on('error', () => {}).once('data', () => resolve(() => response.end('late')))
+      }
+    })
+    const connection = new RawConnection(gateway.url)
+    connection.write(Buffer.concat([get, post([coding], '5\r\nWorld\r\n')]))
+    expect((await connection.answer())?.status).toBe(200)
+    const respond = await arrived
+    connection.write('zz\r\n')
+    expectRefusal(await connection.answer(), 'request_invalid')
+    respond()
+    expect(await connection.endsWithin(1_000)).toBe(true)
+    expect(connection.unread.length).toBe(0)
+    connection.close()
+  })
+
   it.each([
     ['by a guard', post([coding], '5\r\nWorld\r\n', '/guarded'), 401],
     ['by the upstream', post([coding], '5\r\nWorld\r\n', '/public/early'), 200],
