@@ -29,11 +29,9 @@ export function migrateCommand(io: Io): Command {
 async function migrateStores(stores: Pick<Config, 'storage'>, logger: Logger): Promise<string[]> {
   const { createFailureLog } = await import('../storage/failure-log.ts')
   const { openStorage } = await import('../storage/open.ts')
-  const backing = await openStorage(stores, {
-    logger,
-    failureLog: createFailureLog({ logger, clock: systemClock }),
-    clock: systemClock,
-  })
+  const { openFolder } = await import('../composition/open-folder.ts')
+  const failureLog = createFailureLog({ logger, clock: systemClock })
+  const backing = await openStorage(stores, { logger, failureLog, clock: systemClock }, openFolder)
   try {
     return await backing.migrate()
   } finally {

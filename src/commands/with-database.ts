@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
+import { openFolder } from '../composition/open-folder.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Database } from '../storage/database.ts'
 import { openStorage } from '../storage/open.ts'
@@ -34,7 +35,7 @@ export async function withDatabase<T>(
   const config = { storage: { ...storage, data_dir, pool: 1, redis: '' } }
   try {
     const dependencies = { logger: silentLogger, failureLog: () => {}, clock: systemClock }
-    const opened = await openStorage(config, dependencies, io.openFolder)
+    const opened = await openStorage(config, dependencies, io.openFolder ?? openFolder)
     try {
       return await work(opened.database)
     } finally {

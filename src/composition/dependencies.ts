@@ -9,6 +9,7 @@ import type { Tracing } from '../observability/tracing/tracing.ts'
 import { createFailureLog, type FailureLog } from '../storage/failure-log.ts'
 import { openStorage, type Storage } from '../storage/open.ts'
 import { packageFacts } from '../version.ts'
+import { openFolder } from './open-folder.ts'
 
 export interface Dependencies {
   /** The configuration at start; reloads do not change it here. */
@@ -47,7 +48,7 @@ export async function createDependencies({
 }: Options): Promise<Dependencies> {
   const failureLog = createFailureLog({ logger, clock })
   const sealer = await openSealer(config.auth)
-  const storage = await open(config, { logger, failureLog, clock, spans: tracing?.stores })
+  const storage = await open(config, { logger, failureLog, clock, spans: tracing?.stores }, openFolder)
   try {
     const metrics = createMetrics({ version: packageFacts().version, stores: storage.gauges })
     const mailQueue = createMailQueue(clock)

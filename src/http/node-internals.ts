@@ -2,6 +2,7 @@
 import type { Worker } from 'node:cluster'
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
 
 /**
  * Creates a response on the connection of a request that Node handed over with an `upgrade` event. Neither the
@@ -132,4 +133,30 @@ export function rescueConnections(worker: Worker): void {
       else tell('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false })
     }
   })
+}
+
+let running = 0
+
+/**
+ * Keeps V8's optimizing compiler from the WebAssembly that `work` compiles and calls for the first time. It would take
+ * twice the CPU time of a start with the embedded database, and up to 600 MB to compile its largest functions again.
+ * Statements take as long without it.
+ *
+ * V8 decides whether it may optimize a function when the module is compiled (Node 20) or when the function is first
+ * called (Node 24), so that later modules such as undici's parser are optimized. `wasm-tier-up` stays off, or V8 would
+ * optimize the module as a whole instead. It has no effect on other modules.
+ *
+ * Can go when V8 needs less for large functions, or when PGlite ships smaller ones.
+ * https://github.com/colbymchenry/codegraph/issues/298
+ */
+export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<T> {
+  running += 1
+  setFlagsFromString('--no-wasm-tier-up')
+  setFlagsFromString('--no-wasm-dynamic-tiering')
+  try {
+    return await work()
+  } finally {
+    running -= 1
+    if (running === 0) setFlagsFromString('--wasm-dynamic-tiering')
+  }
 }

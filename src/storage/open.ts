@@ -184,7 +184,7 @@ async function openEmbeddedStorage(dir: string, openFolder: OpenFolder) {
   return { database, listen: database.listen }
 }
 
-async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
+export async function openDataFolder(dir: string): Promise<EmbeddedDatabase> {
   const { openEmbedded } = await import('./pglite/pglite.ts')
   return openEmbedded({ dir })
 }

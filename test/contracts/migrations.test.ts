@@ -7,9 +7,9 @@ import { PG_MIGRATE_LOCK_ID } from 'node-pg-migrate'
 import { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { runMigrations } from '../../src/storage/migrate.ts'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
+import { openEmbedded } from '../support/open-embedded.ts'
 import { describeWithPostgres } from '../support/services.ts'
 
 const files = (await readdir(new URL('../../migrations/', import.meta.url)))

@@ -1,8 +1,8 @@
 // A new embedded database for every gateway of a test.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openEmbedded } from '../../src/storage/pglite/pglite.ts'
 import { unpackPrepared } from '../../src/storage/pglite/prepared-folder.ts'
+import { openEmbedded } from './open-embedded.ts'
 
 /** @param folder `storage.data_dir` of a gateway that has not been started yet */
 export async function makeDatabase(folder: string): Promise<void> {

@@ -3,7 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import type { Notifications } from '../../src/storage/change-feed.ts'
 import { toStorageError } from '../../src/storage/driver-error.ts'
-import { type EmbeddedDatabase, openEmbedded } from '../../src/storage/pglite/pglite.ts'
+import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
+import { openEmbedded } from './open-embedded.ts'
 
 interface LendableDatabase {
   readonly database: EmbeddedDatabase

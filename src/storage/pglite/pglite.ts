@@ -12,7 +12,7 @@ import { DataDirLocked, lockDataDir } from './data-dir-lock.ts'
 import { makeFolder, restoreEmptyFolders, UnusableFolder } from './data-folder.ts'
 import { DataDirOfAnotherPostgres, refuseAnotherPostgres } from './folder-version.ts'
 import { unpackPrepared } from './prepared-folder.ts'
-import { pgliteModule, withoutOptimising } from './wasm-module.ts'
+import { pgliteModule } from './wasm-module.ts'
 
 export interface EmbeddedOptions {
   /** The data folder; the database lives in its `postgres/`. Absent or `memory://`: in memory. */
@@ -100,17 +100,15 @@ async function openFolder(dir: string): Promise<Opened> {
 const SETTINGS = ['-c', 'shared_buffers=8MB']
 
 function open(options: { dataDir?: string; loadDataDir?: Blob }): Promise<PGlite> {
-  return withoutOptimising(() =>
-    PGlite.create({
-      ...options,
-      relaxedDurability: false,
-      pgliteWasmModule: pgliteModule(),
-      // Files of 1 MB each in place of 16.
-      initDbStartParams: ['--wal-segsize=1'],
-      startParams: [...PGlite.defaultStartParams, ...SETTINGS],
-      parsers: { [types.INT8]: Number, [types.DATE]: value => value },
-    }),
-  )
+  return PGlite.create({
+    ...options,
+    relaxedDurability: false,
+    pgliteWasmModule: pgliteModule(),
+    // Files of 1 MB each in place of 16.
+    initDbStartParams: ['--wal-segsize=1'],
+    startParams: [...PGlite.defaultStartParams, ...SETTINGS],
+    parsers: { [types.INT8]: Number, [types.DATE]: value => value },
+  })
 }
 
 function embeddedDatabase({ pglite, prepared }: Opened, releaseLock: () => Promise<void>): EmbeddedDatabase {

@@ -1,5 +1,5 @@
 // A process that writes to an embedded database, and prints each row's id once the row is stored.
-import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
+import { openEmbedded } from '../../support/open-embedded.ts'
 
 const database = await openEmbedded({ dir: process.argv[2] })
 await database.query('create table if not exists rows (id int primary key)')

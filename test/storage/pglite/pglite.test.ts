@@ -18,8 +18,8 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DataDirLocked, lockDataDir } from '../../../src/storage/pglite/data-dir-lock.ts'
-import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
 import { type Compiled, compile } from '../../support/compiled.ts'
+import { openEmbedded } from '../../support/open-embedded.ts'
 
 // A first start takes seconds, so the tests share one folder.
 describe('the embedded database', () => {

@@ -10,16 +10,16 @@ import { pathToFileURL } from 'node:url'
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type MigrationFile, migrationFiles } from '../../../src/storage/migrate.ts'
-import { openEmbedded } from '../../../src/storage/pglite/pglite.ts'
 import { type PreparedHead, unpackPrepared } from '../../../src/storage/pglite/prepared-folder.ts'
 import { catalogOf } from '../../support/catalog.ts'
+import { openEmbedded } from '../../support/open-embedded.ts'
 
 const PREPARED = new URL('../../../dist/storage/pglite/prepared-database', import.meta.url)
 
 /** A first start, by the program's own module, as compiled. */
 const OPEN = `
-  import { openEmbedded } from '${new URL('../../../build/storage/pglite/pglite.js', import.meta.url)}'
-  await openEmbedded({ dir: process.argv[1] })
+  import { openFolder } from '${new URL('../../../build/composition/open-folder.js', import.meta.url)}'
+  await openFolder(process.argv[1])
 `
 
 const NAMES = migrationFiles().map(({ name }) => name)

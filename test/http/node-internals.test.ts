@@ -1,8 +1,8 @@
-// Which modules V8 optimises: not PGlite's, which would take 600 MB for it, but every other one of the process.
+// Which WebAssembly V8 optimizes: to optimize PGlite's would take 600 MB.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { expect, it } from 'vitest'
-import { withoutOptimising } from '../../../src/storage/pglite/wasm-module.ts'
+import { withoutOptimizingWasm } from '../../src/http/node-internals.ts'
 
 declare global {
   namespace WebAssembly {
@@ -25,25 +25,25 @@ const LOOP = Buffer.from(
 const SAME_LOOP_IN_OTHER_BYTES = Buffer.concat([LOOP, Buffer.from([0, 2, 1, 0x61])])
 
 setFlagsFromString('--allow-natives-syntax')
-const isOptimised = new Function('f', 'return %IsTurboFanFunction(f)') as (f: Loop) => boolean
+const isOptimized = new Function('f', 'return %IsTurboFanFunction(f)') as (f: Loop) => boolean
 
 /** Runs it hot, and gives V8's other threads time to compile it anew. */
-async function isOptimisedWhenHot(f: Loop): Promise<boolean> {
-  for (let round = 0; round < 100 && !isOptimised(f); round += 1) {
+async function isOptimizedWhenHot(f: Loop): Promise<boolean> {
+  for (let round = 0; round < 100 && !isOptimized(f); round += 1) {
     for (let call = 0; call < 20; call += 1) f(20_000)
     await sleep(5)
   }
-  return isOptimised(f)
+  return isOptimized(f)
 }
 
-it('keeps V8’s optimising compiler from what is compiled and called meanwhile, and from nothing else', async () => {
-  const isOptimisedMeanwhile = await withoutOptimising(async () => {
+it('V8 optimizes no WebAssembly that is compiled and called meanwhile, and all other WebAssembly', async () => {
+  const isOptimizedMeanwhile = await withoutOptimizingWasm(async () => {
     const postgres = new WebAssembly.Instance(new WebAssembly.Module(LOOP)).exports.f
-    await withoutOptimising(async () => {})
-    await isOptimisedWhenHot(postgres)
-    return () => isOptimisedWhenHot(postgres)
+    await withoutOptimizingWasm(async () => {})
+    await isOptimizedWhenHot(postgres)
+    return () => isOptimizedWhenHot(postgres)
   })
   const other = new WebAssembly.Instance(new WebAssembly.Module(SAME_LOOP_IN_OTHER_BYTES)).exports.f
-  expect(await isOptimisedWhenHot(other)).toBe(true)
-  expect(await isOptimisedMeanwhile()).toBe(false)
+  expect(await isOptimizedWhenHot(other)).toBe(true)
+  expect(await isOptimizedMeanwhile()).toBe(false)
 })
