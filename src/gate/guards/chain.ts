@@ -1,4 +1,4 @@
-// The guards of a route in the order of CONTRACT §4, compiled when the configuration is loaded.
+// The guards of a route in their order, compiled when the configuration is loaded.
 import { type GuardName, isGuardActive } from '../../config/active-guards.ts'
 import type { AuthenticatedUser, Identity } from '../../identity/identity.ts'
 import type { GuardDecisions } from '../../observability/metrics/counters.ts'

@@ -1,4 +1,4 @@
-// The free daily guard (spec §8): counts uses per UTC day for plan `free`, on routes with `free_daily`.
+// The daily-use guard: counts uses per UTC day for plan `free`, on routes with `free_daily`.
 
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'

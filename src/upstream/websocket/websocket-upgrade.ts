@@ -39,30 +39,19 @@ export function openWebSocket(options: Options): Tunnel {
   const client = detachSocket(response)
   response.writeHead(101, fields)
   response.flushHeaders()
-  const registration = new Registration(options.observer)
+  const { observer } = options
+  let unregister: (() => void) | undefined
   const tunnel = openTunnel({
     client,
     upstream,
     idleTimeoutMs,
-    onEnd: outcome => registration.end(outcome),
+    onEnd(outcome) {
+      unregister?.()
+      observer.onEnd(outcome)
+    },
   })
-  registration.unregister = handshake.onOpen(tunnel)
+  unregister = handshake.onOpen(tunnel)
   return tunnel
-}
-
-/** All that an open WebSocket keeps of how it was opened. */
-class Registration {
-  readonly #observer: Options['observer']
-  unregister: (() => void) | undefined
-
-  constructor(observer: Options['observer']) {
-    this.#observer = observer
-  }
-
-  end(outcome: Outcome): void {
-    this.unregister?.()
-    this.#observer.onEnd(outcome)
-  }
 }
 
 function switchingProtocolsHeaders({
