@@ -8,6 +8,7 @@ import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import { createEndpointTable, type FindLocalPath } from '../endpoints/endpoint-table.ts'
 import { createJwksEndpoint } from '../endpoints/jwks.ts'
+import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
@@ -104,72 +105,19 @@ function recordOf(ofPlan: UserWithEpoch | undefined, { verified, user }: Caller)
 /** Placeholder for assertions, which are shown but never sent. */
 export const stubAssertions: Assertions = { tokenFor: async () => '<signed by the gateway>' }
 
-/** The gateway's own endpoints: only their paths and plans are read, and calling one throws. */
+/** The gateway's own endpoints. An explained request reads their paths and plans, and calls none of them. */
 export function stubEndpoints(config: Pick<Config, 'account'>): FindLocalPath {
-  const auth = createAuthEndpoints({
-    accounts: { register: unreachable, login: unreachable },
-    sessions: { refresh: unreachable, logout: unreachable },
-    limiters: {
-      register: unreachableLimiter,
-      login: unreachableLimiter,
-      login_address: unreachableLimiter,
-      refresh: unreachableLimiter,
-    },
-    failedLogins: { attempt: unreachable },
-    onRegistered: unreachable,
-  })
-  const signedIn = createSignedInEndpoint(unreachable)
-  const sessions = createSessionEndpoints({
-    sessions: { list: unreachable, end: unreachable, endOthers: unreachable },
-    signedIn,
-    clock: { now: unreachable },
-  })
-  const password = createPasswordEndpoints({
-    passwordChange: { change: unreachable },
-    validateNewPassword: unreachable,
-    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
-    failedLogins: { attempt: unreachable },
-    signedIn,
-  })
-  const account = createOwnAccountEndpoints({
-    users: { findById: unreachable },
-    exports: { read: unreachable },
-    accountDeletion: { delete: unreachable },
-    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
-    failedLogins: { attempt: unreachable },
-    freeDaily: 1,
-    signedIn,
-    clock: { now: unreachable },
-  })
-  const reset = createResetEndpoints({ passwordReset: undefined, redeemSubmitted: unreachable })
-  const email = createEmailEndpoints({
-    codes: undefined,
-    currentPassword: { verify: unreachable },
-    redeemSubmitted: unreachable,
-    limiters: { login: unreachableLimiter, login_address: unreachableLimiter },
-    failedLogins: { attempt: unreachable },
-    requireSignedIn: unreachable,
-    signedIn,
-  })
-  const user = createUserEndpoints({
-    apiTokens: { replace: unreachable, revoke: unreachable },
-    webhooks: { register: unreachable, remove: unreachable },
-    randomBytes: unreachable,
-    clock: { now: unreachable },
-    requireLiveCredential: unreachable,
-    changesVisible: unreachable,
-  })
+  const endpoints = [
+    createAuthEndpoints,
+    createSessionEndpoints,
+    createPasswordEndpoints,
+    createOwnAccountEndpoints,
+    createResetEndpoints,
+    createEmailEndpoints,
+    createUserEndpoints,
+  ].flatMap((create): LocalEndpoint[] => create(stubsOfEndpoints))
   return createEndpointTable(
-    [
-      ...auth,
-      ...sessions,
-      ...password,
-      ...account,
-      ...reset,
-      ...email,
-      ...user,
-      createJwksEndpoint(unreachable),
-    ],
+    [...endpoints, createJwksEndpoint(unreachable)],
     createUpgradeEndpoints(''),
     switchedOffOperations(config),
   )
@@ -179,4 +127,8 @@ function unreachable(): never {
   throw new Error('an explained request reached an endpoint')
 }
 
-const unreachableLimiter = { consume: unreachable, refund: unreachable }
+/** Has every dependency that an endpoint can name. All of them fail, except the one that only makes endpoints. */
+const stubsOfEndpoints = new Proxy(
+  { signedIn: createSignedInEndpoint(unreachable) },
+  { get: (own, name) => Reflect.get(own, name) ?? unreachable },
+) as never
