@@ -67,7 +67,7 @@ export const floors = [
     { name: 'config', duty: 'What operators wrote: read, checked, decoded, compared.' },
   ],
   [
-    { name: 'async', duty: 'Waiting: semaphore, keyed mutex, values that may be promises.' },
+    { name: 'async', duty: 'Waiting: semaphore, coalescing queue, values that may be promises.' },
     { name: 'schema', duty: 'The schema language: JSON Schemas that the compiler reads types from.' },
     { name: 'clock.ts', duty: 'The time.' },
     { name: 'version.ts', duty: "The package's name and version." },

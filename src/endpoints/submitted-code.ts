@@ -2,7 +2,7 @@
 import type { CodeOwner } from '../accounts/codes/code-redemption-store.ts'
 import type { SubmittedCode } from '../accounts/codes/redeem-code.ts'
 import { isStorableEmail } from '../accounts/email.ts'
-import { inWholeSteps } from '../async/whole-steps.ts'
+import { roundUpDuration } from '../async/round-up-duration.ts'
 import type { JsonObject } from '../http/json-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
@@ -45,6 +45,6 @@ export function createRedeemSubmitted({ limiters, failedLogins }: Dependencies):
       return redeem({ code: body.string('code').trim(), owner })
     }
     // The time of counting a try would show for which emails there is a code, and so an account.
-    return failedLogins.attempt(guessLimits(limiters, client, email), () => inWholeSteps(tryCode))
+    return failedLogins.attempt(guessLimits(limiters, client, email), () => roundUpDuration(tryCode))
   }
 }

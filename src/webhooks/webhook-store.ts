@@ -1,5 +1,5 @@
 // The records of webhooks: at most one per user.
-import { createKeyedMutex } from '../async/keyed-mutex.ts'
+import { createCoalescingQueue } from '../async/coalescing-queue.ts'
 import { type Database, isStorageError, type Queryable, type TransactionStep } from '../storage/database.ts'
 import { changeOfUser, lockUser } from '../users/user-record-store.ts'
 
@@ -36,11 +36,11 @@ export interface WebhookStore {
 
 /** Every method throws StorageError when the store fails. */
 export function createWebhookStore(database: Database): WebhookStore {
-  // Waiting for a row lock occupies a connection: without the mutex one busy user could take the whole pool.
-  const userMutex = createKeyedMutex(isStorageError)
+  // Waiting for a row lock occupies a connection: without the queue one busy user could take the whole pool.
+  const perUser = createCoalescingQueue<number>(isStorageError)
   return {
     put: (userId, webhook, now, precondition) =>
-      userMutex.run(userId, () =>
+      perUser.run(userId, () =>
         database.transaction(tx => putWebhook(tx, userId, webhook, now, precondition)),
       ),
 

@@ -1,5 +1,5 @@
 // What users do by a code that comes by mail: set a forgotten password, verify their email, change it.
-import { inWholeSteps } from '../../async/whole-steps.ts'
+import { roundUpDuration } from '../../async/round-up-duration.ts'
 import type { Clock } from '../../clock.ts'
 import { isMailbox } from '../../config/formats/mailbox.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
@@ -124,7 +124,7 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
     passwordReset: {
       async forgot(email, client) {
         if (!isStorableEmail(email)) throw new Refusal('email_invalid')
-        await inWholeSteps(() => sendReset(email, client))
+        await roundUpDuration(() => sendReset(email, client))
         return { message: messages.resetRequested }
       },
       validateNewPassword,
@@ -153,7 +153,7 @@ export function createAccountCodes(dependencies: Dependencies): AccountCodes {
     },
 
     emailChange: {
-      request: (user, newEmail, client) => inWholeSteps(() => sendChange(user, newEmail, client)),
+      request: (user, newEmail, client) => roundUpDuration(() => sendChange(user, newEmail, client)),
       async confirm(submitted, current) {
         const result = await redeemCode('email', submitted, (row, at) =>
           redemptions.changeEmail(row, current, at),

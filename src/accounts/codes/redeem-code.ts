@@ -1,5 +1,5 @@
 // The use of a mail's code or token: tries at codes are counted before they are compared, and one use at a time goes on.
-import { createTurns } from '../../async/turns.ts'
+import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import type { Clock } from '../../clock.ts'
 import type { CodeKind } from '../../mail/mail-kind.ts'
 import { Refusal } from '../../refusals/refusal.ts'
@@ -29,7 +29,7 @@ interface Dependencies {
 export function createRedeemCode({ codes, derivation, clock }: Dependencies): RedeemCode {
   // A thousand uses of one code or token wait here, and not for its row with a connection each. Once the code is spent,
   // all that wait are refused at once.
-  const turns = createTurns()
+  const queue = createCoalescingQueue<string>(isShared)
   const now = () => new Date(clock.now())
 
   async function redeemToken<T>(
@@ -37,10 +37,10 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     purpose: CodeKind,
     token: string,
     work: Work<T>,
-  ): Promise<T | 'wrong' | 'gone'> {
+  ): Promise<T | 'gone'> {
     const row = await codes.findLive(id, now())
     if (row?.purpose !== purpose) return 'gone'
-    if (!(await derivation.isToken(row, token))) return 'wrong'
+    if (!(await derivation.isToken(row, token))) throw new Refusal('code_invalid')
     return (await work(row, now())) ?? 'gone'
   }
 
@@ -49,10 +49,10 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     purpose: CodeKind,
     code: string,
     work: Work<T>,
-  ): Promise<T | 'wrong' | 'gone'> {
+  ): Promise<T | 'gone'> {
     const row = await codes.countTry(owner, purpose, now())
     if (row === undefined) return 'gone'
-    if (!(await derivation.isCode(row, code))) return 'wrong'
+    if (!(await derivation.isCode(row, code))) throw new Refusal('code_invalid')
     try {
       return (await work(row, now())) ?? 'gone'
     } finally {
@@ -62,24 +62,22 @@ export function createRedeemCode({ codes, derivation, clock }: Dependencies): Re
     }
   }
 
-  return async <T>(purpose: CodeKind, submitted: SubmittedCode, use: Work<T>) => {
-    // A refusal that concerns one request only, for example its new password, is no result for those that wait behind it.
-    const work: Work<T | Refusal> = (row, at) =>
-      use(row, at).catch((error: unknown) => {
-        if (error instanceof Refusal && error.code !== 'service_unavailable') return error
-        throw error
-      })
+  return async <T>(purpose: CodeKind, submitted: SubmittedCode, work: Work<T>) => {
     const id = 'token' in submitted ? idOfToken(submitted.token) : undefined
     if ('token' in submitted && id === undefined) throw new Refusal('code_invalid')
     const result = await ('code' in submitted
-      ? turns.run(JSON.stringify([purpose, submitted.owner]), () =>
+      ? queue.run(JSON.stringify([purpose, submitted.owner]), () =>
           tryCode(submitted.owner, purpose, submitted.code, work),
         )
-      : turns.run(JSON.stringify([purpose, id]), () =>
+      : queue.run(JSON.stringify([purpose, id]), () =>
           redeemToken(String(id), purpose, submitted.token, work),
         ))
-    if (result === 'wrong' || result === 'gone') throw new Refusal('code_invalid')
-    if (result instanceof Refusal) throw result
+    if (result === 'gone') throw new Refusal('code_invalid')
     return result
   }
+}
+
+/** A refusal that concerns one request only, for example its new password, is no result for those that wait behind it. */
+function isShared(error: unknown): boolean {
+  return !(error instanceof Refusal) || error.code === 'service_unavailable'
 }

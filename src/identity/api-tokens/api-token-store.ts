@@ -1,6 +1,6 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
 
-import { createKeyedMutex } from '../../async/keyed-mutex.ts'
+import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import {
   type Database,
   isStorageError,
@@ -48,8 +48,8 @@ export interface ApiTokenStore {
 
 /** Every method throws StorageError when the store fails. */
 export function createApiTokenStore(database: Database): ApiTokenStore {
-  // Waiting for a row lock occupies a connection: without the mutex one busy user could take the whole pool.
-  const userMutex = createKeyedMutex(isStorageError)
+  // Waiting for a row lock occupies a connection: without the queue one busy user could take the whole pool.
+  const perUser = createCoalescingQueue<number>(isStorageError)
   return {
     async findActive(tokenHash) {
       const [row] = await database.query<{ id: number; user_id: number }>(FIND_ACTIVE, [tokenHash])
@@ -75,7 +75,7 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
     // weakest lock that excludes itself: logins and refreshes (KEY SHARE) continue. A deletion also locks the user
     // before the tokens, so the two cannot deadlock.
     replace: (userId, tokenHash, now, precondition) =>
-      userMutex.run(userId, () =>
+      perUser.run(userId, () =>
         database.transaction(async tx => {
           if ((await lockUser(tx, userId))?.is_active !== 1) return 'user_gone'
           await precondition?.(tx)

@@ -1,12 +1,12 @@
 // Work that ends only at whole tenths of a second after its start.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { inWholeSteps } from '../../src/async/whole-steps.ts'
+import { roundUpDuration } from '../../src/async/round-up-duration.ts'
 
 /** Timers fire up to two milliseconds early. */
 async function elapsed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
-  await inWholeSteps(work).catch(() => {})
+  await roundUpDuration(work).catch(() => {})
   return performance.now() - start + 2
 }
 
@@ -22,6 +22,6 @@ it.each<[string, number, () => Promise<unknown>]>([
 })
 
 it('has the outcome of the work', async () => {
-  expect(await inWholeSteps(async () => 7)).toBe(7)
-  await expect(inWholeSteps(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(await roundUpDuration(async () => 7)).toBe(7)
+  await expect(roundUpDuration(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
 })

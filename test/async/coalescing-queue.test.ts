@@ -1,0 +1,75 @@
+// The coalescing queue: one task at a time per key, and one outcome for all tasks that waited for the same thing.
+import { describe, expect, it } from 'vitest'
+import { createCoalescingQueue } from '../../src/async/coalescing-queue.ts'
+
+/** Work that ends when it is told to, and the order in which it began. */
+function tasks() {
+  const begun: string[] = []
+  const ends = new Map<string, (outcome: string | Error) => void>()
+  return {
+    begun,
+    work: (name: string) => () => {
+      begun.push(name)
+      return new Promise<string>((resolve, reject) => {
+        ends.set(name, outcome => (outcome instanceof Error ? reject(outcome) : resolve(outcome)))
+      })
+    },
+    async end(name: string, outcome: string | Error = name) {
+      ends.get(name)?.(outcome)
+      await new Promise(resolve => setImmediate(resolve))
+    },
+  }
+}
+
+describe('the coalescing queue', () => {
+  it('runs tasks of one key one after the other, in order, and tasks of different keys at once', async () => {
+    const { begun, work, end } = tasks()
+    const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
+    const all = ['a', 'b', 'c'].map(name => queue.run('one', work(name)))
+    const other = queue.run('other', work('x'))
+    expect(begun).toEqual(['a', 'x'])
+    await end('a')
+    expect(begun).toEqual(['a', 'x', 'b'])
+    await end('b')
+    await end('c')
+    await end('x')
+    expect(await Promise.all([...all, other])).toEqual(['a', 'b', 'c', 'x'])
+    const again = queue.run('one', work('d'))
+    await end('d')
+    expect(await again).toBe('d')
+  })
+
+  it('gives a result `gone` to the tasks that waited when the run began, and runs a task that came later', async () => {
+    const { begun, work, end } = tasks()
+    const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
+    const first = queue.run('key', work('first'))
+    const waited = ['second', 'third', 'fourth'].map(name => queue.run('key', work(name)))
+    await end('first')
+    const later = queue.run('key', work('later'))
+    await end('second', 'gone')
+    expect(begun).toEqual(['first', 'second', 'later'])
+    await end('later')
+    expect(await Promise.all([first, ...waited, later])).toEqual(['first', 'gone', 'gone', 'gone', 'later'])
+  })
+
+  it('gives a shared error to all tasks that wait', async () => {
+    const { begun, work, end } = tasks()
+    const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
+    const all = Promise.allSettled(['first', 'second', 'third'].map(name => queue.run('key', work(name))))
+    await end('first', new Error('away'))
+    expect((await all).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    expect(begun).toEqual(['first'])
+    const later = queue.run('key', work('later'))
+    await end('later')
+    expect(await later).toBe('later')
+  })
+
+  it('keeps any other error for the task that met it', async () => {
+    const { work, end } = tasks()
+    const queue = createCoalescingQueue<string>(error => (error as Error).message === 'away')
+    const all = Promise.allSettled(['first', 'second'].map(name => queue.run('key', work(name))))
+    await end('first', new Error('refused'))
+    await end('second')
+    expect((await all).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+  })
+})
