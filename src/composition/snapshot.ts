@@ -25,7 +25,7 @@ import type { RequestSnapshot } from '../proxy/request-context.ts'
 import type { TargetEvents } from '../upstream/targets/target.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
-import { openWebhooks } from '../webhooks/open-webhooks.ts'
+import { createWebhookService } from '../webhooks/webhook-services.ts'
 import { createAccountEndpoints } from './account-endpoints.ts'
 import { createGuardDependencies } from './guard-dependencies.ts'
 import { createMailedEndpoints } from './mailed-endpoints.ts'
@@ -147,7 +147,7 @@ async function build(
       ...mailed.endpoints,
       ...createUserEndpoints({
         apiTokens,
-        webhooks: openWebhooks(config.webhooks, services),
+        webhooks: createWebhookService(config.webhooks, services),
         randomBytes,
         clock,
         requireLiveCredential,

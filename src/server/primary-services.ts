@@ -24,15 +24,15 @@ import type { Listing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
 import { createApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
-import { type MailService, openMail } from '../mail/open-mail.ts'
+import { createMailService, type MailService } from '../mail/mail-service.ts'
 import { type MetricsPart, mergedText } from '../observability/metrics/exposition.ts'
 import { createPruner } from '../storage/pruner.ts'
 import { startTargetLog } from '../upstream/targets/target-log.ts'
 import { createUserDirectory } from '../users/user-directory.ts'
 import { createUserStore, type UserStore } from '../users/user-store.ts'
 import { packageFacts } from '../version.ts'
-import { type EventSettings, openEvents } from '../webhooks/events/open-events.ts'
-import { type AlertService, openAlerts } from '../webhooks/open-webhooks.ts'
+import { createEventService, type EventSettings } from '../webhooks/events/event-service.ts'
+import { type AlertService, createAlertService } from '../webhooks/webhook-services.ts'
 import { createWebhookStore } from '../webhooks/webhook-store.ts'
 import { type AdminSettings, adminSettingsOf } from './admin-settings.ts'
 import { createDrain, type Drain } from './drain.ts'
@@ -59,12 +59,16 @@ export async function startPrimaryServices(
 ): Promise<PrimaryServices> {
   const { storage, clock, logger, failureLog, metrics } = dependencies
   const sessions = createSessionStore(storage.database)
-  const webhooks = openAlerts(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
+  const webhooks = createAlertService(dependencies.config.webhooks, dependencies, metrics.counters.deliveries)
   const derivation = createCodeDerivation(createCodeKeys(storage.database, dependencies.sealer))
   const readCode = createReadMailedCode(storage.database, derivation)
-  const mail = openMail(dependencies.config.mail, { ...dependencies, readCode }, metrics.counters.mails)
+  const mail = createMailService(
+    dependencies.config.mail,
+    { ...dependencies, readCode },
+    metrics.counters.mails,
+  )
   const changes = createChangeRecorder(dependencies.config, clock)
-  const events = openEvents(eventSettingsOf(dependencies.config), {
+  const events = createEventService(eventSettingsOf(dependencies.config), {
     database: storage.database,
     clock,
     random: Math.random,

@@ -27,7 +27,7 @@ interface Dependencies {
   failureLog: FailureLog
 }
 
-export function openWebhooks(
+export function createWebhookService(
   { allow_private_networks: allowPrivate }: Settings,
   { storage, sealer, clock }: Omit<Dependencies, 'failureLog'>,
 ): Webhooks {
@@ -55,7 +55,7 @@ export interface AlertService {
  * @param settings the initial ones
  * @param outcomes counts attempts
  */
-export function openAlerts(
+export function createAlertService(
   settings: Settings,
   { storage, sealer, clock, failureLog }: Dependencies,
   outcomes: DeliveryOutcomes,

@@ -1,7 +1,7 @@
 // Expired deliveries, alerts and secrets are pruned automatically.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
-import { type AlertService, openAlerts } from '../../src/webhooks/open-webhooks.ts'
+import { type AlertService, createAlertService } from '../../src/webhooks/webhook-services.ts'
 import { embeddedDatabase } from '../support/databases.ts'
 import { storedIn } from './delivery/stored.ts'
 
@@ -29,7 +29,7 @@ it('a replaced secret that signs no more is gone from its record within minutes'
   expect(await before()).not.toBeNull()
   time += day
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  opened = openAlerts(
+  opened = createAlertService(
     { allow_private_networks: false, timeout: 10_000, retention: 30 * day },
     {
       storage: { database },

@@ -63,7 +63,7 @@ interface Leased {
 }
 
 /** @param initial the settings at start */
-export function openEvents(initial: EventSettings, dependencies: Dependencies): EventService {
+export function createEventService(initial: EventSettings, dependencies: Dependencies): EventService {
   const { database, clock, outcomes } = dependencies
   const store = createEventStore(database)
   const resolve = createResolver({ allowPrivate: true })

@@ -39,7 +39,7 @@ const retentionMs = 30 * 24 * 60 * 60_000
  * @param initial settings
  * @param outcomes counts attempts
  */
-export function openMail(
+export function createMailService(
   initial: MailConfig | undefined,
   { storage, readCode, mailQueue, clock, logger, failureLog }: Dependencies,
   outcomes: MailOutcomes,

@@ -9,10 +9,10 @@ import { StorageError } from '../../../src/storage/database.ts'
 import { createResolver } from '../../../src/webhooks/address/resolve.ts'
 import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-worker.ts'
 import {
+  createEventService,
   type EventService,
   type EventSettings,
-  openEvents,
-} from '../../../src/webhooks/events/open-events.ts'
+} from '../../../src/webhooks/events/event-service.ts'
 import { createSender } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
@@ -88,7 +88,7 @@ describeOverDatabases('events', open => {
   })
 
   function start(settings: EventSettings, over = database): EventService {
-    const made = openEvents(settings, {
+    const made = createEventService(settings, {
       database: over,
       clock: { now: () => time },
       random: () => 0.5,
