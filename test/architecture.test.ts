@@ -139,7 +139,7 @@ describe('the house', () => {
         .map(word => `${word} in ${file}`),
     )
     // What users read: a key of `keys list --json`, and one of the log.
-    expect(found.sort()).toEqual(['fault in http/tls-certificate.ts', 'kept in commands/keys/print.ts'])
+    expect(found.sort()).toEqual(['fault in http/tls-certificate.ts', 'kept in commands/keys/print-keys.ts'])
   })
 
   it('SQL stands in stores and in storage', () => {

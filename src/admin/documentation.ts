@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../openapi/operation.ts'
 import { Type } from '../schema/type.ts'
-import { admissionRefusals, type OperatorRequest } from './api/endpoint.ts'
+import { admissionRefusals, type OperatorRequest } from './api/admin-endpoint.ts'
 import { requireRole } from './api/roles.ts'
 
 export const documentation = {

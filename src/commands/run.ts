@@ -20,15 +20,15 @@ const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
 
 /**
  * Runs one command line.
- * @param words the arguments, without the paths of node and the script
+ * @param args the arguments, without the paths of node and the script
  * @returns the exit code: 0, 1 if a command failed, 2 for an invalid command line or configuration
  */
-export async function run(words: readonly string[], io: Io): Promise<number> {
+export async function run(args: readonly string[], io: Io): Promise<number> {
   // Ignores that the reader of standard error has left: the exit code still tells the result.
   io.stderr.on('error', () => {})
   try {
-    const program = await createProgram(words, io)
-    await program.parseAsync(words, { from: 'user' })
+    const program = await createProgram(args, io)
+    await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return exitCodeOf(error)

@@ -81,9 +81,10 @@ function unknownKey(error: ShapeError): string {
 
 /** Built once per section: it may have a hundred thousand unknown keys. */
 function unknownAmong(properties: object): string {
-  const said = unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
-  unknownKeys.set(properties, said)
-  return said
+  const message =
+    unknownKeys.get(properties) ?? `unknown key; known here: ${Object.keys(properties).join(', ')}`
+  unknownKeys.set(properties, message)
+  return message
 }
 
 const unknownKeys = new WeakMap<object, string>()

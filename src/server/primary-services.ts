@@ -13,7 +13,7 @@ import {
   type ReloadOutcome,
 } from '../admin/configuration-record.ts'
 import { readConsoleAssets } from '../admin/console/assets.ts'
-import { type ConsoleSessions, createConsoleSessions } from '../admin/console/sessions.ts'
+import { type ConsoleSessions, createConsoleSessions } from '../admin/console/console-sessions.ts'
 import { createHealth } from '../admin/health.ts'
 import { createAdminListener } from '../admin/listener.ts'
 import { createOverviewHistory, sampleEachStep } from '../admin/overview.ts'

@@ -5,7 +5,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
 import type { Alerts } from '../../webhooks/alerts/alerts.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField } from './input.ts'
 
 /** In characters; a length that receivers can be expected to store. */

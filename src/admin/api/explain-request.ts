@@ -9,7 +9,7 @@ import { Type } from '../../schema/type.ts'
 import { utcDay } from '../../usage/utc-day.ts'
 import { isPlan, type Plan, type User } from '../../users/user.ts'
 import type { UserStore } from '../../users/user-store.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField } from './input.ts'
 import { orNotFound } from './user-input.ts'
 

@@ -5,8 +5,8 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
 import { type AuditStore, auditChannels } from '../audit-store.ts'
+import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { actionOf, auditedActions, operationOf } from './audited-actions.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
 import { readOneOf, readPage, singleValue } from './input.ts'
 
 const fields = (description: string) =>

@@ -5,7 +5,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]

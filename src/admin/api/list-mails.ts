@@ -5,7 +5,7 @@ import type { MailStatus, MailStore } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import { type AdminEndpoint, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'sent', 'failed'] as const satisfies MailStatus[]

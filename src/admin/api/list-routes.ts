@@ -6,7 +6,7 @@ import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
-import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
+import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 
 export const target = terms.record(
   {

@@ -8,7 +8,7 @@ import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
 import type { User } from '../../users/user.ts'
 import type { UserDirectory, UserQuery } from '../../users/user-directory.ts'
-import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './endpoint.ts'
+import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './admin-endpoint.ts'
 import { invalidField, singleValue } from './input.ts'
 import { readEmail, readPlan } from './user-input.ts'
 

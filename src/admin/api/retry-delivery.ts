@@ -7,7 +7,7 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
-import { type AdminEndpoint, bodilessRefusals } from './endpoint.ts'
+import { type AdminEndpoint, bodilessRefusals } from './admin-endpoint.ts'
 
 export const retryDelivery = {
   method: 'POST',

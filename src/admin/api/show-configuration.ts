@@ -4,7 +4,7 @@ import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import type { ConfigurationRecord } from '../configuration-record.ts'
-import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
+import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 
 const value = terms.record(
   {

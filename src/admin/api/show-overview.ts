@@ -7,7 +7,7 @@ import type { TargetStatus } from '../../upstream/targets/target-status.ts'
 import type { ConfigurationRecord } from '../configuration-record.ts'
 import type { Health, WorkerHealth } from '../health.ts'
 import { type OverviewHistory, stepSeconds } from '../overview.ts'
-import { type AdminEndpoint, admissionRefusals } from './endpoint.ts'
+import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 import { target, toTarget } from './list-routes.ts'
 
 const status = terms.oneOf(['ok', 'degraded', 'down'], 'How it is.')

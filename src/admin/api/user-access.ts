@@ -6,7 +6,7 @@ import type { ApiTokenStore } from '../../identity/api-tokens/api-token-store.ts
 import { messages } from '../../refusals/catalog.ts'
 import type { UserStore } from '../../users/user-store.ts'
 import type { WebhookStore } from '../../webhooks/webhook-store.ts'
-import type { AdminEndpoint } from './endpoint.ts'
+import type { AdminEndpoint } from './admin-endpoint.ts'
 import { notFound, orNotFound, parseUserId } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 

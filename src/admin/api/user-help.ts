@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { UserStore } from '../../users/user-store.ts'
-import type { AdminEndpoint } from './endpoint.ts'
+import type { AdminEndpoint } from './admin-endpoint.ts'
 import { orNotFound, parseUserId } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 

@@ -4,7 +4,7 @@ import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import { bodilessRefusals, operatorRefusals } from './endpoint.ts'
+import { bodilessRefusals, operatorRefusals } from './admin-endpoint.ts'
 
 const { record } = terms
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { UserStore } from '../../users/user-store.ts'
 import type { UserDetailsStore } from '../user-details-store.ts'
-import type { AdminEndpoint } from './endpoint.ts'
+import type { AdminEndpoint } from './admin-endpoint.ts'
 import {
   auditedFields,
   notFound,

@@ -12,9 +12,9 @@ import { rejectForeignOrigin } from '../cross-site.ts'
 import type { Operators } from '../operators.ts'
 import { type Asset, type ConsoleAssets, chooseCoding } from './assets.ts'
 import type { SeenByBrowser } from './browser-view.ts'
+import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts'
 import { readCookies, writeCookie } from './cookies.ts'
 import { consoleOperations } from './session.openapi.ts'
-import type { ConsoleSession, ConsoleSessions } from './sessions.ts'
 
 export interface ConsoleDependencies {
   /** Whether `admin.console` of the current configuration is on. */

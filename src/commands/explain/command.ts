@@ -11,7 +11,7 @@ import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserRef } from '../users/administration.ts'
 import { readUser } from '../users/arguments.ts'
-import { explanationAsJson, explanationAsText } from './print.ts'
+import { explanationAsJson, explanationAsText } from './print-explanation.ts'
 
 interface Options extends ConfigOption {
   readonly as: ExplainRequest['as']

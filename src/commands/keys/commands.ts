@@ -8,7 +8,7 @@ import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import { alreadySigns, concurrentlyChanged, noSuchKey, retirementError, unreadableAmong } from './errors.ts'
-import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print.ts'
+import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print-keys.ts'
 import type { WithKeys } from './with-keys.ts'
 
 export function keysCommand(io: Io): Command {

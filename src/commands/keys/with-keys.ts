@@ -13,7 +13,7 @@ import { secretColumns } from '../../webhooks/webhook-secret.ts'
 import type { Io } from '../io.ts'
 import { readConfig } from '../read-config.ts'
 import { unsupportedWhileRunning, withDatabase } from '../with-database.ts'
-import type { ListedKey } from './print.ts'
+import type { ListedKey } from './print-keys.ts'
 
 export type WithKeys = typeof withKeys
 

@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
-import { reportAsJson, reportAsText } from './print.ts'
+import { reportAsJson, reportAsText } from './print-results.ts'
 
 interface Options extends ConfigOption {
   readonly json?: true

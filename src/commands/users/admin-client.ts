@@ -2,7 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { ListedSession } from '../../accounts/session-store.ts'
-import { channelHeader } from '../../admin/api/endpoint.ts'
+import { channelHeader } from '../../admin/api/admin-endpoint.ts'
 import { listUsers } from '../../admin/api/list-users.ts'
 import { isAllowed } from '../../admin/api/roles.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'

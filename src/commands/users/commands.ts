@@ -14,7 +14,14 @@ import {
   userCommand,
 } from './arguments.ts'
 import { emailInUse, findUser, noSuchUser, orNoSuchUser, report } from './errors.ts'
-import { sessionsAsJson, sessionsAsText, userAsText, userLabel, usersAsJson, usersAsTable } from './print.ts'
+import {
+  sessionsAsJson,
+  sessionsAsText,
+  userAsText,
+  userLabel,
+  usersAsJson,
+  usersAsTable,
+} from './print-users.ts'
 import type { WithUsers } from './with-users.ts'
 
 export function usersCommand(io: Io): Command {

@@ -3,7 +3,7 @@ import type { User } from '../../users/user.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
 import type { UserAdministration, UserRef } from './administration.ts'
-import { userLabel } from './print.ts'
+import { userLabel } from './print-users.ts'
 
 /** Prints the sentence, or with `--json` the user. */
 export function report(

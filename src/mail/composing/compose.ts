@@ -1,7 +1,7 @@
 // Subject and text of one mail. Links are of the configuration alone, never of a request's Host.
 import { type CodeKind, isNoticeKind, type MailKind } from '../mail-kind.ts'
 import { escapeHtml, fill, type Templates } from './templates.ts'
-import { type Language, type Links, type Values, words } from './texts.ts'
+import { type Language, type Links, texts, type Values } from './texts.ts'
 
 export interface MailText {
   readonly subject: string
@@ -39,7 +39,7 @@ export function compose(
   { kind, address, code }: MailContent,
   { product, contact = '', language, links, templates }: ComposeSettings,
 ): MailText {
-  const { subjects, notices, codeText, noticeText } = words[language]
+  const { subjects, notices, codeText, noticeText } = texts[language]
   const isNotice = isNoticeKind(kind)
   const template = templates[isNotice ? 'notice' : kind]
   const values: Values = {

@@ -21,14 +21,14 @@ export interface Values {
   readonly contact: string
 }
 
-interface Words {
+interface Texts {
   readonly subjects: Readonly<Record<MailKind, string>>
   notices(product: string): Readonly<Record<NoticeKind, string>>
   codeText(kind: CodeKind, values: Values): string
   noticeText(values: Values): string
 }
 
-export const words: Readonly<Record<Language, Words>> = {
+export const texts: Readonly<Record<Language, Texts>> = {
   fr: {
     subjects: {
       reset: 'Réinitialisez votre mot de passe',

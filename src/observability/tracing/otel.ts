@@ -56,9 +56,9 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
   let isSettingUp = true
   let lastWarned = Number.NEGATIVE_INFINITY
   let dropped = 0
-  const warn = (...words: unknown[]) => {
+  const warn = (...args: unknown[]) => {
     const now = performance.now()
-    const reason = words.join(' ')
+    const reason = args.join(' ')
     const count = droppedSpans.exec(reason)
     dropped += Number(count ?? 0)
     // The log already says that spans are dropped while the collector is unreachable.
@@ -68,9 +68,9 @@ function createExport(logger: Log, version: string): { tracer: Tracer; shutdown(
     if (count !== null) dropped = 0
   }
   const ignore = () => {}
-  const onError = (...words: unknown[]) => isSettingUp && warn(...words)
-  const words = { error: onError, warn, info: ignore, debug: ignore, verbose: ignore }
-  diag.setLogger(words, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
+  const onError = (...args: unknown[]) => isSettingUp && warn(...args)
+  const sdkLogger = { error: onError, warn, info: ignore, debug: ignore, verbose: ignore }
+  diag.setLogger(sdkLogger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
 
   const exporter = observingResults(new OTLPTraceExporter(), failure => {
     if (isUnreachable === (failure !== undefined)) return
@@ -106,8 +106,8 @@ function observingResults(
 
 /** A response's status, or a connection's failure; never what the collector wrote. */
 function exportFailureReason(error: (Error & { code?: unknown }) | undefined): string {
-  const words = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
-  return words.length === 0 ? 'no answer that the collector took them' : words.join(' ')
+  const parts = [error?.code, error?.message].filter(word => word !== undefined && word !== '')
+  return parts.length === 0 ? 'no answer that the collector took them' : parts.join(' ')
 }
 
 /** The environment takes precedence. */

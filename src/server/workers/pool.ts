@@ -53,8 +53,8 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
       },
       changesVisible,
       async targetStatus() {
-        const told = await Promise.all(slots.map(slot => slot.call('targetStatus', replyTimeoutMs)))
-        return worstOf(told.map(seen => seen ?? []))
+        const statuses = await Promise.all(slots.map(slot => slot.call('targetStatus', replyTimeoutMs)))
+        return worstOf(statuses.map(status => status ?? []))
       },
       workers: {
         health: () =>
@@ -62,11 +62,11 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
             slots.map(async slot => ({ pid: slot.pid(), stores: await slot.call('reach', replyTimeoutMs) })),
           ),
         async metrics(part) {
-          const asking = slots.map(async slot => ({
+          const pending = slots.map(async slot => ({
             pid: slot.pid(),
             families: await slot.call('metrics', replyTimeoutMs, part),
           }))
-          return mergeMetrics(await Promise.all(asking))
+          return mergeMetrics(await Promise.all(pending))
         },
       },
       drain: end,

@@ -18,12 +18,12 @@ export function createEventRecorder(initial: EventsConfig | undefined, clock: Cl
       wanted = typesOf(settings)
     },
     async record(tx, changes) {
-      const told = changes.filter(({ type }) => wanted.has(type))
-      if (told.length === 0) return
+      const recorded = changes.filter(({ type }) => wanted.has(type))
+      if (recorded.length === 0) return
       const now = new Date(clock.now())
       await storeEvents(
         tx,
-        told.map(change => ({
+        recorded.map(change => ({
           userId: change.user.id,
           type: change.type,
           body: JSON.stringify({
