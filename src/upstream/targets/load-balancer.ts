@@ -4,7 +4,7 @@ import type { ClientKey } from '../../identity/client-key.ts'
 import type { Endpoint } from './endpoint.ts'
 import { score } from './rendezvous.ts'
 import type { Target } from './target.ts'
-import { createWeightedTurns } from './weighted-turns.ts'
+import { createWeightedRoundRobin } from './weighted-round-robin.ts'
 
 /**
  * The guards check availability before, while a refusal still costs nothing: what has become unavailable since is
@@ -58,9 +58,9 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
   const used = targets.filter(({ weight }) => weight > 0)
   const only = used.length === 1 ? used[0]?.target : undefined
   const weights = targets.map(({ weight }) => weight)
-  const turns = createWeightedTurns(weights)
-  // Retries take turns of their own, so that the weights stay exact.
-  const turnsOfRetries = createWeightedTurns(weights)
+  const firstTries = createWeightedRoundRobin(weights)
+  // Retries have a sequence of their own, so that the weights stay exact.
+  const retries = createWeightedRoundRobin(weights)
   /** Of each target, the endpoint whose turn is next. */
   const next = targets.map(() => 0)
 
@@ -71,7 +71,7 @@ export function createLoadBalancer(targets: readonly WeightedTarget[]): PickEndp
   }
 
   function byTurn(isRetry: boolean, fits: (endpoint: Endpoint) => boolean): Endpoint | undefined {
-    const index = (isRetry ? turnsOfRetries : turns).next(
+    const index = (isRetry ? retries : firstTries).next(
       candidate => targets[candidate]?.target.endpoints().some(fits) === true,
     )
     if (index === undefined) return undefined

@@ -1,9 +1,9 @@
-// Takes turns by weight: exact over any run as long as the weights' sum, reduced (CONTRACT §11, "Choice").
+// Weighted round-robin: exact over any run that is as long as the reduced sum of the weights.
 
 /** How many sets of candidates are remembered; more come up only where many targets fail in turn. */
 const maxSets = 64
 
-export interface WeightedTurns {
+export interface WeightedRoundRobin {
   /** The index of the candidate whose turn it is; undefined if none with weight is a candidate. */
   next(isCandidate: (index: number) => boolean): number | undefined
 }
@@ -13,7 +13,7 @@ export interface WeightedTurns {
  * is periodic. A set that returns goes on where it stopped, so that no candidate catches up on turns that it missed.
  * @param weights not negative; 0 is never chosen
  */
-export function createWeightedTurns(weights: readonly number[]): WeightedTurns {
+export function createWeightedRoundRobin(weights: readonly number[]): WeightedRoundRobin {
   const sequences = new Map<
     string,
     { readonly indexes: readonly number[]; readonly credit: number[]; sum: number }
