@@ -1,7 +1,6 @@
 // Opens what sends mails. The SMTP library is loaded with the first mail: a gateway that sends none never loads it.
 import type { Logger } from 'pino'
 import type { SmtpServer } from '../../config/formats/mail.ts'
-import { createLogSender } from './log-sender.ts'
 import type { MailSender } from './mail-sender.ts'
 
 /** A mail that has waited so long for a free connection goes back to the queue, with most of its lease left. */
@@ -22,4 +21,14 @@ export function openMailSender(smtp: SmtpServer | 'log', logger: Logger): MailSe
 async function openSmtpSender(smtp: SmtpServer): Promise<MailSender> {
   const { createSmtpSender } = await import('./smtp-sender.ts')
   return createSmtpSender(smtp, maxWaitMs)
+}
+
+/** `mail.smtp: log` prints mails with their codes to the log, for development. */
+function createLogSender(logger: Logger): MailSender {
+  return {
+    async send({ kind, to, subject, text }) {
+      logger.info({ kind, to, subject, text }, 'mail')
+    },
+    close() {},
+  }
 }

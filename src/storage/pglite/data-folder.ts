@@ -1,5 +1,5 @@
 // Makes and checks the folders of an embedded database before Postgres opens them.
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
@@ -61,6 +61,36 @@ export async function restoreEmptyFolders(database: string): Promise<void> {
     // The copy did not lose a folder that is never empty. Postgres reports such a loss itself.
     if (kindOf(dirname(join(database, name))) === 'folder') await makeFolder(join(database, name))
   }
+}
+
+/** The major version of PGlite's Postgres. PGlite would end in the middle of opening the files of another one. */
+const major = '18'
+
+/** The folder was written by another major version of Postgres. */
+export class DataDirOfAnotherPostgres extends Error {
+  override readonly name = 'DataDirOfAnotherPostgres'
+
+  constructor(dir: string, version: string) {
+    super(
+      `the data folder ${dir} was written by Postgres ${version}, and this Péage brings Postgres ${major}, which cannot ` +
+        'read it: start the version of Péage that wrote it (nothing in it was changed), or name another data_dir',
+    )
+  }
+}
+
+/**
+ * A folder without a version, or with something else in its place, is left for Postgres to judge.
+ * @param dir the data folder; the database is in its `postgres/`, if it was made already
+ * @throws DataDirOfAnotherPostgres
+ */
+export function refuseAnotherPostgres(dir: string): void {
+  let version: string
+  try {
+    version = readFileSync(join(dir, 'postgres', 'PG_VERSION'), 'utf8').trim()
+  } catch {
+    return
+  }
+  if (/^\d+$/.test(version) && version !== major) throw new DataDirOfAnotherPostgres(dir, version)
 }
 
 /** Undefined if nothing has that name. */

@@ -9,8 +9,13 @@ import { type Database, type Prepared, type Queryable, textOf } from '../databas
 import { toStorageError } from '../driver-error.ts'
 import { type MigrationLog, runMigrations } from '../migrate.ts'
 import { DataDirLocked, lockDataDir } from './data-dir-lock.ts'
-import { makeFolder, restoreEmptyFolders, UnusableFolder } from './data-folder.ts'
-import { DataDirOfAnotherPostgres, refuseAnotherPostgres } from './folder-version.ts'
+import {
+  DataDirOfAnotherPostgres,
+  makeFolder,
+  refuseAnotherPostgres,
+  restoreEmptyFolders,
+  UnusableFolder,
+} from './data-folder.ts'
 import { unpackPrepared } from './prepared-folder.ts'
 import { pgliteModule } from './wasm-module.ts'
 
