@@ -1,4 +1,4 @@
-// The configuration changes ten times a second under load, on one process and on two workers: nobody notices, and nothing stays behind.
+// The configuration changes twice a second under load, on one process and on two workers: nobody notices, and nothing stays behind.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { startUpstream } from './stage.mjs'
 import { newPro } from './subjects.mjs'
 
 /** Milliseconds: between two reloads, and for how long they come under load. */
-const interval = 100
+const interval = 500
 const duration = setting('RELOAD_SECONDS', 60, 5) * 1_000
 
 /** Reloads one after the other without load, after which the heap is what it was. */
