@@ -4,8 +4,8 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { probeStores } from './admin/health.ts'
 import { systemClock } from './clock.ts'
-import { createDependencies, type Dependencies } from './composition/dependencies.ts'
 import type { PreparedChange } from './composition/gateway.ts'
+import { type GatewayProcess, openProcess } from './composition/process.ts'
 import { machineFailure, readLimited } from './config/read-file.ts'
 import type { Config } from './config/sections/schema.ts'
 import { openLog } from './observability/stdout.ts'
@@ -21,15 +21,13 @@ import { createRpcChannel } from './server/workers/rpc.ts'
 import type { StoreChecks } from './storage/open.ts'
 import { packageFacts } from './version.ts'
 
-interface RunningWorker extends Omit<Dependencies, 'config'> {
-  /** The active configuration. */
-  config: Config
+interface RunningWorker extends GatewayProcess {
   dataPlane: DataPlane
 }
 
 let running: RunningWorker | undefined
 /** The next configuration, until every worker has prepared it. */
-let prepared: { config: Config; change: PreparedChange } | undefined
+let prepared: PreparedChange | undefined
 let preparing: Promise<unknown> | undefined
 
 // Terminals and supervisors signal every process; a worker acts only on calls from the primary.
@@ -67,14 +65,14 @@ void primary.call('hello', undefined)
 cluster.worker?.once('disconnect', () => {
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true
   running?.logger.error('the primary process has ended: draining')
-  void end(running?.config.server.drain_timeout ?? 0)
+  void end(running?.config.get().server.drain_timeout ?? 0)
 })
 
 async function begin(config: Config): Promise<RunningWorker> {
   const logger = await openLog(process.stdout, config.server.log, { isShared: true, worker: process.pid })
   const version = packageFacts().version
   const tracing = await openTracing(readTracing(process.env, readLimited).traces, { logger, version })
-  const opened = await createDependencies({ config, clock: systemClock, logger, tracing })
+  const opened = await openProcess({ config, clock: systemClock, logger, tracing })
   try {
     return { ...opened, dataPlane: await serveInProcess(opened, changesVisibleEverywhere) }
   } catch (error) {
@@ -86,11 +84,11 @@ async function begin(config: Config): Promise<RunningWorker> {
 async function prepare(config: Config, before: Promise<unknown> | undefined): Promise<PrepareReply> {
   await before
   // The primary has abandoned the change that is still prepared.
-  await prepared?.change.rollback()
+  await prepared?.rollback()
   prepared = undefined
   if (running === undefined) return { error: 'a worker does not serve yet' }
   try {
-    prepared = { config, change: await running.dataPlane.prepare(config) }
+    prepared = await running.dataPlane.prepare(config)
     return {}
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error), code: machineFailure(error) }
@@ -99,14 +97,9 @@ async function prepare(config: Config, before: Promise<unknown> | undefined): Pr
 
 async function finish(how: 'commit' | 'rollback'): Promise<true> {
   await preparing
-  if (running === undefined || prepared === undefined) return true
-  if (how === 'commit') {
-    running.config = prepared.config
-    running.logger.level = prepared.config.server.log.level
-  }
-  const { change } = prepared
+  const change = prepared
   prepared = undefined
-  await change[how]()
+  await change?.[how]()
   return true
 }
 

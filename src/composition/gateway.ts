@@ -5,10 +5,9 @@ import { setCertificate, setTimeouts } from '../http/http-server.ts'
 import { createClientListener } from '../proxy/client-listener.ts'
 import { createCompletion } from '../proxy/completion.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
-import type { Dependencies } from './dependencies.ts'
-import { openProcessServices } from './process-services.ts'
-import { createResourcePool } from './resources.ts'
+import { type GatewayProcess, openServingProcess } from './process.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
+import { createResourcePool } from './snapshot-resources.ts'
 
 /** A configuration that is ready to serve with: call exactly one of the two, once. */
 export interface PreparedChange {
@@ -45,42 +44,42 @@ export interface Gateway {
   close(): Promise<void>
 }
 
-interface Options extends Dependencies {
-  /** Resolves when changes are visible in every process. @param here the same for this process alone */
-  changesVisibleEverywhere(here: () => Promise<void>): Promise<void>
-}
+/** Resolves when changes are visible in every process. @param here does the same for only this process */
+export type ChangesVisibleEverywhere = (here: () => Promise<void>) => Promise<void>
 
 /**
  * @throws KeyError if the signing keys cannot be read
  * @throws CertificateError if the files of `server.tls` are unusable
  */
-export async function createGateway(options: Options): Promise<Gateway> {
-  const { metrics, tracing } = options
-  const services = openProcessServices(options)
+export async function createGateway(
+  gatewayProcess: GatewayProcess,
+  changesVisibleEverywhere: ChangesVisibleEverywhere,
+): Promise<Gateway> {
+  const serving = openServingProcess(gatewayProcess)
   const resourcePool = createResourcePool()
-  const { feed, openStreams, lastUsed, pendingRevocations } = services
+  const { feed, openStreams, lastUsed, pendingRevocations, metrics } = serving
   const open = (config: Config) =>
     createSnapshot(config, {
-      services,
+      serving,
       resources: resourcePool.openScope(),
-      changesVisible: () => options.changesVisibleEverywhere(feed.catchUp),
+      changesVisible: () => changesVisibleEverywhere(feed.catchUp),
     })
   let current: Snapshot
   try {
     // First, because it alone retries a connection that a busy machine opens too late.
-    await options.storage.warmUp()
-    current = await open(options.config)
+    await serving.storage.warmUp()
+    current = await open(serving.startConfig)
   } catch (error) {
-    await services.close()
+    await serving.close()
     throw error
   }
   const app = createClientListener({
     current: () => current,
-    timeouts: current.config.server.timeouts,
+    timeouts: serving.startConfig.server.timeouts,
     tls: current.tlsCertificate?.initial,
-    tracing,
-    newRequestId: services.newRequestId,
-    onUntrustedForwarder: services.onUntrustedForwarder,
+    tracing: serving.tracing,
+    newRequestId: serving.newRequestId,
+    onUntrustedForwarder: serving.onUntrustedForwarder,
     completeAtClose: createCompletion(metrics),
   })
   const watchCertificates = () => current.tlsCertificate?.watch(context => setCertificate(app, context))
@@ -101,7 +100,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
           const before = current
           current = next
           next.activate()
-          services.changes.configure(config)
+          serving.config.activate(config)
           setTimeouts(app, config.server.timeouts)
           if (next.tlsCertificate !== undefined && next.tlsCertificate !== before.tlsCertificate) {
             setCertificate(app, next.tlsCertificate.initial)
@@ -121,7 +120,7 @@ export async function createGateway(options: Options): Promise<Gateway> {
     },
     async close() {
       unwatch()
-      await services.close()
+      await serving.close()
       await resourcePool.close()
     },
   }

@@ -26,14 +26,12 @@ import type { TargetEvents } from '../upstream/targets/target.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
 import { createWebhookService } from '../webhooks/webhook-services.ts'
-import { createAccountEndpoints } from './account-endpoints.ts'
-import { createGuardDependencies } from './guard-dependencies.ts'
-import { createMailedEndpoints } from './mailed-endpoints.ts'
-import type { ProcessServices } from './process-services.ts'
-import type { ResourceScope } from './resources.ts'
+import type { ServingProcess } from './process.ts'
+import { createAccountEndpoints } from './snapshot-endpoints.ts'
+import { createGuardDependencies } from './snapshot-guards.ts'
+import type { ResourceScope } from './snapshot-resources.ts'
 
 export interface Snapshot extends RequestSnapshot {
-  readonly config: Config
   /** Undefined for plain HTTP. */
   readonly tlsCertificate: TlsCertificate | undefined
   /** The status of all upstreams' targets. */
@@ -45,7 +43,7 @@ export interface Snapshot extends RequestSnapshot {
 }
 
 interface Dependencies {
-  services: ProcessServices
+  serving: ServingProcess
   /** Released after retirement, or if building the snapshot fails. */
   resources: ResourceScope
   /** Resolves when database changes are visible in every process. */
@@ -67,10 +65,10 @@ export async function createSnapshot(config: Config, dependencies: Dependencies)
 
 async function build(
   config: Config,
-  { services, resources, changesVisible }: Dependencies,
+  { serving, resources, changesVisible }: Dependencies,
 ): Promise<Snapshot> {
   const { auth, server } = config
-  const { clock, logger, users, apiTokens, pendingRevocations, openStreams, metrics } = services
+  const { clock, logger, stores, pendingRevocations, openStreams, metrics } = serving
   const { kinds, getOrCreate } = resources
   const { tls } = server
   const tlsCertificate =
@@ -81,13 +79,13 @@ async function build(
     })
   const { guardDependencies, assertions, keys, tokens, limiters } = await createGuardDependencies(
     config,
-    services,
+    serving,
     resources,
   )
   const accessEnded = auth.logout_ends_access ? changesVisible : async () => {}
   const sessions = createSessions({
     accessEnded,
-    store: services.sessionStore,
+    store: stores.sessions,
     tokens,
     pendingRevocations,
     clock,
@@ -98,9 +96,9 @@ async function build(
     value: createPasswords(auth.hashing),
   }))
   const validateNewPassword = newPasswordValidator(auth.common_passwords)
-  const accounts = createAccounts({ users, passwords, validateNewPassword, sessions })
+  const accounts = createAccounts({ users: stores.users, passwords, validateNewPassword, sessions })
   const upstreams = createUpstreams(config.upstreams, {
-    lookups: services.nameLookups,
+    lookups: serving.nameLookups,
     durationsOf: metrics.upstream,
     reuse: (name, open) =>
       getOrCreate(kinds.targets, name, () => {
@@ -110,16 +108,17 @@ async function build(
     eventsOf: (upstream, target) => logLookups(logger, { upstream, target }),
   })
   const requireLiveCredential = createRequireLiveCredential({
-    sessions: services.sessionStore,
-    apiTokens,
+    sessions: stores.sessions,
+    apiTokens: stores.apiTokens,
     clock,
   })
   const requireSignedIn = createRequireSignedIn(requireLiveCredential)
   const signedIn = createSignedInEndpoint(requireSignedIn)
-  const mailed = createMailedEndpoints(config, {
-    services,
+  const account = createAccountEndpoints(config, {
+    serving,
     passwords,
     validateNewPassword,
+    sessions,
     limiters,
     createRateLimiter: guardDependencies.createRateLimiter,
     requireSignedIn,
@@ -132,22 +131,13 @@ async function build(
         accounts,
         sessions,
         limiters,
-        failedLogins: services.failedLogins,
-        onRegistered: mailed.onRegistered,
+        failedLogins: serving.failedLogins,
+        onRegistered: account.onRegistered,
       }),
-      ...createAccountEndpoints(config, {
-        services,
-        passwords,
-        validateNewPassword,
-        sessions,
-        limiters,
-        signedIn,
-        changesVisible,
-      }),
-      ...mailed.endpoints,
+      ...account.endpoints,
       ...createUserEndpoints({
-        apiTokens,
-        webhooks: createWebhookService(config.webhooks, services),
+        apiTokens: stores.apiTokens,
+        webhooks: createWebhookService(config.webhooks, serving),
         randomBytes,
         clock,
         requireLiveCredential,
@@ -178,7 +168,6 @@ async function build(
       )
   }
   return {
-    config,
     gate,
     forward: createForwardRequest(assertions, openStreams, {
       bodyIdleTimeoutMs: server.timeouts.body_idle,
@@ -186,11 +175,11 @@ async function build(
     }),
     accessEnded,
     bodyIdleMs: server.timeouts.body_idle,
-    logOrigin: services.logOrigin,
+    logOrigin: serving.logOrigin,
     logRequest: createAccessLog(logger, server.log),
     tlsCertificate,
     onRefusal(requestId, { code, cause }) {
-      if (cause !== undefined) services.failureLog(code, cause, () => ({ request_id: requestId }))
+      if (cause !== undefined) serving.failureLog(code, cause, () => ({ request_id: requestId }))
     },
     targetStatus: upstreams.targetStatus,
     activate: upstreams.activate,

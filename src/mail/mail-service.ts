@@ -17,8 +17,6 @@ import { openMailSender } from './sending/open-sender.ts'
 
 export interface MailService {
   readonly mails: Pick<MailStore, 'list'>
-  /** Mails leased from now on are sent so; undefined: none is sent, and what is due waits. */
-  configure(settings: MailConfig | undefined): void
   /** @param graceMs for running attempts */
   stop(graceMs: number): Promise<void>
 }
@@ -36,23 +34,25 @@ interface Dependencies {
 const retentionMs = 30 * 24 * 60 * 60_000
 
 /**
- * @param initial settings
+ * @param settings of the moment; while they are undefined, no mail is sent, and mails that are due wait
  * @param outcomes counts attempts
  */
 export function createMailService(
-  initial: MailConfig | undefined,
+  settings: () => MailConfig | undefined,
   { storage, readCode, mailQueue, clock, logger, failureLog }: Dependencies,
   outcomes: MailOutcomes,
 ): MailService {
   const mails = createMailStore(storage.database)
   let current: MailConfig | undefined
-  let sendSettings: SendSettings | undefined
+  let made: SendSettings | undefined
 
-  function configure(next: MailConfig | undefined): void {
+  function sendSettings(): SendSettings | undefined {
+    const next = settings()
+    if (next === current) return made
     const isSameServer = isSameValue(current?.smtp, next?.smtp)
-    if (!isSameServer) sendSettings?.sender.close()
-    const sender = isSameServer ? sendSettings?.sender : undefined
-    sendSettings = next && {
+    if (!isSameServer) made?.sender.close()
+    const sender = isSameServer ? made?.sender : undefined
+    made = next && {
       from: next.from,
       product: next.product,
       contact: next.contact,
@@ -63,13 +63,14 @@ export function createMailService(
     }
     if (next !== undefined) outcomes.expose(mailKinds)
     current = next
+    return made
   }
 
-  configure(initial)
+  sendSettings()
   const worker = startMailWorker({
     mails,
     readCode,
-    sendSettings: () => sendSettings,
+    sendSettings,
     clock,
     random: Math.random,
     outcomes,
@@ -86,12 +87,11 @@ export function createMailService(
   })
   return {
     mails,
-    configure,
     async stop(graceMs) {
       unwatch()
       pruner.stop()
       await worker.stop(graceMs)
-      sendSettings?.sender.close()
+      made?.sender.close()
     },
   }
 }

@@ -5,31 +5,22 @@ import type { RecordUserChanges, UserChange } from '../users/user-change.ts'
 import type { NoticeKind } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
 
-export interface NoticeRecorder {
-  readonly record: RecordUserChanges
-  /** Changes from now on are told as this section says; undefined: no mails are sent. */
-  configure(mail: Pick<MailConfig, 'notices'> | undefined): void
-}
-
-/** Stores notices in the transaction of the change. They are outside the limits, or the limits would mute them. */
+/**
+ * Stores notices in the transaction of the change. They are outside the limits, or the limits would mute them.
+ * @param settings of the moment; undefined if no mails are sent
+ */
 export function createNoticeRecorder(
-  initial: Pick<MailConfig, 'notices'> | undefined,
+  settings: () => Pick<MailConfig, 'notices'> | undefined,
   mails: Pick<MailQueue, 'add'>,
-): NoticeRecorder {
-  let isOn = initial?.notices === true
-  return {
-    async record(tx: Queryable, changes: readonly UserChange[]) {
-      if (!isOn) return
-      for (const change of changes) {
-        const notice = noticeOf(change)
-        // An inactive user is nobody here.
-        if (notice === undefined || change.user.is_active === 0) continue
-        await mails.add(tx, { ...notice, userId: change.user.id })
-      }
-    },
-    configure(mail) {
-      isOn = mail?.notices === true
-    },
+): RecordUserChanges {
+  return async (tx: Queryable, changes: readonly UserChange[]) => {
+    if (settings()?.notices !== true) return
+    for (const change of changes) {
+      const notice = noticeOf(change)
+      // An inactive user is nobody here.
+      if (notice === undefined || change.user.is_active === 0) continue
+      await mails.add(tx, { ...notice, userId: change.user.id })
+    }
   }
 }
 

@@ -1,21 +1,17 @@
 // Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
-import type { Logger } from 'pino'
+import type { ReloadOutcome } from '../admin/configuration-record.ts'
+import type { GatewayProcess } from '../composition/process.ts'
 import type { ConfigFile } from '../config/config-file.ts'
 import { type ListedProblem, linesOf, logWarnings } from '../config/diagnostics.ts'
 import { maskProblems } from '../config/listing.ts'
 import type { ReadConfig } from '../config/load-in-worker.ts'
 import { machineFailure } from '../config/read-file.ts'
 import { diffConfigs, keepImmutable } from '../config/reload-plan.ts'
-import type { Config } from '../config/sections/schema.ts'
-import type { Counters } from '../observability/metrics/counters.ts'
-import type { PrimaryServices } from './primary-services.ts'
 import type { DataPlane } from './serve.ts'
 
 export interface Reload {
   /** Rereads the file and all that it names. Resolves when the result is active or refused; never rejects. */
   now(): Promise<void>
-  /** `server.drain_timeout` of the active configuration. */
-  drainTimeoutMs(): number
   /** Stops watching the file; a reload in progress is rolled back if it has not been committed. */
   stop(): void
 }
@@ -27,18 +23,17 @@ export interface ReloadSource {
 }
 
 interface Options {
-  config: Config
+  gatewayProcess: GatewayProcess
   /** Undefined if the configuration cannot be reloaded. */
   source: ReloadSource | undefined
   dataPlane: Pick<DataPlane, 'prepare'>
-  primaryServices: Pick<PrimaryServices, 'applyConfig' | 'reloaded'>
-  counters: Pick<Counters, 'countReload' | 'completeReload' | 'lastReload'>
-  logger: Logger
+  /** Notes the outcome for operators. */
+  onOutcome(outcome: ReloadOutcome): void
 }
 
-export function createReload(options: Options): Reload {
-  const { source, dataPlane, primaryServices, counters, logger } = options
-  let activeConfig = options.config
+export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: Options): Reload {
+  const { config: current, logger } = gatewayProcess
+  const { counters } = gatewayProcess.metrics
   let activeDigest = source?.file.digest()
   let isOver = false
   let running: Promise<void> | undefined
@@ -53,23 +48,20 @@ export function createReload(options: Options): Reload {
 
   function refuse(lines: readonly string[], problems: readonly ListedProblem[]): void {
     counters.countReload('refused')
-    primaryServices.reloaded({ problems })
+    onOutcome({ problems })
     source?.onRefused(lines)
     logger.error({ problems: lines }, 'the new configuration is refused, the one before stays in force')
   }
 
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
-    const { config, restartRequired } = keepImmutable(activeConfig, written)
-    const changes = diffConfigs(activeConfig, config)
+    const { config, restartRequired } = keepImmutable(current.get(), written)
+    const changes = diffConfigs(current.get(), config)
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
       await prepared.rollback()
       return
     }
-    logger.level = config.server.log.level
     const { late, everywhere } = await prepared.commit()
-    primaryServices.applyConfig(config)
-    activeConfig = config
     const isSameFile = digest !== undefined && digest === activeDigest
     activeDigest = digest
     counters.countReload(late.length === 0 ? 'success' : 'incomplete')
@@ -78,7 +70,7 @@ export function createReload(options: Options): Reload {
       path: '',
       text: `worker ${pid} did not activate it in time`,
     }))
-    primaryServices.reloaded({ problems, active: { listing, restartRequired } })
+    onOutcome({ problems, active: { listing, restartRequired } })
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(
@@ -91,7 +83,7 @@ export function createReload(options: Options): Reload {
     if (late.length > 0) {
       logger.error({ workers: late, ...changes }, incomplete)
       void everywhere.then(() => {
-        if (activeConfig === config && counters.lastReload() === 'incomplete') counters.completeReload()
+        if (current.get() === config && counters.lastReload() === 'incomplete') counters.completeReload()
       })
     } else if (isSameFile && Object.keys(changes).length === 0) logger.info({}, unchanged)
     else logger.info(changes, 'the configuration is reloaded')
@@ -133,7 +125,6 @@ export function createReload(options: Options): Reload {
   const unwatch = source?.file.watch(now)
   return {
     now,
-    drainTimeoutMs: () => activeConfig.server.drain_timeout,
     stop() {
       isOver = true
       clearTimeout(retry)

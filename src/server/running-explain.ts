@@ -1,31 +1,29 @@
 // Explains requests by the running configuration, one at a time, without its secrets (CONTRACT §13).
-import type { ExplainQuestion } from '../admin/api/explain-request.ts'
+import type { ExplainDependencies, ExplainQuestion } from '../admin/api/explain-request.ts'
 import type { Clock } from '../clock.ts'
 import type { ListedValue } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { toDocument } from '../explain/document.ts'
 import { createExplain, type Explain, toExplainRequest } from '../explain/explain.ts'
 
-interface RunningExplain {
-  configure(config: Config): void
-  explain(question: ExplainQuestion): Promise<object>
-}
-
 /** @param listed the running configuration, masked */
 export function createRunningExplain(
-  first: Config,
+  current: () => Config,
   clock: Clock,
   listed: () => readonly ListedValue[],
-): RunningExplain {
-  let config = first
+): ExplainDependencies['explain'] {
+  let config: Config | undefined
   let explain: Explain | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(question: ExplainQuestion): Promise<object> {
-    explain ??= createExplain(config, clock)
+    // Not before the first question, because most gateways are never asked.
+    if (explain === undefined || config !== current()) explain = createExplain(current(), clock)
+    config = current()
     const explanation = await explain(toExplainRequest(question))
     const { headers, ...rest } = toDocument(explanation)
-    const index = config.routes.findIndex(({ name }) => name === explanation.route)
+    const { routes } = config
+    const index = routes.findIndex(({ name }) => name === explanation.route)
     const mask = (of: 'request' | 'response') => {
       const hidden = hiddenFields(listed(), index, of)
       const { set, remove } = headers[of]
@@ -38,17 +36,11 @@ export function createRunningExplain(
     return { ...rest, headers: { request: mask('request'), response: mask('response') } }
   }
 
-  return {
-    configure(next) {
-      config = next
-      explain = undefined
-    },
-    // All share the stubs.
-    explain(question) {
-      const answer = last.then(() => run(question))
-      last = answer.catch(() => {})
-      return answer
-    },
+  // All questions share the stubs.
+  return question => {
+    const answer = last.then(() => run(question))
+    last = answer.catch(() => {})
+    return answer
   }
 }
 

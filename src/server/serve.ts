@@ -3,8 +3,13 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { WorkerHealth } from '../admin/health.ts'
-import type { Dependencies } from '../composition/dependencies.ts'
-import { createGateway, type Gateway, type PreparedChange } from '../composition/gateway.ts'
+import {
+  type ChangesVisibleEverywhere,
+  createGateway,
+  type Gateway,
+  type PreparedChange,
+} from '../composition/gateway.ts'
+import type { GatewayProcess } from '../composition/process.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { schemeOf } from '../http/http-server.ts'
 import type { MetricsPart } from '../observability/metrics/exposition.ts'
@@ -48,10 +53,10 @@ export interface DataPlane {
  * @throws if it cannot listen, with nothing left open
  */
 export async function serveInProcess(
-  dependencies: Dependencies,
-  changesVisibleEverywhere = (here: () => Promise<void>) => here(),
+  gatewayProcess: GatewayProcess,
+  changesVisibleEverywhere: ChangesVisibleEverywhere = here => here(),
 ): Promise<DataPlane> {
-  const gateway = await createGateway({ ...dependencies, changesVisibleEverywhere })
+  const gateway = await createGateway(gatewayProcess, changesVisibleEverywhere)
   const { app } = gateway
   const drain = createDrain(app)
   const ended = once((time: number) => drain.run(time))
@@ -61,7 +66,7 @@ export async function serveInProcess(
   }
   try {
     // A copy, because Fastify modifies it.
-    await app.listen({ ...dependencies.config.server.listen })
+    await app.listen({ ...gatewayProcess.startConfig.server.listen })
   } catch (error) {
     await close()
     throw error
@@ -77,7 +82,7 @@ export async function serveInProcess(
       // Requests get only a part of the time: the rest is for the writes that follow them.
       await ended(time * 0.8)
       while (!(await isFlushed(gateway)) && performance.now() < end) await sleep(100)
-      await dependencies.tracing?.close(end - performance.now())
+      await gatewayProcess.tracing?.close(end - performance.now())
     },
     close,
     kill() {},

@@ -1,12 +1,13 @@
 // Starts a gateway and stops it: its parts open and close in order (CONTRACT §1, signals).
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { createDependencies } from '../composition/dependencies.ts'
+import { type GatewayProcess, openProcess } from '../composition/process.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Tracing } from '../observability/tracing/tracing.ts'
-import type { openStorage, Storage } from '../storage/open.ts'
+import type { openStorage } from '../storage/open.ts'
+import { type AdminListener, startAdminListener } from './admin-listener.ts'
+import { type BackgroundWork, startBackgroundWork } from './background-work.ts'
 import { once } from './once.ts'
-import { type PrimaryServices, startPrimaryServices } from './primary-services.ts'
 import { createReload, type Reload, type ReloadSource } from './reload.ts'
 import { type DataPlane, serveInProcess } from './serve.ts'
 
@@ -40,35 +41,33 @@ interface Options {
 
 /** Migrates the database, then listens. @throws if it cannot start, with nothing left open */
 export async function startServer(options: Options): Promise<RunningServer> {
-  const dependencies = await createDependencies(options)
-  const { config, storage } = dependencies
+  const gatewayProcess = await openProcess(options)
+  const { startConfig, storage } = gatewayProcess
   const undo: (() => Promise<unknown>)[] = [() => storage.close()]
   try {
     await storage.migrate()
-    const dataPlane = await (config.server.workers > 1
-      ? (await import('./workers/pool.ts')).serveByWorkers(dependencies)
-      : serveInProcess(dependencies))
+    const dataPlane = await (startConfig.server.workers > 1
+      ? (await import('./workers/pool.ts')).serveByWorkers(gatewayProcess)
+      : serveInProcess(gatewayProcess))
     undo.unshift(() => dataPlane.close())
-    const primaryServices = await startPrimaryServices(
-      dependencies,
+    const background = startBackgroundWork(gatewayProcess, dataPlane)
+    undo.unshift(() => background.close())
+    const admin = await startAdminListener(gatewayProcess, {
       dataPlane,
-      options.reloadSource?.file.listing(),
-    )
-    undo.unshift(() => primaryServices.close(0))
-    const { logger, metrics } = dependencies
-    const { counters } = metrics
+      background,
+      listing: options.reloadSource?.file.listing(),
+    })
+    undo.unshift(() => admin.close(0))
     const reload = createReload({
-      config,
+      gatewayProcess,
       source: options.reloadSource,
       dataPlane,
-      primaryServices,
-      counters,
-      logger,
+      onOutcome: admin.reloaded,
     })
-    const running = { dataPlane, primaryServices, storage, reload }
+    const running = { gatewayProcess, dataPlane, background, admin, reload }
     return {
       address: dataPlane.address,
-      adminAddress: primaryServices.adminAddress,
+      adminAddress: admin.address,
       stop: once(() => stop(running)),
       reload: reload.now,
       kill: dataPlane.kill,
@@ -82,16 +81,17 @@ export async function startServer(options: Options): Promise<RunningServer> {
 }
 
 interface Running {
+  gatewayProcess: GatewayProcess
   dataPlane: DataPlane
-  primaryServices: PrimaryServices
-  storage: Storage
+  background: BackgroundWork
+  admin: AdminListener
   reload: Reload
 }
 
 /** Resolves within the drain timeout: an unreachable store must not hold up the exit. */
 async function stop(running: Running): Promise<void> {
   running.reload.stop()
-  const timeoutMs = running.reload.drainTimeoutMs()
+  const timeoutMs = running.gatewayProcess.config.get().server.drain_timeout
   await within(timeoutMs, () => stopInOrder(running, timeoutMs))
 }
 
@@ -110,15 +110,16 @@ async function within(timeoutMs: number, work: () => Promise<void>): Promise<voi
 
 /** @param timeoutMs `server.drain_timeout` */
 async function stopInOrder(
-  { dataPlane, primaryServices, storage }: Running,
+  { gatewayProcess, dataPlane, background, admin }: Running,
   timeoutMs: number,
 ): Promise<void> {
   const end = performance.now() + timeoutMs
-  const delivered = primaryServices.beginStop(timeoutMs * 0.5)
+  admin.beginStop()
+  const sent = background.endSending(timeoutMs * 0.5)
   await dataPlane.drain(timeoutMs)
-  await delivered
+  await sent
   // Before the data plane, which operators' calls ask; they get only a part of the time: the rest is for the stores.
-  await primaryServices.close(Math.max(0, end - performance.now()) * 0.8)
+  await Promise.all([background.close(), admin.close(Math.max(0, end - performance.now()) * 0.8)])
   await dataPlane.close()
-  await storage.close()
+  await gatewayProcess.storage.close()
 }

@@ -14,13 +14,14 @@ import { createDeliveryStore, type DeliveryStore } from './delivery/delivery-sto
 import { createDeliveryWorker, type SendSettings } from './delivery/delivery-worker.ts'
 import { createSender } from './sending/send.ts'
 import { createWebhookSecrets } from './webhook-secret.ts'
-import { createWebhookStore } from './webhook-store.ts'
+import type { WebhookStore } from './webhook-store.ts'
 import { createWebhooks, type Webhooks } from './webhooks.ts'
 
 type Settings = Config['webhooks']
 
 interface Dependencies {
   storage: Pick<Storage, 'database'>
+  stores: { readonly webhooks: WebhookStore }
   /** Undefined unless `auth.key_secret` is set. */
   sealer: Sealer | undefined
   clock: Clock
@@ -29,10 +30,10 @@ interface Dependencies {
 
 export function createWebhookService(
   { allow_private_networks: allowPrivate }: Settings,
-  { storage, sealer, clock }: Omit<Dependencies, 'failureLog'>,
+  { stores, sealer, clock }: Pick<Dependencies, 'stores' | 'sealer' | 'clock'>,
 ): Webhooks {
   return createWebhooks({
-    store: createWebhookStore(storage.database),
+    store: stores.webhooks,
     secrets: createWebhookSecrets(sealer),
     resolve: createResolver({ allowPrivate }),
     allowPrivate,
@@ -41,34 +42,34 @@ export function createWebhookService(
   })
 }
 
+/** How alerts are sent, and how long their log is kept. */
+interface AlertSettings extends SendSettings {
+  readonly retentionMs: number
+}
+
 export interface AlertService {
   readonly alerts: Alerts
   readonly deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
-  /** Deliveries leased from now on use these settings. */
-  configure(settings: Settings): void
   /** @param graceMs for running deliveries */
   stop(graceMs: number): Promise<void>
 }
 
 /**
  * Delivers alerts, and prunes expired deliveries, alerts and replaced secrets.
- * @param settings the initial ones
+ * @param settings of the moment; a delivery is sent by the settings under which it begins
  * @param outcomes counts attempts
  */
 export function createAlertService(
-  settings: Settings,
-  { storage, sealer, clock, failureLog }: Dependencies,
+  settings: () => AlertSettings,
+  { storage, stores, sealer, clock, failureLog }: Dependencies,
   outcomes: DeliveryOutcomes,
 ): AlertService {
-  let { retention: retentionMs } = settings
-  let sendSettings = sendSettingsOf(settings)
   const deliveries = createDeliveryStore(storage.database)
   const store = createAlertStore(storage.database)
-  const webhooks = createWebhookStore(storage.database)
   const deliveryWorker = createDeliveryWorker({
     deliveries,
     secrets: createWebhookSecrets(sealer),
-    sendSettings: () => sendSettings,
+    sendSettings: settings,
     clock,
     random: Math.random,
     outcomes,
@@ -77,11 +78,11 @@ export function createAlertService(
   const pruner = createPruner({
     store: {
       async prune(now, limit) {
-        const before = new Date(now.getTime() - retentionMs)
+        const before = new Date(now.getTime() - settings().retentionMs)
         return Math.max(
           await deliveries.prune(before, limit),
           await store.prune(before, limit),
-          await webhooks.forgetExpiredSecrets(now, limit),
+          await stores.webhooks.forgetExpiredSecrets(now, limit),
         )
       },
     },
@@ -98,10 +99,6 @@ export function createAlertService(
         return outcome
       },
     },
-    configure(changed) {
-      retentionMs = changed.retention
-      sendSettings = sendSettingsOf(changed)
-    },
     async stop(graceMs) {
       pruner.stop()
       await deliveryWorker.stop(graceMs)
@@ -109,12 +106,15 @@ export function createAlertService(
   }
 }
 
-function sendSettingsOf({
+/** Call once for each configuration, because it opens a resolver. */
+export function alertSettingsOf({
   allow_private_networks: allowPrivate,
   timeout: timeoutMs,
-}: Settings): SendSettings {
+  retention: retentionMs,
+}: Settings): AlertSettings {
   return {
     timeoutMs,
+    retentionMs,
     send: createSender({ resolve: createResolver({ allowPrivate }), allowPrivate, timeoutMs }),
   }
 }

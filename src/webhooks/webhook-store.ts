@@ -34,10 +34,14 @@ export interface WebhookStore {
   forgetExpiredSecrets(now: Date, limit: number): Promise<number>
 }
 
-/** Every method throws StorageError when the store fails. */
-export function createWebhookStore(database: Database): WebhookStore {
-  // Waiting for a row lock occupies a connection: without the queue one busy user could take the whole pool.
-  const perUser = createCoalescingQueue<number>(isStorageError)
+/**
+ * Every method throws StorageError when the store fails.
+ * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
+ */
+export function createWebhookStore(
+  database: Database,
+  perUser = createCoalescingQueue<number>(isStorageError),
+): WebhookStore {
   return {
     put: (userId, webhook, now, precondition) =>
       perUser.run(userId, () =>
@@ -45,7 +49,9 @@ export function createWebhookStore(database: Database): WebhookStore {
       ),
 
     remove: (userId, now, inTransaction) =>
-      changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),
+      perUser.run(userId, () =>
+        changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),
+      ),
 
     async forgetExpiredSecrets(now, limit) {
       const rows = await database.query(

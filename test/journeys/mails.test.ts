@@ -146,7 +146,7 @@ describeOverSetups('mails', setup => {
     expect((await post('email/confirm', { code }, user.access)).body.email).toBe(fresh)
     const told = await mailTo(user.email, /adresse e-mail a été modifiée - /)
     expect(told.raw).not.toContain(fresh)
-    const { record } = createNoticeRecorder({ notices: true }, createMailQueue(gateway.clock))
+    const record = createNoticeRecorder(() => ({ notices: true }), createMailQueue(gateway.clock))
     await createUserStore(gateway.backing.database, record).delete(user.id)
     expect((await mailTo(fresh, /compte a été supprimé - /)).to).toEqual([fresh])
     await vi.waitFor(async () =>

@@ -9,7 +9,8 @@ import { embeddedDatabase } from '../support/databases.ts'
 
 let database: Database
 let id: number
-const recorder = createNoticeRecorder({ notices: true }, createMailQueue({ now: Date.now }))
+let settings: { notices: boolean } | undefined
+const record = createNoticeRecorder(() => settings, createMailQueue({ now: Date.now }))
 const mails = () =>
   database.query<{ kind: string; address: string; user_id: number }>(
     'select kind, address, user_id from mails order by id',
@@ -19,14 +20,14 @@ beforeAll(async () => {
   database = await embeddedDatabase()
 })
 beforeEach(async () => {
-  recorder.configure({ notices: true })
+  settings = { notices: true }
   for (const table of ['mails', 'users']) await database.query(`delete from ${table}`)
   const created = await users().create('ada@example.com', 'x')
   id = created.outcome === 'created' ? created.id : 0
 })
 afterAll(() => database.close())
 
-const users = () => createUserStore(database, recorder.record)
+const users = () => createUserStore(database, record)
 
 it('tell of a changed password and of a deletion, which leaves its notice alone', async () => {
   await users().setPassword(id, 'y')
@@ -42,7 +43,7 @@ it('tell of a changed password and of a deletion, which leaves its notice alone'
 it('of a changed email go to the address before, and name no other', async () => {
   const user = (await users().findById(id)) as User
   await database.transaction(tx =>
-    recorder.record(tx, [
+    record(tx, [
       {
         type: 'user.email_changed',
         user: { ...user, email: 'new@example.com' },
@@ -58,14 +59,14 @@ it('are not sent to inactive users, nor where they are switched off, nor of a ch
   await users().setPassword(id, 'y')
   await users().update(id, { is_active: 1 })
   for (const off of [{ notices: false }, undefined]) {
-    recorder.configure(off)
+    settings = off
     await users().setPassword(id, 'z')
   }
-  recorder.configure({ notices: true })
+  settings = { notices: true }
   const user = (await users().findById(id)) as User
   await database
     .transaction(async tx => {
-      await recorder.record(tx, [{ type: 'user.password_changed', user }])
+      await record(tx, [{ type: 'user.password_changed', user }])
       throw new Error('undone')
     })
     .catch(() => {})

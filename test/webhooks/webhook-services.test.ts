@@ -1,7 +1,12 @@
 // Expired deliveries, alerts and secrets are pruned automatically.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
-import { type AlertService, createAlertService } from '../../src/webhooks/webhook-services.ts'
+import {
+  type AlertService,
+  alertSettingsOf,
+  createAlertService,
+} from '../../src/webhooks/webhook-services.ts'
+import { createWebhookStore } from '../../src/webhooks/webhook-store.ts'
 import { embeddedDatabase } from '../support/databases.ts'
 import { storedIn } from './delivery/stored.ts'
 
@@ -29,10 +34,16 @@ it('a replaced secret that signs no more is gone from its record within minutes'
   expect(await before()).not.toBeNull()
   time += day
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const settings = alertSettingsOf({
+    allow_private_networks: false,
+    timeout: 10_000,
+    retention: 30 * day,
+  })
   opened = createAlertService(
-    { allow_private_networks: false, timeout: 10_000, retention: 30 * day },
+    () => settings,
     {
       storage: { database },
+      stores: { webhooks: createWebhookStore(database) },
       sealer: undefined,
       clock: { now: () => time },
       failureLog: () => {},

@@ -5,6 +5,7 @@ import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/sections/schema.ts'
+import { createMailQueue } from '../../mail/mail-queue.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
 import { loadOrExit } from '../read-config.ts'
@@ -49,7 +50,7 @@ function databaseUsers(database: Database, config: Config): UserAdministration {
   return createDatabaseUsers({
     database,
     clock: systemClock,
-    recordChanges: createChangeRecorder(config, systemClock).record,
+    recordChanges: createChangeRecorder(() => config, systemClock, createMailQueue(systemClock)),
     hashPassword: createPasswords(config.auth.hashing).hash,
   })
 }

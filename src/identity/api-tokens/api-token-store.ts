@@ -46,10 +46,14 @@ export interface ApiTokenStore {
   revoke(userId: number, inTransaction?: TransactionStep): Promise<boolean>
 }
 
-/** Every method throws StorageError when the store fails. */
-export function createApiTokenStore(database: Database): ApiTokenStore {
-  // Waiting for a row lock occupies a connection: without the queue one busy user could take the whole pool.
-  const perUser = createCoalescingQueue<number>(isStorageError)
+/**
+ * Every method throws StorageError when the store fails.
+ * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
+ */
+export function createApiTokenStore(
+  database: Database,
+  perUser = createCoalescingQueue<number>(isStorageError),
+): ApiTokenStore {
   return {
     async findActive(tokenHash) {
       const [row] = await database.query<{ id: number; user_id: number }>(FIND_ACTIVE, [tokenHash])
@@ -90,7 +94,9 @@ export function createApiTokenStore(database: Database): ApiTokenStore {
       ),
 
     revoke: (userId, inTransaction) =>
-      changeOfUser(database, userId, inTransaction, tx => revokeApiToken(tx, userId)),
+      perUser.run(userId, () =>
+        changeOfUser(database, userId, inTransaction, tx => revokeApiToken(tx, userId)),
+      ),
   }
 }
 

@@ -1,5 +1,5 @@
 // The data plane of several workers: started, queried, reloaded and ended together (CONTRACT §2, `server.workers`).
-import type { Dependencies } from '../../composition/dependencies.ts'
+import type { GatewayProcess } from '../../composition/process.ts'
 import type { Config } from '../../config/sections/schema.ts'
 import { worstOf } from '../../upstream/targets/target-status.ts'
 import type { DataPlane } from '../serve.ts'
@@ -9,14 +9,13 @@ import { type PrepareReply, prepareTimeoutMs, replyTimeoutMs } from './protocol.
 import { createWorkerSlot, type WorkerSlot } from './supervisor.ts'
 
 /** @throws Error with the reason of the first worker that cannot listen; no worker is left running */
-export async function serveByWorkers({ config: first, logger }: Dependencies): Promise<DataPlane> {
-  let config = first
+export async function serveByWorkers({ startConfig, config, logger }: GatewayProcess): Promise<DataPlane> {
   const changesVisible = async () => {
     await Promise.all(slots.map(slot => slot.call('catch_up', replyTimeoutMs)))
   }
   const fork = createFork({ changes_visible: () => changesVisible().then(() => true) })
-  const slots = Array.from({ length: first.server.workers }, () =>
-    createWorkerSlot({ fork, config: () => config, logger }),
+  const slots = Array.from({ length: startConfig.server.workers }, () =>
+    createWorkerSlot({ fork, config: config.get, logger }),
   )
   const mergeMetrics = createMergedMetrics()
   const kill = () => {
@@ -41,7 +40,7 @@ export async function serveByWorkers({ config: first, logger }: Dependencies): P
         return {
           async commit() {
             // Workers that start from now on start with it.
-            config = next
+            config.activate(next)
             const late = (await Promise.all(slots.map(commitIn))).filter(slot => slot !== undefined)
             return {
               late: late.map(({ pid }) => pid),

@@ -22,8 +22,6 @@ export interface EventSettings {
 }
 
 export interface EventService {
-  /** Events leased from now on go where these settings say. */
-  configure(settings: EventSettings): void
   /** Polls now. */
   wake(): void
   /** @param graceMs for running attempts */
@@ -62,28 +60,21 @@ interface Leased {
   readonly send: Send
 }
 
-/** @param initial the settings at start */
-export function createEventService(initial: EventSettings, dependencies: Dependencies): EventService {
+/** @param settings of the moment; events that are leased later go where the later settings say */
+export function createEventService(settings: () => EventSettings, dependencies: Dependencies): EventService {
   const { database, clock, outcomes } = dependencies
   const store = createEventStore(database)
   const resolve = createResolver({ allowPrivate: true })
   const throttle = createLogThrottle(clock)
-  let settings = initial
-  let send = senderOf(settings.timeoutMs)
-
-  function senderOf(timeoutMs: number): Send {
-    const { ca } = dependencies
-    return createSender({ resolve, allowPrivate: true, isTrusted: true, timeoutMs, ca })
-  }
-
   async function lease(running: number): Promise<Leased[]> {
-    const { events: target, timeoutMs } = settings
+    const { events: target, timeoutMs } = settings()
     if (target === undefined || running >= maxRunning) return []
     const now = clock.now()
-    const current = send
+    const { ca } = dependencies
+    const send = createSender({ resolve, allowPrivate: true, isTrusted: true, timeoutMs, ca })
     const leaseUntil = new Date(now + timeoutMs + leaseMarginMs)
     const leased = await store.lease(maxRunning - running, new Date(now), leaseUntil)
-    return leased.map(event => ({ event, target, send: current }))
+    return leased.map(event => ({ event, target, send }))
   }
 
   async function attempt({ event, target, send }: Leased, signal: AbortSignal): Promise<void> {
@@ -115,8 +106,8 @@ export function createEventService(initial: EventSettings, dependencies: Depende
   const pruner = createPruner({
     store: {
       async prune(now, limit) {
-        const before = new Date(now.getTime() - settings.retentionMs)
-        const unsent = settings.events === undefined ? await store.pruneUnsent(before, limit) : 0
+        const before = new Date(now.getTime() - settings().retentionMs)
+        const unsent = settings().events === undefined ? await store.pruneUnsent(before, limit) : 0
         return Math.max(unsent, await store.prune(before, limit))
       },
     },
@@ -124,10 +115,6 @@ export function createEventService(initial: EventSettings, dependencies: Depende
     onError: error => dependencies.onError('events not pruned', error),
   })
   return {
-    configure(changed) {
-      settings = changed
-      send = senderOf(changed.timeoutMs)
-    },
     wake: worker.wake,
     async stop(graceMs) {
       pruner.stop()

@@ -87,8 +87,8 @@ describeOverDatabases('events', open => {
     retentionMs: 30 * 86_400_000,
   })
 
-  function start(settings: EventSettings, over = database): EventService {
-    const made = createEventService(settings, {
+  function start(settings: EventSettings | (() => EventSettings), over = database): EventService {
+    const made = createEventService(typeof settings === 'function' ? settings : () => settings, {
       database: over,
       clock: { now: () => time },
       random: () => 0.5,
@@ -204,10 +204,11 @@ describeOverDatabases('events', open => {
     const [before, after] = [await service(), await service()]
     before.status = () => 500
     await stored.change(await stored.user(), ['a'])
-    const sender = start(settingsOf(before.url))
+    let settings: EventSettings = settingsOf(before.url)
+    const sender = start(() => settings)
     sender.wake()
     await vi.waitFor(async () => expect(await stored.rows()).toMatchObject([{ response_status: 500 }]))
-    sender.configure({ ...settingsOf(''), events: undefined })
+    settings = { ...settingsOf(''), events: undefined }
     time += 5_000
     sender.wake()
     await sender.stop(1_000)
@@ -224,7 +225,8 @@ describeOverDatabases('events', open => {
     const gone = await service()
     await services.pop()?.close()
     await stored.change(await stored.user(), ['a'])
-    const sender = start(settingsOf(gone.url))
+    let settings = settingsOf(gone.url)
+    const sender = start(() => settings)
     sender.wake()
     await vi.waitFor(async () =>
       expect(await stored.rows()).toMatchObject([
@@ -233,7 +235,7 @@ describeOverDatabases('events', open => {
     )
     const moved = await service()
     moved.status = () => 302
-    sender.configure(settingsOf(moved.url))
+    settings = settingsOf(moved.url)
     time += 5_000
     sender.wake()
     await vi.waitFor(async () =>

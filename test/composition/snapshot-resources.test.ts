@@ -2,7 +2,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPasswords } from '../../src/accounts/password.ts'
-import { createResourcePool, type Resource, type ResourceScope } from '../../src/composition/resources.ts'
+import {
+  createResourcePool,
+  type Resource,
+  type ResourceScope,
+} from '../../src/composition/snapshot-resources.ts'
 import type { SigningKeys } from '../../src/identity/keys/signing-keys.ts'
 
 const seed = 20_261_122

@@ -5,7 +5,6 @@ import type { GuardDependencies } from '../gate/gate.ts'
 import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'
 import { createTokenCache } from '../identity/cache/token-cache.ts'
 import { createUserCache } from '../identity/cache/user-cache.ts'
-import { createKeyStore } from '../identity/keys/key-store.ts'
 import type { KeyError } from '../identity/keys/signing-key.ts'
 import {
   openSigningKeys,
@@ -19,9 +18,8 @@ import { type CreateRateLimiter, createRateLimiters, type RateLimiters } from '.
 import { createDailyCounter } from '../usage/daily-counter.ts'
 import { createExhaustedUsers } from '../usage/exhausted-users.ts'
 import { createUsageHint } from '../usage/usage-hint.ts'
-import { createUsageStore } from '../usage/usage-store.ts'
-import type { ProcessServices } from './process-services.ts'
-import type { Resource, ResourceScope } from './resources.ts'
+import type { ServingProcess } from './process.ts'
+import type { Resource, ResourceScope } from './snapshot-resources.ts'
 
 interface OpenGuardDependencies {
   readonly guardDependencies: GuardDependencies
@@ -34,15 +32,15 @@ interface OpenGuardDependencies {
 /** @throws KeyError if the signing keys cannot be read */
 export async function createGuardDependencies(
   config: Config,
-  services: ProcessServices,
+  serving: ServingProcess,
   resources: ResourceScope,
 ): Promise<OpenGuardDependencies> {
   const { auth, limits } = config
   const { kinds, getOrCreate } = resources
-  const { feed, clock, logger } = services
-  const { counters } = services.metrics
-  const { database, scriptRunner } = services.storage
-  const { keys, name: keysName } = await openKeys(auth.keys, services, resources)
+  const { feed, clock, logger } = serving
+  const { counters } = serving.metrics
+  const { scriptRunner } = serving.storage
+  const { keys, name: keysName } = await openKeys(auth.keys, serving, resources)
   const tokens = createTokens({
     keys,
     clock,
@@ -54,7 +52,7 @@ export async function createGuardDependencies(
   // A limit that a reload does not change keeps its counts.
   const createRateLimiter: CreateRateLimiter = (name, limit) =>
     getOrCreate(kinds.rateLimiters, `${name} ${JSON.stringify(limit)}`, () => ({
-      value: services.storage.createRateLimiter(name, limit),
+      value: serving.storage.createRateLimiter(name, limit),
     }))
   const limiters = createRateLimiters(auth.rate_limits, createRateLimiter)
   // Another issuer, audience or key set means another cache: tokens verified under the previous one no longer count.
@@ -65,19 +63,19 @@ export async function createGuardDependencies(
       value: createTokenCache({ tokens, keys, clock, maxTokens: remember.tokens }),
     })),
     users: getOrCreate(kinds.userCaches, `${remember.users}`, () => {
-      const { users, apiTokens } = services
+      const { users, apiTokens } = serving.stores
       const results = counters.identityCache
       const value = createUserCache({ users, apiTokens, feed, maxUsers: remember.users, results })
       return { value, close: value.close }
     }),
-    sessions: auth.logout_ends_access ? openSessionCache(remember.tokens, services, resources) : undefined,
-    lastUsed: services.lastUsed,
+    sessions: auth.logout_ends_access ? openSessionCache(remember.tokens, serving, resources) : undefined,
+    lastUsed: serving.lastUsed,
     badKeys: limiters.bad_keys,
-    onApiTokenError: (error: unknown) => services.failureLog('API token check failed', error),
+    onApiTokenError: (error: unknown) => serving.failureLog('API token check failed', error),
   }
   const counter = getOrCreate(kinds.dailyCounters, `${limits.free_daily}`, () => {
     const value = createDailyCounter({
-      store: createUsageStore(database),
+      store: serving.stores.usage,
       usageHint: scriptRunner && createUsageHint(scriptRunner),
       clock,
       dailyLimit: limits.free_daily,
@@ -107,13 +105,13 @@ export async function createGuardDependencies(
 /** @param maxSessions a session has at least one token, so that there need be no more of them than of tokens */
 function openSessionCache(
   maxSessions: number,
-  { sessionStore, pendingRevocations: { isEnding }, feed, clock, metrics }: ProcessServices,
+  { stores, pendingRevocations: { isEnding }, feed, clock, metrics }: ServingProcess,
   { kinds, getOrCreate }: ResourceScope,
 ): SessionCache {
   return getOrCreate(kinds.sessionCaches, `${maxSessions}`, () => {
     const value = createSessionCache({
       async read(userId, sessionId) {
-        const active = await sessionStore.findActive([{ userId, sessionId }], new Date(clock.now()))
+        const active = await stores.sessions.findActive([{ userId, sessionId }], new Date(clock.now()))
         return active.get(sessionId)
       },
       isEnding,
@@ -132,26 +130,25 @@ function openSessionCache(
  */
 async function openKeys(
   files: readonly string[],
-  services: ProcessServices,
+  serving: ServingProcess,
   { kinds, getOrCreate }: ResourceScope,
 ): Promise<{ keys: SigningKeys; name: string }> {
   const read = files.length === 0 ? undefined : readSigningKeys(files)
   const name = read === undefined ? 'stored' : JSON.stringify((await read).jwks())
-  const make = () => (read === undefined ? openStoredKeys(services) : { value: read })
+  const make = () => (read === undefined ? openStoredKeys(serving) : { value: read })
   return { keys: await getOrCreate(kinds.signingKeys, name, make), name }
 }
 
 function openStoredKeys({
-  storage,
+  stores,
   sealer,
   clock,
   logger,
   feed,
-}: ProcessServices): Resource<Promise<SigningKeys>> {
+}: ServingProcess): Resource<Promise<SigningKeys>> {
   const onError = (error: KeyError) => logger.error({ err: error }, 'the stored signing keys cannot be read')
   let stop = () => {}
-  const store = createKeyStore(storage.database)
-  const value = openSigningKeys({ store, sealer, clock, onError }).then(keys => {
+  const value = openSigningKeys({ store: stores.signingKeys, sealer, clock, onError }).then(keys => {
     stop = watchKeys({ keys, feed, onError })
     return keys
   })

@@ -1,28 +1,30 @@
-// Assembles what users do by mail: forgotten passwords, verification, change of email; and the case without mail.
+// Assembles what users do with their account: sessions, password, export and deletion, and what needs a mail.
+
+import { createAccountDeletion } from '../accounts/account-deletion.ts'
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
-import { createCodeDerivation } from '../accounts/codes/code-derivation.ts'
-import { createCodeIssueStore } from '../accounts/codes/code-issue-store.ts'
-import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
-import { createCodeRedemptionStore } from '../accounts/codes/code-redemption-store.ts'
 import { createRedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createCurrentPassword } from '../accounts/current-password.ts'
 import type { Passwords } from '../accounts/password.ts'
+import { createPasswordChange } from '../accounts/password-change.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
+import type { Sessions } from '../accounts/sessions.ts'
 import type { Config } from '../config/sections/schema.ts'
+import { createOwnAccountEndpoints } from '../endpoints/account.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
+import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
+import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
 import type { RequireSignedIn, SignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createRedeemSubmitted } from '../endpoints/submitted-code.ts'
-import { revokeApiToken } from '../identity/api-tokens/api-token-store.ts'
 import type { CreateRateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
-import { removeWebhook } from '../webhooks/webhook-store.ts'
-import type { ProcessServices } from './process-services.ts'
+import type { ServingProcess } from './process.ts'
 
 interface Dependencies {
-  services: ProcessServices
+  serving: ServingProcess
   passwords: Passwords
   validateNewPassword: ValidateNewPassword
+  sessions: Sessions
   limiters: RateLimiters
   createRateLimiter: CreateRateLimiter
   requireSignedIn: RequireSignedIn
@@ -31,27 +33,48 @@ interface Dependencies {
   changesVisible(): Promise<void>
 }
 
-interface MailedEndpoints {
+interface AccountEndpoints {
   readonly endpoints: LocalEndpoint[]
   /** Sends the verification of a new account where `mail.verify_on_register` is set. Never rejects. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
 
-export function createMailedEndpoints(
-  { mail }: Pick<Config, 'mail'>,
+export function createAccountEndpoints(
+  { mail, limits }: Pick<Config, 'mail' | 'limits'>,
   dependencies: Dependencies,
-): MailedEndpoints {
-  const { services, passwords, limiters, requireSignedIn, signedIn } = dependencies
-  const { failedLogins, failureLog, users } = services
+): AccountEndpoints {
+  const { serving, passwords, validateNewPassword, sessions, limiters } = dependencies
+  const { requireSignedIn, signedIn, changesVisible } = dependencies
+  const { stores, failedLogins, failureLog, clock } = serving
+  const { users } = stores
+  const currentPassword = createCurrentPassword({ users, passwords })
   const redeemSubmitted = createRedeemSubmitted({ limiters, failedLogins })
   const codes = mail && openAccountCodes(mail, dependencies)
   const verification = mail?.verify_on_register === true ? codes?.verification : undefined
   return {
     endpoints: [
+      ...createSessionEndpoints({ sessions: stores.sessions, signedIn, clock }),
+      ...createPasswordEndpoints({
+        passwordChange: createPasswordChange({ users, passwords, currentPassword, sessions }),
+        validateNewPassword,
+        limiters,
+        failedLogins,
+        signedIn,
+      }),
+      ...createOwnAccountEndpoints({
+        users,
+        exports: stores.exports,
+        accountDeletion: createAccountDeletion({ users, currentPassword, changesVisible }),
+        limiters,
+        failedLogins,
+        freeDaily: limits.free_daily,
+        signedIn,
+        clock,
+      }),
       ...createResetEndpoints({ passwordReset: codes?.passwordReset, redeemSubmitted }),
       ...createEmailEndpoints({
         codes,
-        currentPassword: createCurrentPassword({ users, passwords }),
+        currentPassword,
         redeemSubmitted,
         limiters,
         failedLogins,
@@ -69,21 +92,12 @@ export function createMailedEndpoints(
 
 function openAccountCodes(
   { code_ttl: ttlMs, rate_limits: rateLimits, notices }: NonNullable<Config['mail']>,
-  { services, passwords, validateNewPassword, createRateLimiter, changesVisible }: Dependencies,
+  { serving, passwords, validateNewPassword, createRateLimiter, changesVisible }: Dependencies,
 ): AccountCodes {
-  const { storage, sealer, clock, mailQueue: mails, changes } = services
-  const { database } = storage
-  const redemptions = createCodeRedemptionStore({
-    database,
-    async forgetIntegrations(tx, userId, now) {
-      await revokeApiToken(tx, userId)
-      await removeWebhook(tx, userId, now)
-    },
-    recordChanges: changes.record,
-  })
-  const derivation = createCodeDerivation(createCodeKeys(database, sealer))
+  const { stores, codeDerivation: derivation, clock, mailQueue: mails } = serving
+  const redemptions = stores.codeRedemptions
   return createAccountCodes({
-    issues: createCodeIssueStore(database, mails),
+    issues: stores.codeIssues,
     redemptions,
     redeemCode: createRedeemCode({ codes: redemptions, derivation, clock }),
     passwords,

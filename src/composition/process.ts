@@ -1,0 +1,191 @@
+// What lives as long as the process: configuration, clock, log, metrics and stores; and what serving clients needs.
+
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
+import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
+import { createPendingRevocations, type PendingRevocations } from '../accounts/pending-revocations.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/sections/schema.ts'
+import { createFailedLoginLimiter, type FailedLoginLimiter } from '../endpoints/failed-login-limiter.ts'
+import { createRequestIds } from '../gate/parsing/request-ids.ts'
+import { createForwarderNotice } from '../http/client-address.ts'
+import { createLastUsed, type LastUsed } from '../identity/api-tokens/last-used.ts'
+import { openSealer, type Sealer } from '../identity/sealer.ts'
+import { createMailQueue, type MailQueue } from '../mail/mail-queue.ts'
+import { createMetrics, type Metrics } from '../observability/metrics/metrics.ts'
+import type { Tracing } from '../observability/tracing/tracing.ts'
+import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
+import { createOriginLog, type LogOrigin } from '../proxy/origin-log.ts'
+import { type ChangeFeed, createChangeFeed } from '../storage/change-feed.ts'
+import { createFailureLog, type FailureLog } from '../storage/failure-log.ts'
+import { openStorage, type Storage } from '../storage/open.ts'
+import { createNameLookups, type NameLookups } from '../upstream/targets/name-lookups.ts'
+import { packageFacts } from '../version.ts'
+import { openFolder } from './open-folder.ts'
+import { createChangeRecorder } from './record-changes.ts'
+import { createStores, type Stores } from './stores.ts'
+
+/** What every process has: a single one, the primary process of workers, and a worker. */
+export interface GatewayProcess {
+  /** The configuration at start: where the process listens and what it stores in. */
+  readonly startConfig: Config
+  readonly config: CurrentConfig
+  readonly storage: Storage
+  readonly stores: Stores
+  /** Undefined if `auth.key_secret` is not set. */
+  readonly sealer: Sealer | undefined
+  readonly codeDerivation: CodeDerivation
+  /** Stores mails to be sent. */
+  readonly mailQueue: MailQueue
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Logs store failures of this process, throttled per message. */
+  readonly failureLog: FailureLog
+  readonly metrics: Metrics
+  /** Undefined if tracing is off. */
+  readonly tracing: Tracing | undefined
+}
+
+interface Options {
+  config: Config
+  clock: Clock
+  logger: Logger
+  tracing?: Tracing | undefined
+  /** Replaceable, so that a test can inspect the stores. */
+  open?: typeof openStorage | undefined
+}
+
+/** @throws DataDirLocked, StorageError as `openStorage` */
+export async function openProcess({
+  config: startConfig,
+  clock,
+  logger,
+  tracing,
+  open = openStorage,
+}: Options): Promise<GatewayProcess> {
+  const config = createCurrentConfig(startConfig, next => {
+    logger.level = next.server.log.level
+  })
+  const failureLog = createFailureLog({ logger, clock })
+  const sealer = await openSealer(startConfig.auth)
+  const storage = await open(startConfig, { logger, failureLog, clock, spans: tracing?.stores }, openFolder)
+  try {
+    const { database } = storage
+    const mailQueue = createMailQueue(clock)
+    const recordChanges = createChangeRecorder(config.get, clock, mailQueue)
+    return {
+      startConfig,
+      config,
+      storage,
+      stores: createStores({ database, mailQueue, recordChanges }),
+      sealer,
+      codeDerivation: createCodeDerivation(createCodeKeys(database, sealer)),
+      mailQueue,
+      clock,
+      logger,
+      failureLog,
+      metrics: createMetrics({ version: packageFacts().version, stores: storage.gauges }),
+      tracing,
+    }
+  } catch (error) {
+    await storage.close()
+    throw error
+  }
+}
+
+/** What a process that serves clients has besides. */
+export interface ServingProcess extends GatewayProcess {
+  readonly feed: ChangeFeed
+  readonly lastUsed: LastUsed
+  readonly pendingRevocations: PendingRevocations
+  readonly openStreams: OpenStreams
+  readonly nameLookups: NameLookups
+  readonly failedLogins: FailedLoginLimiter
+  readonly logOrigin: LogOrigin
+  newRequestId(): string
+  onUntrustedForwarder(peer: string): void
+  /** Closes everything it opened; the caller closes the storage. */
+  close(): Promise<void>
+}
+
+export function openServingProcess(gatewayProcess: GatewayProcess): ServingProcess {
+  const { storage, stores, metrics, clock, logger, failureLog } = gatewayProcess
+  const feed = createChangeFeed({
+    listen: storage.listen,
+    database: storage.database,
+    now: () => performance.now(),
+    onState: state =>
+      state === 'lost'
+        ? logger.warn({}, 'change feed lost; identity cache bypassed until it returns')
+        : logger.info({}, 'change feed restored; identity cache in use again'),
+  })
+  const pendingRevocations: PendingRevocations = createPendingRevocations({
+    store: stores.sessions,
+    changesVisible: feed.catchUp,
+    onError: error =>
+      failureLog('revocations of logged-out tokens are not stored yet', error, () => ({
+        pending: pendingRevocations.count,
+      })),
+  })
+  const openStreams = createOpenStreams({
+    users: stores.userStatuses,
+    sessions: stores.sessions,
+    feed,
+    clock,
+    now: () => performance.now(),
+    onError: error => failureLog('open-stream re-authorization failed', error),
+  })
+  return {
+    ...gatewayProcess,
+    nameLookups: createNameLookups(),
+    feed,
+    pendingRevocations,
+    openStreams,
+    lastUsed: createLastUsed({
+      store: stores.apiTokens,
+      clock,
+      onError: error => failureLog('last use of an API token not written', error),
+    }),
+    failedLogins: createFailedLoginLimiter(),
+    logOrigin: createOriginLog({ logger, clock }),
+    newRequestId: createRequestIds(randomBytes),
+    onUntrustedForwarder: createForwarderNotice(metrics.counters, logger),
+    async close() {
+      openStreams.stop()
+      pendingRevocations.close()
+      await feed.close()
+    },
+  }
+}
+
+/** The configuration that is active in this process: its only home. */
+interface CurrentConfig {
+  get(): Config
+  /** Call when a reload is committed. */
+  activate(next: Config): void
+  /** Returns a function that makes a value of the active configuration, once for each configuration. */
+  derive<T>(make: (config: Config) => T): () => T
+}
+
+/** @param onActivate called with each configuration that becomes active later */
+function createCurrentConfig(atStart: Config, onActivate: (next: Config) => void): CurrentConfig {
+  let current = atStart
+  return {
+    get: () => current,
+    activate(next) {
+      current = next
+      onActivate(next)
+    },
+    derive(make) {
+      let source = current
+      let made = make(source)
+      return () => {
+        if (source === current) return made
+        source = current
+        made = make(source)
+        return made
+      }
+    },
+  }
+}

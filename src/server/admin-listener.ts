@@ -1,0 +1,157 @@
+// Starts the admin listener, once for the gateway, with the services and the settings that it needs.
+
+import { randomBytes } from 'node:crypto'
+import { createPasswords, type Passwords } from '../accounts/password.ts'
+import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'
+import { createConfigurationRecord, type ReloadOutcome } from '../admin/configuration-record.ts'
+import { isConsoleBuilt, readConsoleAssets } from '../admin/console/assets.ts'
+import { createBrowserView, type SeenByBrowser } from '../admin/console/browser-view.ts'
+import { createConsoleSessions } from '../admin/console/console-sessions.ts'
+import { createHealth } from '../admin/health.ts'
+import { createAdminListener } from '../admin/listener.ts'
+import { createOperators, type Operators } from '../admin/operators.ts'
+import { createOverviewHistory, sampleEachStep } from '../admin/overview.ts'
+import type { GatewayProcess } from '../composition/process.ts'
+import type { Listing } from '../config/listing.ts'
+import type { Config } from '../config/sections/schema.ts'
+import { createRequestIdFor } from '../gate/parsing/request-ids.ts'
+import { type MetricsPart, mergedText } from '../observability/metrics/exposition.ts'
+import { packageFacts } from '../version.ts'
+import type { BackgroundWork } from './background-work.ts'
+import { createDrain } from './drain.ts'
+import { createRunningExplain } from './running-explain.ts'
+import { addressOf, type DataPlane } from './serve.ts'
+
+export interface AdminListener {
+  /** Undefined without a section `admin`. */
+  readonly address: string | undefined
+  /** Notes the outcome of a reload, and ends the sessions of operators that the new configuration does not have. */
+  reloaded(outcome: ReloadOutcome): void
+  /** Is not ready from now on. */
+  beginStop(): void
+  /** @param time milliseconds for operators' calls in flight */
+  close(time: number): Promise<void>
+}
+
+interface Options {
+  dataPlane: Pick<DataPlane, 'changesVisible' | 'targetStatus' | 'workers'>
+  background: Pick<BackgroundWork, 'alerts' | 'deliveries' | 'mails'>
+  /** The configuration at start, as operators may see it. */
+  listing: Listing | undefined
+}
+
+/** @throws if it cannot listen */
+export async function startAdminListener(
+  { startConfig, config, storage, stores, mailQueue, clock, logger, failureLog, metrics }: GatewayProcess,
+  { dataPlane, background: { alerts, deliveries, mails }, listing }: Options,
+): Promise<AdminListener> {
+  const { changesVisible, targetStatus, workers } = dataPlane
+  const settings = config.derive(adminSettingsOf)
+  for (const warning of settings().warnings) logger.warn({}, warning)
+  const consoleSessions = createConsoleSessions(() => settings().operators, clock)
+  const configuration = createConfigurationRecord(listing, clock)
+  let isStopping = false
+  const control = {
+    reloaded(outcome: ReloadOutcome) {
+      configuration.reloaded(outcome)
+      consoleSessions.closeOrphans()
+    },
+    beginStop() {
+      isStopping = true
+    },
+  }
+  if (startConfig.admin === undefined) return { ...control, address: undefined, close: async () => {} }
+  const gather = async (part: MetricsPart) => [
+    await metrics.gather(part),
+    ...((await workers?.metrics(part)) ?? []),
+  ]
+  const history = createOverviewHistory({ clock, gather: () => gather('own') })
+  const health = createHealth({
+    ...storage.checks,
+    workers: workers?.health,
+    warnings: () => settings().warnings,
+    lastReload: metrics.counters.lastReload,
+    isStopping: () => isStopping,
+  })
+  const app = createAdminListener({
+    ...stores,
+    alerts,
+    deliveries,
+    mails,
+    operators: () => settings().operators,
+    isAllowedAddress: request => settings().isAllowedAddress(request),
+    routes: () => config.get().routes,
+    targetStatuses: targetStatus,
+    hashPassword: password => settings().hashPassword(password),
+    changesVisible,
+    renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather('all'))),
+    health,
+    configuration,
+    explain: createRunningExplain(config.get, clock, configuration.running),
+    resetTtlMs: () => config.get().mail?.code_ttl.reset,
+    wakeMails: mailQueue.wake,
+    overview: {
+      history,
+      upstreamNames: () => Object.keys(config.get().upstreams),
+      health,
+      workers: workers?.health,
+    },
+    documentation: async () =>
+      (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
+    isConsoleOn: () => settings().isConsoleOn,
+    consoleSessions,
+    consoleAssets: readConsoleAssets,
+    seenByBrowser: request => settings().seenByBrowser(request),
+    requestIdFor: createRequestIdFor(randomBytes),
+    clock,
+    logger,
+    failureLog,
+  })
+  const stopSampling = sampleEachStep(history, clock)
+  app.addHook('onClose', async () => stopSampling())
+  const drain = createDrain(app)
+  try {
+    // A copy, because Fastify modifies it.
+    await app.listen({ ...startConfig.admin.listen })
+  } catch (error) {
+    await drain.run(0)
+    throw error
+  }
+  return { ...control, address: addressOf(app), close: drain.run }
+}
+
+/** What it reads of the active configuration. */
+interface AdminSettings {
+  operators: Operators
+  isAllowedAddress: IsAllowedAddress
+  seenByBrowser: SeenByBrowser
+  isConsoleOn: boolean
+  /** Bounded by `auth.hashing` for itself: operators need not wait behind logins. */
+  hashPassword: Passwords['hash']
+  warnings: string[]
+}
+
+function adminSettingsOf(config: Config): AdminSettings {
+  const { token = '', tokens = {}, allow_from, console = false } = config.admin ?? {}
+  const operators = createOperators({ token: { token, may: 'all' }, ...tokens })
+  return {
+    operators,
+    isAllowedAddress: createAddressFilter(allow_from, config.server.trusted_proxies),
+    seenByBrowser: createBrowserView(config.server.trusted_proxies),
+    isConsoleOn: console && operators.hasAny && isConsoleBuilt,
+    hashPassword: createPasswords(config.auth.hashing).hash,
+    warnings: warningsOf(config),
+  }
+}
+
+/** Settings that work but should not be used in production. */
+function warningsOf({ auth, mail }: Config): string[] {
+  if (auth.key_secret !== '') return []
+  const bare = [
+    ...(auth.keys.length > 0 ? [] : ['signing keys']),
+    'webhook secrets',
+    ...(mail === undefined ? [] : ['what tells the codes of mails']),
+  ]
+  const all = [bare.slice(0, -1).join(', '), ...bare.slice(-1)].filter(part => part !== '').join(' and ')
+  return [`auth.key_secret is not set: ${all} stand unencrypted in the database`]
+}

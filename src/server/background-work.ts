@@ -1,0 +1,75 @@
+// Work in the background that runs once, however many workers serve: alerts, events, mails, and pruning.
+import { createReadMailedCode } from '../accounts/codes/code-derivation.ts'
+import type { GatewayProcess } from '../composition/process.ts'
+import { createMailService, type MailService } from '../mail/mail-service.ts'
+import { createPruner } from '../storage/pruner.ts'
+import { startTargetLog } from '../upstream/targets/target-log.ts'
+import { createEventService } from '../webhooks/events/event-service.ts'
+import { type AlertService, alertSettingsOf, createAlertService } from '../webhooks/webhook-services.ts'
+import type { DataPlane } from './serve.ts'
+
+export interface BackgroundWork
+  extends Pick<AlertService, 'alerts' | 'deliveries'>,
+    Pick<MailService, 'mails'> {
+  /** Sends no more alerts, events and mails. @param grace milliseconds for those in flight */
+  endSending(grace: number): Promise<void>
+  /** Stops everything. The caller closes the storage. */
+  close(): Promise<void>
+}
+
+export function startBackgroundWork(
+  gatewayProcess: GatewayProcess,
+  { targetStatus }: Pick<DataPlane, 'targetStatus'>,
+): BackgroundWork {
+  const { config, storage, stores, codeDerivation, clock, logger, failureLog, metrics } = gatewayProcess
+  const { database } = storage
+  const alerts = createAlertService(
+    config.derive(({ webhooks }) => alertSettingsOf(webhooks)),
+    gatewayProcess,
+    metrics.counters.deliveries,
+  )
+  const readCode = createReadMailedCode(database, codeDerivation)
+  const mail = createMailService(
+    () => config.get().mail,
+    { ...gatewayProcess, readCode },
+    metrics.counters.mails,
+  )
+  const eventSettings = config.derive(({ events, webhooks: { timeout, retention } }) => ({
+    events,
+    timeoutMs: timeout,
+    retentionMs: retention,
+  }))
+  const events = createEventService(eventSettings, {
+    database,
+    clock,
+    random: Math.random,
+    outcomes: metrics.counters.events,
+    onError: failureLog,
+    onNotTaken: (problem, failures) =>
+      logger.warn({ problem, failures }, 'events not taken by the service of events.url'),
+  })
+  const { sessions, codeIssues } = stores
+  const pruner = createPruner({
+    store: {
+      prune: async (now, limit) =>
+        Math.max(await sessions.prune(now, limit), await codeIssues.prune(now, limit)),
+    },
+    clock,
+    onError: error => failureLog('expired sessions and codes not pruned', error),
+  })
+  const stopTargetLog = startTargetLog({ targetStatus, logger })
+  const endSending = async (grace: number) => {
+    await Promise.all([alerts, mail, events].map(service => service.stop(grace)))
+  }
+  return {
+    alerts: alerts.alerts,
+    deliveries: alerts.deliveries,
+    mails: mail.mails,
+    endSending,
+    close() {
+      pruner.stop()
+      stopTargetLog()
+      return endSending(0)
+    },
+  }
+}
