@@ -149,6 +149,16 @@ describe('the house', () => {
     expect(places.filter(file => !/-store\.ts$|^storage\//.test(file))).toEqual([])
   })
 
+  it('each store is created in one place, besides commands', () => {
+    const places = files
+      .filter(file => !file.startsWith('commands/'))
+      .flatMap(file =>
+        [...read(file).matchAll(/(?<!function )\bcreate[A-Z]\w*Store\(/g)].map(([call]) => call),
+      )
+    expect(places.length).toBeGreaterThan(10)
+    expect(places.filter((call, index) => places.indexOf(call) !== index)).toEqual([])
+  })
+
   it('French stands in the refusals’ catalog, and in the texts of mails', () => {
     const sentence = /['"`][^'"`\n]*[éèàêç][^'"`\n]*['"`]/
     const spoken = (file: string) => withoutComments(read(file)).replaceAll('Péage', '')
