@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isSameValue } from '../config/same-value.ts'
 import type { MailConfig } from '../config/sections/schema.ts'
+import { createLogThrottle } from '../observability/log-throttle.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { Storage } from '../storage/open.ts'
@@ -10,10 +11,10 @@ import { createPruner } from '../storage/pruner.ts'
 import { noTemplates, readTemplates, type Templates } from './composing/templates.ts'
 import { mailKinds } from './mail-kind.ts'
 import type { MailQueue } from './mail-queue.ts'
-import { createMailStore, type MailStore } from './mail-store.ts'
+import { createMailStore, type LeasedMail, type MailStore } from './mail-store.ts'
 import { type ReadMailedCode, type SendSettings, startMailWorker } from './mail-worker.ts'
-import { createFailedMailLog } from './sending/failed-mail-log.ts'
 import { openMailSender } from './sending/open-sender.ts'
+import type { SmtpFailure, SmtpStep } from './sending/smtp-failure.ts'
 
 export interface MailService {
   readonly mails: Pick<MailStore, 'list'>
@@ -53,11 +54,7 @@ export function createMailService(
     if (!isSameServer) made?.sender.close()
     const sender = isSameServer ? made?.sender : undefined
     made = next && {
-      from: next.from,
-      product: next.product,
-      contact: next.contact,
-      language: next.language,
-      links: next.links,
+      ...next,
       templates: templatesOf(next, logger),
       sender: sender ?? openMailSender(next.smtp, logger),
     }
@@ -75,7 +72,7 @@ export function createMailService(
     random: Math.random,
     outcomes,
     onStoreError: error => failureLog('mails cannot be leased or recorded', error),
-    onFailure: createFailedMailLog({ logger, clock }),
+    onFailure: createFailedMailLog(logger, clock),
   })
   const unwatch = mailQueue.onWake(worker.wake)
   const pruner = createPruner({
@@ -104,5 +101,33 @@ function templatesOf({ templates: folder }: MailConfig, logger: Logger): Templat
   } catch (error) {
     logger.error({ err: error }, 'templates of mails cannot be read; mails have the gateway’s own texts')
     return noTemplates
+  }
+}
+
+/** Before the conversation is about a mail; a later reply may quote the mail. */
+const stepsBeforeMail: ReadonlySet<SmtpStep> = new Set([
+  'name',
+  'connect',
+  'greeting',
+  'tls',
+  'certificate',
+  'login',
+])
+
+/** The first failure of a step at once, then at most one line a minute with a count. */
+function createFailedMailLog(logger: Logger, clock: Clock) {
+  const throttle = createLogThrottle(clock)
+  return ({ id, kind }: LeasedMail, { step, replyCode, message }: SmtpFailure): void => {
+    const failures = throttle(step)
+    if (failures === undefined) return
+    const fields = {
+      mail: id,
+      kind,
+      step,
+      ...(replyCode === undefined ? {} : { reply_code: replyCode }),
+      ...(stepsBeforeMail.has(step) ? { reason: message } : {}),
+      failures,
+    }
+    logger.warn(fields, 'mail not sent')
   }
 }

@@ -3,16 +3,16 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { Sender } from '../config/formats/mail.ts'
+import { parseDuration } from '../config/formats/units.ts'
 import type { MailOutcomes } from '../observability/metrics/counters.ts'
 import type { AttemptOutcome } from '../outbox/attempt-store.ts'
 import { type OutboxWorker, startOutboxWorker } from '../outbox/outbox-worker.ts'
+import { retryDelayMs } from '../outbox/retry-delay.ts'
 import { type CodeAndToken, type ComposeSettings, compose } from './composing/compose.ts'
 import type { LeasedMail, MailStore } from './mail-store.ts'
-import { nextAttemptAt } from './retry-schedule.ts'
 import { type MailSender, NoConnectionFree } from './sending/mail-sender.ts'
 import { SmtpFailure } from './sending/smtp-failure.ts'
 
-/** Everything that the configuration says of sending. */
 export interface SendSettings extends ComposeSettings {
   readonly from: Sender
   readonly sender: MailSender
@@ -48,6 +48,9 @@ const maxLeased = 64
  */
 export const attemptMs = 60_000
 const leaseMs = 75_000
+
+/** After the first attempt, the second and so on; `expires_at` ends it after a day at the latest. */
+const retryDelaysMs = ['30s', '2m', '10m', '1h', ...Array<string>(6).fill('4h')].map(parseDuration)
 
 /** Between tries to record an outcome: they end before the lease of an attempt that was not slow. */
 const recordRetriesMs = [100, 1_000, 3_000, 10_000]
@@ -107,18 +110,13 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     // The signal may have aborted during the read. A listener added afterwards would not run.
     if (stopping.aborted) return 'unsent'
     const { from, sender } = settings
+    const { kind, address } = mail
+    const mailedCode = code && { ...code, goodForMs: code.expiresAt.getTime() - now }
     const outgoing = {
-      ...compose(
-        {
-          kind: mail.kind,
-          address: mail.address,
-          ...(code && { code: { ...code, goodForMs: code.expiresAt.getTime() - now } }),
-        },
-        settings,
-      ),
-      kind: mail.kind,
+      ...compose({ kind, address, code: mailedCode }, settings),
+      kind,
       from,
-      to: mail.address,
+      to: address,
       messageId: messageIdOf(mail.id, mail.created_at, from),
       date: new Date(now),
     }
@@ -138,13 +136,13 @@ export function startMailWorker(dependencies: Dependencies): OutboxWorker {
     failure: SmtpFailure,
     code: CodeAndToken | undefined,
   ): AttemptOutcome<'sent'> {
-    const retryAt = failure.isPermanent
-      ? undefined
-      : nextAttemptAt({ attempts, expiresAt, nowMs: clock.now() }, dependencies.random())
+    const delayMs = retryDelayMs(retryDelaysMs, attempts, dependencies.random())
+    const retryAt = delayMs === undefined ? undefined : new Date(clock.now() + delayMs)
+    const isTriedAgain = !failure.isPermanent && retryAt !== undefined && retryAt < expiresAt
     return {
       responseStatus: failure.replyCode ?? null,
       error: withoutCode(`${failure.step}: ${failure.message}`, code),
-      result: retryAt === undefined ? 'failed' : { retryAt },
+      result: isTriedAgain ? { retryAt } : 'failed',
     }
   }
 

@@ -1,7 +1,8 @@
 // Subject and text of one mail. Links are of the configuration alone, never of a request's Host.
+import type { MailConfig } from '../../config/sections/schema.ts'
 import { type CodeKind, isNoticeKind, type MailKind } from '../mail-kind.ts'
 import { escapeHtml, fill, type Templates } from './templates.ts'
-import { type Language, type Links, texts, type Values } from './texts.ts'
+import { texts, type Values } from './texts.ts'
 
 export interface MailText {
   readonly subject: string
@@ -9,13 +10,7 @@ export interface MailText {
   readonly html?: string
 }
 
-export interface ComposeSettings {
-  /** `mail.product`. */
-  readonly product: string
-  /** `mail.contact`. */
-  readonly contact: string | undefined
-  readonly language: Language
-  readonly links: Links
+export interface ComposeSettings extends Pick<MailConfig, 'product' | 'contact' | 'language' | 'links'> {
   readonly templates: Templates
 }
 
@@ -32,7 +27,7 @@ interface MailContent {
   /** The one recipient. */
   readonly address: string
   /** Of a mail that carries a code. */
-  readonly code?: CodeAndToken & { readonly goodForMs: number }
+  readonly code?: (CodeAndToken & { readonly goodForMs: number }) | undefined
 }
 
 export function compose(
@@ -62,6 +57,6 @@ export function compose(
 }
 
 /** A token is base64url: it needs no encoding in any part of a URL. */
-function linkOf(kind: CodeKind, token: string, links: Links): string {
+function linkOf(kind: CodeKind, token: string, links: MailConfig['links']): string {
   return links[kind]?.replaceAll('{token}', token) ?? ''
 }

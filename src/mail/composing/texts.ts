@@ -1,9 +1,6 @@
 // The texts of mails without a template, in French and English: short, plain, and without the address of another user.
-import type { Config, MailConfig } from '../../config/sections/schema.ts'
+import type { MailConfig } from '../../config/sections/schema.ts'
 import type { CodeKind, MailKind, NoticeKind } from '../mail-kind.ts'
-
-export type Language = NonNullable<Config['mail']>['language']
-export type Links = MailConfig['links']
 
 /** What is filled into a text. */
 export interface Values {
@@ -28,7 +25,7 @@ interface Texts {
   noticeText(values: Values): string
 }
 
-export const texts: Readonly<Record<Language, Texts>> = {
+export const texts: Readonly<Record<MailConfig['language'], Texts>> = {
   fr: {
     subjects: {
       reset: 'Réinitialisez votre mot de passe',

@@ -1,8 +1,8 @@
 // Sends mails over a few connections to one server, which stay open between mails that follow each other.
+import MailComposer from 'nodemailer/lib/mail-composer'
 import { createSemaphore } from '../../async/semaphore.ts'
 import type { SmtpServer } from '../../config/formats/mail.ts'
-import { type MailSender, NoConnectionFree } from './mail-sender.ts'
-import { buildMessage } from './message.ts'
+import { type MailSender, NoConnectionFree, type OutgoingMail } from './mail-sender.ts'
 import { openSession, type SmtpSession } from './smtp-session.ts'
 
 const maxConnections = 10
@@ -79,4 +79,22 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
       }
     },
   }
+}
+
+/** Made of objects, so that no text of ours or a user's is parsed as a header. */
+function buildMessage({ from, to, subject, text, html, messageId, date }: OutgoingMail): Promise<Buffer> {
+  const composer = new MailComposer({
+    from: { name: from.name, address: from.address },
+    to: { name: '', address: to },
+    subject,
+    text,
+    ...(html === undefined ? {} : { html }),
+    messageId,
+    date,
+    // RFC 3834: nobody's holiday notice answers it.
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  return composer.compile().build()
 }
