@@ -5,20 +5,7 @@ import { StorageError } from './database.ts'
  * SQLSTATE classes whose messages name objects of the schema or the server, never a bound value: connection,
  * transaction state, authorisation, catalogue, rollback, syntax, resources, limits, state, operator.
  */
-const MESSAGES_WITHOUT_VALUES = new Set([
-  '08',
-  '0A',
-  '25',
-  '28',
-  '3D',
-  '3F',
-  '40',
-  '42',
-  '53',
-  '54',
-  '55',
-  '57',
-])
+const MESSAGES_WITHOUT_VALUES = /^(08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 
 /** The properties that both drivers (pg, PGlite) set on errors reported by the server. */
 interface ServerError {
@@ -41,7 +28,7 @@ export function toStorageError(error: unknown): StorageError {
   const state = sqlState(code)
   if (state === undefined)
     return new StorageError(`database: ${withSystemCode(text, code)}`, undefined, undefined)
-  if (MESSAGES_WITHOUT_VALUES.has(state.slice(0, 2))) {
+  if (MESSAGES_WITHOUT_VALUES.test(state)) {
     return new StorageError(`database: ${text} (${state})`, state, undefined)
   }
   const about = [constraint, routine].find(name => typeof name === 'string' && name !== '')

@@ -1,7 +1,6 @@
 // Opens the configured stores: the only place where embedded and production setups differ.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
-import { createLogThrottle } from '../observability/log-throttle.ts'
 import type { StorageGauges } from '../observability/metrics/gauges.ts'
 import { createStateLog } from '../observability/state-log.ts'
 import type { StoreSpans } from '../observability/tracing/tracing.ts'
@@ -91,7 +90,7 @@ type OpenDatabase = Awaited<ReturnType<typeof openProductionDatabase | typeof op
 async function withRedis(
   storage: Config['storage'],
   { database, listen }: OpenDatabase,
-  { logger, clock, spans }: Dependencies,
+  { logger, failureLog, clock, spans }: Dependencies,
 ): Promise<Storage> {
   const redis = storage.redis
     ? (await import('./redis/redis.ts')).openRedis(storage.redis, {
@@ -109,13 +108,7 @@ async function withRedis(
     await redis?.close()
     throw error
   }
-  const throttle = createLogThrottle(clock)
-  const onFailure = (error: unknown) => {
-    const failures = throttle('rate limits')
-    if (failures === undefined) return
-    const reason = error instanceof Error ? error.message : String(error)
-    logger.warn({ reason, failures }, 'rate limits counted in memory of this process')
-  }
+  const onFailure = (error: unknown) => failureLog('rate limits counted in memory of this process', error)
   const scriptRunner = redis && spans ? tracedScriptRunner(redis, spans) : redis
   const log: MigrationLog = (level, line) => logger[level]({}, line)
   return {

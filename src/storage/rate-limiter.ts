@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { LimitNames, RateLimitState } from '../refusals/limits.ts'
-import { createMemoryRateLimiter } from './memory-rate-limiter.ts'
-import { defineScript, type ScriptRunner } from './redis/redis-scripts.ts'
+import { createMemoryRateLimiter, type MemoryRateLimiter } from './memory-rate-limiter.ts'
+import { defineScript, type Script, type ScriptRunner } from './redis/redis-scripts.ts'
 
 export interface RateLimiter {
   /** Consumes one slot of the key; of N concurrent calls exactly `limit` are allowed. Never throws, never hangs. */
@@ -62,80 +62,49 @@ export const limitNames: Readonly<Record<RateLimiterName, LimitNames>> = {
 export function createRateLimiter(
   name: string,
   limit: Limit | null,
-  dependencies: Dependencies,
+  { clock, scriptRunner, onFailure }: Dependencies,
 ): RateLimiter {
   if (limit === null) return unlimited
-  const { clock, scriptRunner, onFailure } = dependencies
-  const alone = inMemory(limit, clock)
-  const limiter =
-    scriptRunner === undefined ? alone : withMemoryFallback(name, limit, alone, scriptRunner, onFailure)
+  const { limit: most, windowMs } = limit
+  const memory = createMemoryRateLimiter(limit, clock)
+
+  /** @returns undefined without Redis, and when it fails */
+  async function inRedis(script: Script, key: string, args: readonly number[]): Promise<unknown> {
+    try {
+      return await scriptRunner?.run(script, `peage:limit:${name}:${key}`, args)
+    } catch (error) {
+      onFailure?.(error)
+      return undefined
+    }
+  }
+
+  // Slots that memory counted while Redis was down are not carried over when it returns: a limit may then double.
   return {
-    consume: key => limiter.consume(shortKey(key)),
-    refund: key => limiter.refund(shortKey(key)),
+    async consume(longKey) {
+      const key = shortKey(longKey)
+      const reply = await inRedis(CONSUME, key, [most, windowMs])
+      if (reply === undefined) return toResult(limit, memory.consume(key))
+      const [allowed, used, resetMs] = reply as [number, number, number]
+      return toResult(limit, { allowed: allowed === 1, used, resetMs })
+    },
+    async refund(longKey) {
+      const key = shortKey(longKey)
+      if ((await inRedis(REFUND, key, [])) === undefined) memory.refund(key)
+    },
   }
 }
 
 const unlimited: RateLimiter = {
-  consume: async () => ({
-    allowed: true,
-    limit: Infinity,
-    windowMs: 0,
-    remaining: Infinity,
-    resetSeconds: 1,
-  }),
+  consume: async () => toResult({ limit: Infinity, windowMs: 0 }, { allowed: true, used: 0, resetMs: 0 }),
   refund: async () => {},
-}
-
-function inMemory(limit: Limit, clock: Clock): RateLimiter {
-  const memory = createMemoryRateLimiter(limit, clock)
-  return {
-    consume: async key => toResult(limit, memory.consume(key)),
-    refund: async key => memory.refund(key),
-  }
-}
-
-/** Slots that memory counted while Redis was down are not carried over when it returns: a limit may then double. */
-function withMemoryFallback(
-  name: string,
-  limit: Limit,
-  alone: RateLimiter,
-  scriptRunner: ScriptRunner,
-  onFailure: Dependencies['onFailure'],
-): RateLimiter {
-  const redisKey = (key: string) => `peage:limit:${name}:${key}`
-  return {
-    async consume(key) {
-      try {
-        const reply = await scriptRunner.run(CONSUME, redisKey(key), [limit.limit, limit.windowMs])
-        const [allowed, used, resetMs] = reply as [number, number, number]
-        return toResult(limit, { allowed: allowed === 1, used, resetMs })
-      } catch (error) {
-        onFailure?.(error)
-        return alone.consume(key)
-      }
-    },
-    async refund(key) {
-      try {
-        await scriptRunner.run(REFUND, redisKey(key), [])
-      } catch (error) {
-        onFailure?.(error)
-        await alone.refund(key)
-      }
-    },
-  }
 }
 
 function toResult(
   { limit, windowMs }: Limit,
-  counted: { allowed: boolean; used: number; resetMs: number },
+  { allowed, used, resetMs }: ReturnType<MemoryRateLimiter['consume']>,
 ): RateLimitResult {
-  return {
-    allowed: counted.allowed,
-    limit,
-    windowMs,
-    remaining: Math.max(0, limit - counted.used),
-    resetSeconds: Math.max(1, Math.ceil(counted.resetMs / 1000)),
-  }
+  const remaining = Math.max(0, limit - used)
+  return { allowed, limit, windowMs, remaining, resetSeconds: Math.max(1, Math.ceil(resetMs / 1000)) }
 }
 
 /** A key is as long as the client chooses: an email is not yet known to be one. */

@@ -6,6 +6,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Config } from '../../src/config/sections/schema.ts'
+import { createFailureLog } from '../../src/storage/failure-log.ts'
 import { openStorage } from '../../src/storage/open.ts'
 import { createRateLimiters } from '../../src/storage/rate-limiter.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
@@ -107,14 +108,11 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     await raw.acl('SETUSER', 'gateway', 'reset', 'on', '>secret', '~*', '+@all', '-eval', '-evalsha')
     const logged: [object, string][] = []
     const clock = { at: 0, now: () => clock.at }
+    const logger = { info: () => {}, warn: (...line: [object, string]) => logged.push(line) }
     const redis = `redis://gateway:secret@127.0.0.1:${server.port}`
     const backing = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
-      {
-        logger: { info: () => {}, warn: (fields, text) => logged.push([fields, text]) },
-        failureLog: () => {},
-        clock,
-      },
+      { logger, failureLog: createFailureLog({ logger, clock }), clock },
     )
     expect([backing.gauges.isRedisUp?.(), await backing.checks.redis?.()]).toEqual([false, false])
     const limiter = backing.createRateLimiter('test', { limit: 2, windowMs: 600_000 })
