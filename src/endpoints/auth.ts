@@ -1,13 +1,102 @@
 // The four endpoints under /api/v1/auth (spec §4): their rate limits, and the body members passed to the accounts.
+
 import type { Accounts } from '../accounts/accounts.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'
+import { mergeRefusals, type Operation, type Refusals } from '../openapi/operation.ts'
+import { id, message, oneOf, openRecord, plan, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/limits.ts'
+import { Type } from '../schema/type.ts'
 import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate-limiter.ts'
-import { authOperations } from './auth.openapi.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
-import type { PublicEndpoint } from './local-endpoint.ts'
+import { type PublicEndpoint, publicEndpoint } from './local-endpoint.ts'
+
+export const authPrefix = '/api/v1/auth'
+
+const credentials = openRecord({ email: text('An email.'), password: text('A password.') })
+
+export const tokenPair = record(
+  {
+    access_token: text('A JWT for `Authorization: Bearer`; good for 15 minutes unless configured otherwise.'),
+    refresh_token: text('A JWT that is exchanged once; good for 30 days unless configured otherwise.'),
+    token_type: oneOf(['Bearer'], 'Always `Bearer`.'),
+    plan: plan,
+  },
+  { title: 'TokenPair', description: 'What a session is held with.' },
+)
+
+/** Each reads its body first and authenticates no caller; but two credentials are refused on every path. */
+export const openRefusals: Refusals = { 400: ['credentials_ambiguous'], 413: ['body_too_large'] }
+/** Of endpoints that take a mail’s code: wrong ones count as failed logins. */
+export const codeRefusals: Refusals = {
+  400: ['code_invalid'],
+  429: ['rate_limited'],
+  503: ['service_unavailable'],
+}
+const limited: Refusals = { 429: ['rate_limited'], 503: ['service_unavailable'] }
+
+export const authOperations = {
+  register: {
+    method: 'POST',
+    path: `${authPrefix}/register`,
+    id: 'register',
+    summary: 'Creates an account on plan free',
+    description: 'The email is stripped and lower-cased; the password has 8 to 1,024 characters.',
+    caller: 'anybody',
+    body: credentials,
+    responses: {
+      201: {
+        description: 'Created.',
+        body: record({ message: text('A French sentence.'), user_id: id('The new user’s id.') }),
+      },
+    },
+    refusals: mergeRefusals(openRefusals, limited, {
+      400: ['email_invalid', 'password_too_short', 'password_too_long', 'password_too_common'],
+      409: ['email_taken'],
+      500: ['internal'],
+    }),
+  },
+  login: {
+    method: 'POST',
+    path: `${authPrefix}/login`,
+    id: 'login',
+    summary: 'Opens a session',
+    caller: 'anybody',
+    body: credentials,
+    responses: { 200: { description: 'The session’s first tokens.', body: tokenPair } },
+    refusals: mergeRefusals(openRefusals, limited, {
+      400: ['credentials_missing'],
+      401: ['credentials_invalid'],
+    }),
+  },
+  refresh: {
+    method: 'POST',
+    path: `${authPrefix}/refresh`,
+    id: 'refresh',
+    summary: 'Exchanges a refresh token for new tokens, once',
+    caller: 'anybody',
+    body: openRecord({ refresh_token: text('The one that was given last.') }),
+    responses: { 200: { description: 'New tokens; the one that was sent is spent.', body: tokenPair } },
+    refusals: mergeRefusals(openRefusals, limited, {
+      400: ['refresh_token_missing'],
+      401: ['refresh_token_invalid', 'refresh_token_inactive', 'user_not_found'],
+    }),
+  },
+  logout: {
+    method: 'POST',
+    path: `${authPrefix}/logout`,
+    id: 'logout',
+    summary: 'Ends a session',
+    description: 'The access token stays good until it expires.',
+    caller: 'anybody',
+    body: openRecord({ refresh_token: Type.Optional(text('The session’s.')) }),
+    responses: {
+      200: { description: 'Always, whether or not there was such a session.', body: message },
+    },
+    refusals: openRefusals,
+  },
+} as const satisfies Record<string, Operation>
 
 interface Dependencies {
   accounts: Accounts
@@ -26,48 +115,30 @@ export function createAuthEndpoints({
   onRegistered,
 }: Dependencies): PublicEndpoint[] {
   return [
-    {
-      kind: 'public',
-      operation: authOperations.register,
-      async answer({ body, client }) {
-        await enforceLimit('register', limiters.register, client)
-        const created = await accounts.register({
-          email: body.string('email'),
-          password: body.string('password'),
-        })
-        await onRegistered({ id: created.user_id, email: normalizeEmail(body.string('email')) }, client)
-        return { status: 201, body: created, userId: created.user_id }
-      },
-    },
-    {
-      kind: 'public',
-      operation: authOperations.login,
-      async answer({ body, client, userAgent }) {
-        const submitted = { email: body.string('email'), password: body.string('password') }
-        const { userId, ...pair } = await failedLogins.attempt(
-          guessLimits(limiters, client, normalizeEmail(submitted.email)),
-          () => accounts.login(submitted, userAgent),
-        )
-        return { status: 200, body: pair, userId }
-      },
-    },
-    {
-      kind: 'public',
-      operation: authOperations.refresh,
-      async answer({ body, client }) {
-        await enforceLimit('refresh', limiters.refresh, client)
-        const { userId, ...pair } = await sessions.refresh(body.string('refresh_token'))
-        return { status: 200, body: pair, userId }
-      },
-    },
-    {
-      kind: 'public',
-      operation: authOperations.logout,
-      async answer({ body }) {
-        const userId = await sessions.logout(body.string('refresh_token'))
-        return { status: 200, body: { message: messages.loggedOut }, userId }
-      },
-    },
+    publicEndpoint(authOperations.register, async ({ body, client }) => {
+      await enforceLimit('register', limiters.register, client)
+      const submitted = { email: body.string('email'), password: body.string('password') }
+      const created = await accounts.register(submitted)
+      await onRegistered({ id: created.user_id, email: normalizeEmail(submitted.email) }, client)
+      return { status: 201, body: created, userId: created.user_id }
+    }),
+    publicEndpoint(authOperations.login, async ({ body, client, userAgent }) => {
+      const submitted = { email: body.string('email'), password: body.string('password') }
+      const { userId, ...pair } = await failedLogins.attempt(
+        guessLimits(limiters, client, normalizeEmail(submitted.email)),
+        () => accounts.login(submitted, userAgent),
+      )
+      return { status: 200, body: pair, userId }
+    }),
+    publicEndpoint(authOperations.refresh, async ({ body, client }) => {
+      await enforceLimit('refresh', limiters.refresh, client)
+      const { userId, ...pair } = await sessions.refresh(body.string('refresh_token'))
+      return { status: 200, body: pair, userId }
+    }),
+    publicEndpoint(authOperations.logout, async ({ body }) => {
+      const userId = await sessions.logout(body.string('refresh_token'))
+      return { status: 200, body: { message: messages.loggedOut }, userId }
+    }),
   ]
 }
 

@@ -1,16 +1,91 @@
 // The endpoints that verify or change one's email (CONTRACT §12, "Email").
+
 import type { AccountCodes } from '../accounts/codes/account-codes.ts'
 import type { CurrentPassword } from '../accounts/current-password.ts'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
 import { isMailbox } from '../config/formats/mailbox.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
+import { message, openRecord, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import { Type } from '../schema/type.ts'
 import type { RateLimiters } from '../storage/rate-limiter.ts'
-import { emailOperations } from './email.openapi.ts'
+import { authPrefix, codeRefusals, openRefusals } from './auth.ts'
 import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
-import type { EndpointResponse, LocalEndpoint, PublicEndpoint } from './local-endpoint.ts'
-import type { RequireSignedIn, SignedInEndpoint } from './signed-in.ts'
+import {
+  type EndpointResponse,
+  type LocalEndpoint,
+  type PublicEndpoint,
+  publicEndpoint,
+} from './local-endpoint.ts'
+import { type RequireSignedIn, type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
 import { type RedeemSubmitted, tokenOf } from './submitted-code.ts'
+
+const codeOrToken = {
+  code: Type.Optional(text('The 8 digits of the mail.')),
+  token: Type.Optional(text('The token of the mail’s link, in the place of all else.')),
+}
+
+export const emailOperations = {
+  requestVerification: {
+    method: 'POST',
+    path: `${authPrefix}/email/verify/request`,
+    id: 'requestEmailVerification',
+    summary: 'Asks for a mail with a code to verify one’s email',
+    caller: 'user',
+    responses: {
+      200: { description: 'It is verified already.', body: message },
+      202: { description: 'Sent, unless a limit is reached.', body: message },
+    },
+    refusals: mergeRefusals(signedInRefusals, { 501: ['mail_not_configured'] }),
+  },
+  verify: {
+    method: 'POST',
+    path: `${authPrefix}/email/verify`,
+    id: 'verifyEmail',
+    summary: 'Verifies an email, by a mail’s code or token',
+    caller: 'anybody',
+    body: openRecord({ email: Type.Optional(text('The account’s, with `code`.')), ...codeOrToken }),
+    responses: { 200: { description: 'Verified.', body: message } },
+    refusals: mergeRefusals(openRefusals, codeRefusals),
+  },
+  requestChange: {
+    method: 'POST',
+    path: `${authPrefix}/email`,
+    id: 'requestEmailChange',
+    summary: 'Asks for a mail with a code to the address that one’s email is to be',
+    caller: 'user',
+    body: openRecord({ email: text('The new one.'), current_password: text('The account’s.') }),
+    responses: {
+      202: {
+        description: 'Sent, unless a limit is reached; also where the email is taken.',
+        body: message,
+      },
+    },
+    refusals: mergeRefusals(signedInRefusals, {
+      400: ['email_invalid'],
+      401: ['credentials_invalid'],
+      501: ['mail_not_configured'],
+    }),
+  },
+  confirmChange: {
+    method: 'POST',
+    path: `${authPrefix}/email/confirm`,
+    id: 'confirmEmailChange',
+    summary: 'Changes one’s email, by the mail’s code, or by its token without signing in',
+    caller: 'user',
+    endsSessions: true,
+    body: openRecord(codeOrToken),
+    responses: {
+      200: {
+        description:
+          'Changed. All other sessions are over; by token, all. The email of before is only verified, and no session ends.',
+        body: record({ message: text('A French sentence.'), email: text('The new one.') }),
+      },
+    },
+    refusals: mergeRefusals(signedInRefusals, codeRefusals, { 409: ['email_taken'] }),
+  },
+} as const satisfies Record<string, Operation>
 
 interface Dependencies {
   /** Undefined where no mails can be sent: then no code is right. */
@@ -33,16 +108,12 @@ export function createEmailEndpoints(dependencies: Dependencies): LocalEndpoint[
       await codes.verification.request(user, client)
       return { status: 202, body: { message: messages.mailSent } }
     }),
-    {
-      kind: 'public',
-      operation: emailOperations.verify,
-      async answer(request) {
-        if (codes === undefined) throw new Refusal('code_invalid')
-        const email = normalizeEmail(request.body.string('email'))
-        const userId = await redeemSubmitted(request, { owner: { email }, email }, codes.verification.verify)
-        return { status: 200, body: { message: messages.emailVerified }, userId }
-      },
-    },
+    publicEndpoint(emailOperations.verify, async request => {
+      if (codes === undefined) throw new Refusal('code_invalid')
+      const email = normalizeEmail(request.body.string('email'))
+      const userId = await redeemSubmitted(request, { owner: { email }, email }, codes.verification.verify)
+      return { status: 200, body: { message: messages.emailVerified }, userId }
+    }),
     signedIn(emailOperations.requestChange, async ({ user, body, client }) => {
       if (codes === undefined) throw new Refusal('mail_not_configured')
       const newEmail = normalizeEmail(body.string('email'))
@@ -63,25 +134,21 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
     body: { message: messages.emailChanged, email },
     userId,
   })
-  return {
-    kind: 'public',
-    operation: emailOperations.confirmChange,
-    // A token stands for itself: whoever has it opened the mail, and credentials beside it are not read.
-    async answer(request, authenticate) {
-      const token = tokenOf(request.body)
-      if (token !== '') {
-        if (codes === undefined) throw new Refusal('code_invalid')
-        return confirmed(await codes.emailChange.confirm({ token }, 'none'))
-      }
-      const authenticated = await authenticate()
-      await requireSignedIn(authenticated)
+  // A token stands for itself: whoever has it opened the mail, and credentials beside it are not read.
+  return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
+    const token = tokenOf(request.body)
+    if (token !== '') {
       if (codes === undefined) throw new Refusal('code_invalid')
-      const { user, sessionId } = authenticated
-      const claim = { owner: { userId: user.id }, email: user.email }
-      const current = sessionId === undefined ? 'none' : { id: sessionId }
-      return confirmed(
-        await redeemSubmitted(request, claim, submitted => codes.emailChange.confirm(submitted, current)),
-      )
-    },
-  }
+      return confirmed(await codes.emailChange.confirm({ token }, 'none'))
+    }
+    const authenticated = await authenticate()
+    await requireSignedIn(authenticated)
+    if (codes === undefined) throw new Refusal('code_invalid')
+    const { user, sessionId } = authenticated
+    const claim = { owner: { userId: user.id }, email: user.email }
+    const current = sessionId === undefined ? 'none' : { id: sessionId }
+    return confirmed(
+      await redeemSubmitted(request, claim, submitted => codes.emailChange.confirm(submitted, current)),
+    )
+  })
 }

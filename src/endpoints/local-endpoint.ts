@@ -17,6 +17,10 @@ export interface PublicEndpoint {
   ): Promise<EndpointResponse>
 }
 
+export function publicEndpoint(operation: Operation, answer: PublicEndpoint['answer']): PublicEndpoint {
+  return { kind: 'public', operation, answer }
+}
+
 /** Runs after the authentication and plan guards. */
 export interface GuardedEndpoint {
   readonly kind: 'guarded'
@@ -25,6 +29,14 @@ export interface GuardedEndpoint {
   /** The plans that the plan guard allows; undefined: all plans. */
   readonly plans: readonly Plan[] | undefined
   handle(request: AuthenticatedRequest): Promise<EndpointResponse>
+}
+
+export function guardedEndpoint(
+  operation: Operation,
+  handle: GuardedEndpoint['handle'],
+  plans?: readonly Plan[],
+): GuardedEndpoint {
+  return { kind: 'guarded', operation, plans, handle }
 }
 
 /** A document for all clients, which may keep it. The body of its request is not read. */

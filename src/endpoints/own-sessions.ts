@@ -1,10 +1,74 @@
 // A user's own sessions: listed, and ended one by one or all but the current one (CONTRACT §12, "Sessions").
+
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
+import type { Operation } from '../openapi/operation.ts'
+import { count, instant, message, nullable, openRecord, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
+import { Type } from '../schema/type.ts'
+import { authPrefix } from './auth.ts'
 import type { GuardedEndpoint } from './local-endpoint.ts'
-import { sessionOperations } from './own-sessions.openapi.ts'
-import type { SignedInEndpoint } from './signed-in.ts'
+import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
+
+const session = record(
+  {
+    id: text('A UUID.'),
+    created_at: instant('When the user signed in.'),
+    last_used_at: instant('When its tokens were last exchanged, or the user signed in.'),
+    expires_at: instant('When it ends if its tokens are not exchanged.'),
+    user_agent: nullable(text('Of the sign-in, cut to 200 characters.')),
+    current: Type.Boolean({ description: 'Whether the access token that was sent is of this session.' }),
+  },
+  { title: 'OwnSession', description: 'Where the user is signed in.' },
+)
+
+export const sessionOperations = {
+  list: {
+    method: 'GET',
+    path: `${authPrefix}/sessions`,
+    id: 'listOwnSessions',
+    summary: 'Lists where the user is signed in, the newest use first',
+    caller: 'user',
+    responses: {
+      200: { description: 'The 100 newest.', body: record({ sessions: Type.Array(session) }) },
+    },
+    refusals: signedInRefusals,
+  },
+  end: {
+    method: 'DELETE',
+    path: `${authPrefix}/sessions/:id`,
+    id: 'endOwnSession',
+    summary: 'Ends one session',
+    caller: 'user',
+    endsSessions: true,
+    params: record({ id: text('The session’s id.') }),
+    responses: {
+      200: { description: 'Also where the user has no such session.', body: message },
+    },
+    refusals: signedInRefusals,
+  },
+  endOthers: {
+    method: 'DELETE',
+    path: `${authPrefix}/sessions`,
+    id: 'endOwnSessions',
+    summary: 'Ends all sessions but the current one',
+    caller: 'user',
+    endsSessions: true,
+    body: openRecord({
+      all: Type.Optional(Type.Boolean({ description: '`true` ends the current one too.' })),
+    }),
+    responses: {
+      200: {
+        description: 'Ended.',
+        body: record({
+          message: text('A French sentence.'),
+          closed: count('Sessions that were active.'),
+        }),
+      },
+    },
+    refusals: signedInRefusals,
+  },
+} as const satisfies Record<string, Operation>
 
 interface Dependencies {
   sessions: Pick<SessionStore, 'list' | 'end' | 'endOthers'>

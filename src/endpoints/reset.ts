@@ -2,11 +2,56 @@
 
 import type { PasswordReset } from '../accounts/codes/account-codes.ts'
 import { normalizeEmail } from '../accounts/email.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
+import { message, openRecord, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { PublicEndpoint } from './local-endpoint.ts'
-import { resetOperations } from './reset.openapi.ts'
+import { Type } from '../schema/type.ts'
+import { authPrefix, codeRefusals, openRefusals } from './auth.ts'
+import { type PublicEndpoint, publicEndpoint } from './local-endpoint.ts'
 import type { RedeemSubmitted } from './submitted-code.ts'
+
+export const resetOperations = {
+  forgot: {
+    method: 'POST',
+    path: `${authPrefix}/password/forgot`,
+    id: 'forgotPassword',
+    summary: 'Asks for a mail with a code to reset the password',
+    caller: 'anybody',
+    body: openRecord({ email: text('An email.') }),
+    responses: {
+      202: { description: 'Whether or not there is such an account.', body: message },
+    },
+    refusals: mergeRefusals(openRefusals, {
+      400: ['email_invalid'],
+      501: ['mail_not_configured'],
+      503: ['service_unavailable'],
+    }),
+  },
+  reset: {
+    method: 'POST',
+    path: `${authPrefix}/password/reset`,
+    id: 'resetPassword',
+    summary: 'Sets a new password, by a mail’s code or token',
+    caller: 'anybody',
+    endsSessions: true,
+    body: openRecord({
+      email: Type.Optional(text('The account’s, with `code`.')),
+      code: Type.Optional(text('The 8 digits of the mail.')),
+      token: Type.Optional(text('The token of the mail’s link, in the place of email and code.')),
+      new_password: text('8 to 1,024 characters.'),
+    }),
+    responses: {
+      200: {
+        description: 'Set. Every session is over, and the email is verified.',
+        body: message,
+      },
+    },
+    refusals: mergeRefusals(openRefusals, codeRefusals, {
+      400: ['password_too_short', 'password_too_long', 'password_too_common'],
+    }),
+  },
+} as const satisfies Record<string, Operation>
 
 interface Dependencies {
   /** Undefined where no mails can be sent: then no code is right. */
@@ -16,32 +61,24 @@ interface Dependencies {
 
 export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): PublicEndpoint[] {
   return [
-    {
-      kind: 'public',
-      operation: resetOperations.forgot,
-      // Its log line names no user: it would tell whether there is one.
-      async answer({ body, client }) {
-        if (passwordReset === undefined) throw new Refusal('mail_not_configured')
-        return {
-          status: 202,
-          body: await passwordReset.forgot(normalizeEmail(body.string('email')), client),
-        }
-      },
-    },
-    {
-      kind: 'public',
-      operation: resetOperations.reset,
-      async answer(request) {
-        if (passwordReset === undefined) throw new Refusal('code_invalid')
-        const { body } = request
-        const newPassword = body.string('new_password')
-        const email = normalizeEmail(body.string('email'))
-        passwordReset.validateNewPassword(newPassword, email)
-        const userId = await redeemSubmitted(request, { owner: { email }, email }, submitted =>
-          passwordReset.reset(submitted, newPassword),
-        )
-        return { status: 200, body: { message: messages.passwordChanged }, userId }
-      },
-    },
+    // Its log line names no user: it would tell whether there is one.
+    publicEndpoint(resetOperations.forgot, async ({ body, client }) => {
+      if (passwordReset === undefined) throw new Refusal('mail_not_configured')
+      return {
+        status: 202,
+        body: await passwordReset.forgot(normalizeEmail(body.string('email')), client),
+      }
+    }),
+    publicEndpoint(resetOperations.reset, async request => {
+      if (passwordReset === undefined) throw new Refusal('code_invalid')
+      const { body } = request
+      const newPassword = body.string('new_password')
+      const email = normalizeEmail(body.string('email'))
+      passwordReset.validateNewPassword(newPassword, email)
+      const userId = await redeemSubmitted(request, { owner: { email }, email }, submitted =>
+        passwordReset.reset(submitted, newPassword),
+      )
+      return { status: 200, body: { message: messages.passwordChanged }, userId }
+    }),
   ]
 }

@@ -7,8 +7,8 @@ import { Refusal } from '../refusals/refusal.ts'
 import type { Queryable } from '../storage/database.ts'
 import {
   type AuthenticatedRequest,
-  type EndpointResponse,
   type GuardedEndpoint,
+  guardedEndpoint,
   guardRefusals,
 } from './local-endpoint.ts'
 
@@ -20,10 +20,7 @@ import {
 export type RequireSignedIn = (request: AuthenticatedRequest) => Promise<void>
 
 /** An endpoint for callers who are signed in. */
-export type SignedInEndpoint = (
-  operation: Operation,
-  handle: (request: AuthenticatedRequest) => Promise<EndpointResponse>,
-) => GuardedEndpoint
+export type SignedInEndpoint = (operation: Operation, handle: GuardedEndpoint['handle']) => GuardedEndpoint
 
 export const signedInRefusals: Refusals = mergeRefusals(guardRefusals, { 403: ['bearer_required'] })
 
@@ -69,13 +66,9 @@ export function createRequireSignedIn(requireLiveCredential: RequireLiveCredenti
 }
 
 export function createSignedInEndpoint(requireSignedIn: RequireSignedIn): SignedInEndpoint {
-  return (operation, handle) => ({
-    kind: 'guarded',
-    operation,
-    plans: undefined,
-    async handle(request) {
+  return (operation, handle) =>
+    guardedEndpoint(operation, async request => {
       await requireSignedIn(request)
       return handle(request)
-    },
-  })
+    })
 }

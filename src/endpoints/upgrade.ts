@@ -1,9 +1,50 @@
 // The upgrade path that plan and daily-limit refusals point to: the next plan, and where to pay for it (CONTRACT §5).
-
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
+import * as terms from '../openapi/schema-builders.ts'
+import { upgradePath } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
+import { Type } from '../schema/type.ts'
 import { isPlan, type Plan, plans, type User } from '../users/user.ts'
-import type { GuardedEndpoint } from './local-endpoint.ts'
-import { upgradeOperations } from './upgrade.openapi.ts'
+import { type GuardedEndpoint, guardedEndpoint, guardRefusals } from './local-endpoint.ts'
+
+export const upgradeOperations = {
+  show: {
+    method: 'GET',
+    path: upgradePath,
+    id: 'showUpgrade',
+    summary: 'Says which plan the user is on, and where the next one is paid for',
+    description: 'A route that is declared at this path answers instead.',
+    caller: 'user',
+    responses: {
+      200: {
+        description: 'The plans, and the way up.',
+        body: terms.record({
+          current_plan: terms.plan,
+          plans: Type.Array(terms.plan, { description: 'In rising order.' }),
+          checkout_url: terms.nullable(
+            terms.text('`null` on the highest plan, or where none is configured.'),
+          ),
+        }),
+      },
+    },
+    refusals: guardRefusals,
+  },
+  go: {
+    method: 'POST',
+    path: upgradePath,
+    id: 'upgrade',
+    summary: 'Sends the user to where a higher plan is paid for',
+    description: 'A route that is declared at this path answers instead.',
+    caller: 'user',
+    body: terms.openRecord({
+      plan: Type.Optional(terms.oneOf(['premium', 'pro'], 'Left out: the next one up.')),
+    }),
+    responses: {
+      303: { description: 'To there.', headers: { location: 'Where the plan is paid for.' } },
+    },
+    refusals: mergeRefusals(guardRefusals, { 400: ['plan_invalid'], 501: ['payment_not_configured'] }),
+  },
+} as const satisfies Record<string, Operation>
 
 /**
  * GET, and POST, which throws Refusal `plan_invalid` or `payment_not_configured`.
@@ -12,30 +53,20 @@ import { upgradeOperations } from './upgrade.openapi.ts'
 export function createUpgradeEndpoints(upgradeUrl: string): GuardedEndpoint[] {
   const checkout = (user: User, plan: Plan) => fillIn(upgradeUrl, { user_id: String(user.id), plan })
   return [
-    {
-      kind: 'guarded',
-      operation: upgradeOperations.show,
-      plans: undefined,
-      async handle({ user }) {
-        const next = planAbove(user.plan)
-        const isOffered = upgradeUrl !== '' && next !== undefined
-        return {
-          status: 200,
-          body: { current_plan: user.plan, plans, checkout_url: isOffered ? checkout(user, next) : null },
-        }
-      },
-    },
-    {
-      kind: 'guarded',
-      operation: upgradeOperations.go,
-      plans: undefined,
-      async handle({ user, body }) {
-        // Client errors come first: they do not depend on where the gateway runs.
-        const plan = wantedPlan(body.value('plan'), user.plan)
-        if (upgradeUrl === '') throw new Refusal('payment_not_configured')
-        return { status: 303, headers: { location: checkout(user, plan) } }
-      },
-    },
+    guardedEndpoint(upgradeOperations.show, async ({ user }) => {
+      const next = planAbove(user.plan)
+      const isOffered = upgradeUrl !== '' && next !== undefined
+      return {
+        status: 200,
+        body: { current_plan: user.plan, plans, checkout_url: isOffered ? checkout(user, next) : null },
+      }
+    }),
+    guardedEndpoint(upgradeOperations.go, async ({ user, body }) => {
+      // Client errors come first: they do not depend on where the gateway runs.
+      const plan = wantedPlan(body.value('plan'), user.plan)
+      if (upgradeUrl === '') throw new Refusal('payment_not_configured')
+      return { status: 303, headers: { location: checkout(user, plan) } }
+    }),
   ]
 }
 

@@ -3,13 +3,82 @@
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { hashApiToken, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'
+import { mergeRefusals, type Operation } from '../openapi/operation.ts'
+import { instant, message, openRecord, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { Plan } from '../users/user.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import type { GuardedEndpoint } from './local-endpoint.ts'
+import { type GuardedEndpoint, guardedEndpoint, guardRefusals } from './local-endpoint.ts'
 import type { RequireLiveCredential } from './signed-in.ts'
-import { userOperations } from './user.openapi.ts'
+
+const apiTokenPath = '/api/v1/user/api-token'
+const webhookPath = '/api/v1/user/webhook'
+
+const forPro = mergeRefusals(guardRefusals, { 403: ['plan_insufficient'] })
+
+export const userOperations = {
+  makeApiToken: {
+    method: 'POST',
+    path: apiTokenPath,
+    id: 'makeApiToken',
+    summary: 'Makes an API key for programs, in place of the one before',
+    caller: 'user',
+    responses: {
+      201: {
+        description: 'Made. The key is shown only here.',
+        body: record({
+          api_token: text('For `X-API-Key`.', { pattern: '^peage_[0-9A-Za-z]{36}$' }),
+          created_at: instant('Now.'),
+        }),
+      },
+    },
+    refusals: forPro,
+  },
+  revokeApiToken: {
+    method: 'DELETE',
+    path: apiTokenPath,
+    id: 'revokeApiToken',
+    summary: 'Revokes the API key',
+    caller: 'user',
+    responses: { 200: { description: 'There is none now.', body: message } },
+    refusals: forPro,
+  },
+  registerWebhook: {
+    method: 'POST',
+    path: webhookPath,
+    id: 'registerWebhook',
+    summary: 'Registers the address that alerts are sent to, in place of the one before',
+    description:
+      'The secret is another each time. With the same URL as before, deliveries carry a second signature by the secret before for 24 hours.',
+    caller: 'user',
+    body: openRecord({
+      url: text('Absolute, `https`, of a public host, without user info.', {
+        format: 'uri',
+        maxLength: 2048,
+      }),
+    }),
+    responses: {
+      201: {
+        description: 'Registered. The secret is shown only here.',
+        body: record({
+          url: text('As sent.'),
+          secret: text('What deliveries are signed with (Standard Webhooks).', { pattern: '^whsec_' }),
+          created_at: instant('Now.'),
+        }),
+      },
+    },
+    refusals: mergeRefusals(forPro, { 400: ['webhook_url_invalid'] }),
+  },
+  removeWebhook: {
+    method: 'DELETE',
+    path: webhookPath,
+    id: 'removeWebhook',
+    summary: 'Removes the webhook, and drops what is pending for it',
+    caller: 'user',
+    responses: { 200: { description: 'There is none now.', body: message } },
+    refusals: forPro,
+  },
+} as const satisfies Record<string, Operation>
 
 interface Dependencies {
   apiTokens: Pick<ApiTokenStore, 'replace' | 'revoke'>
@@ -39,59 +108,41 @@ export function createUserEndpoints({
   changesVisible,
 }: Dependencies): GuardedEndpoint[] {
   return [
-    {
-      kind: 'guarded',
-      operation: userOperations.makeApiToken,
-      plans,
-      async handle(request) {
-        const { user } = request
-        const token = makeApiToken(randomBytes)
-        const now = new Date(clock.now())
-        const stored = await apiTokens.replace(user.id, hashApiToken(token), now, tx =>
-          requireLiveCredential(request, tx),
-        )
-        if (stored === 'user_gone') throw new Refusal('user_not_found')
-        await changesVisible()
-        return {
-          status: 201,
-          body: { api_token: token, created_at: stored.created_at.toISOString() },
-        }
-      },
-    },
-    {
-      kind: 'guarded',
-      operation: userOperations.revokeApiToken,
-      plans,
-      async handle({ user }) {
-        await apiTokens.revoke(user.id)
-        await changesVisible()
-        return { status: 200, body: { message: messages.apiTokenRevoked } }
-      },
-    },
-    {
-      kind: 'guarded',
-      operation: userOperations.registerWebhook,
-      plans,
-      async handle(request) {
-        // A refusal of the token comes before one of the body; where the webhook is stored, it is looked at again.
-        await requireLiveCredential(request)
-        const { user, body } = request
-        const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'), tx =>
-          requireLiveCredential(request, tx),
-        )
-        return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
-      },
-    },
-    {
-      kind: 'guarded',
-      operation: userOperations.removeWebhook,
-      plans,
-      async handle({ user }) {
-        await webhooks.remove(user.id)
-        return { status: 200, body: { message: messages.webhookRemoved } }
-      },
-    },
+    proEndpoint(userOperations.makeApiToken, async request => {
+      const { user } = request
+      const token = makeApiToken(randomBytes)
+      const now = new Date(clock.now())
+      const stored = await apiTokens.replace(user.id, hashApiToken(token), now, tx =>
+        requireLiveCredential(request, tx),
+      )
+      if (stored === 'user_gone') throw new Refusal('user_not_found')
+      await changesVisible()
+      return {
+        status: 201,
+        body: { api_token: token, created_at: stored.created_at.toISOString() },
+      }
+    }),
+    proEndpoint(userOperations.revokeApiToken, async ({ user }) => {
+      await apiTokens.revoke(user.id)
+      await changesVisible()
+      return { status: 200, body: { message: messages.apiTokenRevoked } }
+    }),
+    proEndpoint(userOperations.registerWebhook, async request => {
+      // A refusal of the token comes before one of the body; where the webhook is stored, it is looked at again.
+      await requireLiveCredential(request)
+      const { user, body } = request
+      const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'), tx =>
+        requireLiveCredential(request, tx),
+      )
+      return { status: 201, body: { url, secret, created_at: created_at.toISOString() } }
+    }),
+    proEndpoint(userOperations.removeWebhook, async ({ user }) => {
+      await webhooks.remove(user.id)
+      return { status: 200, body: { message: messages.webhookRemoved } }
+    }),
   ]
 }
 
-const plans: readonly Plan[] = ['pro']
+function proEndpoint(operation: Operation, handle: GuardedEndpoint['handle']): GuardedEndpoint {
+  return guardedEndpoint(operation, handle, ['pro'])
+}

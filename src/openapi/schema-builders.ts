@@ -7,6 +7,11 @@ export function record<Of extends Properties>(properties: Of, options: Omit<Keyw
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
+/** An object that may have other members. They are ignored. */
+export function openRecord<Of extends Properties>(properties: Of) {
+  return record(properties, { additionalProperties: true })
+}
+
 export function nullable<Of extends Schema>(schema: Of) {
   return Type.Union([schema, Type.Null()])
 }

@@ -1,6 +1,6 @@
 // Completes every request: counts it and its bytes, writes its log line, ends its span and releases its snapshot.
 import type { Socket } from 'node:net'
-import { authPrefix } from '../endpoints/auth.openapi.ts'
+import { authPrefix } from '../endpoints/auth.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
 import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'

@@ -1,8 +1,8 @@
 // The table of wrong inputs in docs/clients.md: every input of every line, sent to a running gateway.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { authOperations } from '../../src/endpoints/auth.openapi.ts'
-import { upgradeOperations } from '../../src/endpoints/upgrade.openapi.ts'
-import { userOperations } from '../../src/endpoints/user.openapi.ts'
+import { authOperations } from '../../src/endpoints/auth.ts'
+import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
+import { userOperations } from '../../src/endpoints/user.ts'
 import type { Operation } from '../../src/openapi/operation.ts'
 import { catalog, type RefusalCode } from '../../src/refusals/catalog.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'

@@ -1,9 +1,9 @@
 // Users see, take away and delete what is kept of them: CONTRACT §12, "Account".
 import { describe, expect, it } from 'vitest'
-import { accountOperations } from '../../src/endpoints/account.openapi.ts'
-import { emailOperations } from '../../src/endpoints/email.openapi.ts'
-import { sessionOperations } from '../../src/endpoints/own-sessions.openapi.ts'
-import { passwordOperations } from '../../src/endpoints/password.openapi.ts'
+import { accountOperations } from '../../src/endpoints/account.ts'
+import { emailOperations } from '../../src/endpoints/email.ts'
+import { sessionOperations } from '../../src/endpoints/own-sessions.ts'
+import { passwordOperations } from '../../src/endpoints/password.ts'
 import type { Operation } from '../../src/openapi/operation.ts'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
