@@ -59,7 +59,7 @@ export function createCompletion({
     if (countsBytes) startCountingBytes(context, request.socket)
     // This is the only listener of `close`. It first ends the work that waits for the upstream, which sets the outcome.
     response.on('close', () => {
-      context.onClientGone?.()
+      context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)
       responseClosed(response)
       complete(context)

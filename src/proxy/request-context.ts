@@ -13,6 +13,7 @@ import type { Refusal } from '../refusals/refusal.ts'
 import type { Outcome } from '../upstream/failures.ts'
 import type { ForwardObserver } from '../upstream/forward-options.ts'
 import { type Reservation, reserveConnection } from '../upstream/reservation.ts'
+import type { Waiter } from '../upstream/targets/connection-pool.ts'
 import type { LogRequest } from './access-log.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import type { LogOrigin } from './origin-log.ts'
@@ -66,7 +67,7 @@ export class RequestContext implements GuardedRequest, ForwardObserver {
   upstreamTarget: string | undefined = undefined
   upstreamDurationMs = 0
   /** Set while the request waits for its upstream; completion calls it when the response closes. */
-  onClientGone: (() => void) | undefined = undefined
+  waiter: Waiter | undefined = undefined
   /** The user that a local endpoint has just signed up, in or out. */
   userId: number | undefined = undefined
   /** Bytes written to the connection before this response, and for it; counted only if requests are logged. */

@@ -36,6 +36,7 @@ import {
   writeInformational,
 } from './response-head.ts'
 import type { InFlight } from './targets/connection.ts'
+import type { Waiter } from './targets/connection-pool.ts'
 import type { Endpoint } from './targets/endpoint.ts'
 import type { Tunnel } from './websocket/tunnel.ts'
 import { openWebSocket } from './websocket/websocket-upgrade.ts'
@@ -70,7 +71,7 @@ interface Options {
  * undici's low-level handler: its core calls these methods with the raw headers, in order and letter case.
  * (The newer interface wraps them and builds an object of the headers for every response.)
  */
-export class ResponseRelay implements InFlight, DeferredWrite {
+export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   readonly #relayed: Options
   readonly #options: ForwardOptions
   #state: RelayState = 'connecting'
@@ -87,7 +88,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#relayed = relayed
     this.#options = relayed.options
     this.#endAttempt = relayed.endpoint.beginAttempt()
-    this.#options.observer.onClientGone = () => this.#onClientGone()
+    this.#options.observer.waiter = this
   }
 
   /** Whether the exchange is over for the upstream. */
@@ -167,7 +168,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     this.#reportResult('answered')
     this.#relayed.span?.onStatus(101)
     this.#leave('open')
-    observer.onClientGone = () => tunnel.onClientClosed()
+    observer.waiter = tunnel
     this.#relayed.onOver('reported')
   }
 
@@ -220,7 +221,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
     }
   }
 
-  #onClientGone(): void {
+  onClientGone(): void {
     this.#reportResult('inconclusive')
     this.#end(this.#options.response.headersSent ? 'client_gone' : new ClientDisconnected())
     this.#abort?.()
@@ -289,7 +290,7 @@ export class ResponseRelay implements InFlight, DeferredWrite {
   /** Releases what the relay holds. @param result for the span of this attempt */
   #leave(result: string | Error): void {
     this.#state = 'over'
-    this.#options.observer.onClientGone = undefined
+    this.#options.observer.waiter = undefined
     this.#relayed.span?.end(result)
     this.#unregisterStream?.()
     this.#relayed.body?.destroy()

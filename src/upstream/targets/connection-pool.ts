@@ -26,10 +26,19 @@ export interface ConnectionPool {
   acquire(client: ClientKey, waitingClient: WaitingClient, wait?: Wait): Promise<Connection>
 }
 
-/** The client of a request that waits for a connection, and later for its upstream. */
+/** Code that waits for an upstream on behalf of a client. */
+export interface Waiter {
+  /** Called once if the client's connection closes before the response has ended. */
+  onClientGone(): void
+}
+
+/**
+ * The client of a request that waits for a connection, and later for its upstream. The waiter is an object because V8
+ * allocates a function literal in the old generation if it is assigned to a property. Each one would keep its request
+ * in memory until the next full collection.
+ */
 export interface WaitingClient {
-  /** Called once if the client's connection closes before the response has ended. One listener at a time. */
-  onClientGone: (() => void) | undefined
+  waiter: Waiter | undefined
 }
 
 /** How long at most, in milliseconds, and the refusal then. */
@@ -165,7 +174,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
     ) {
       if (isRetired) throw new EndpointRetired()
       const { share, leave } = waiting.join(wait.ms, () => new Refusal(wait.refusal))
-      waitingClient.onClientGone = () => leave(new ClientDisconnected())
+      waitingClient.waiter = { onClientGone: () => leave(new ClientDisconnected()) }
       reserve(client)
       try {
         const connection = await share
@@ -175,7 +184,7 @@ export function openConnectionPool(dial: Dial, initial: Settings): OpenPool {
         cancel(client)
         throw error
       } finally {
-        waitingClient.onClientGone = undefined
+        waitingClient.waiter = undefined
       }
     },
     configure(next) {

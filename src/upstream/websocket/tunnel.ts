@@ -10,7 +10,7 @@ export interface Tunnel {
   /** Sends each side a Close frame after its current frame, and ends both connections shortly after. */
   close(code: CloseCode): void
   /** Call when the client's connection has closed. */
-  onClientClosed(): void
+  onClientGone(): void
 }
 
 interface Options {
@@ -18,7 +18,7 @@ interface Options {
   upstream: Duplex
   /** The tunnel closes after this long without a byte in either direction. */
   idleTimeoutMs: number
-  /** Called by `onClientClosed`. */
+  /** Called by `onClientGone`. */
   onEnd(outcome: Outcome): void
 }
 
@@ -80,7 +80,7 @@ class OpenTunnel implements Tunnel {
     this.#onPeerClosed(this.client, this.#toClient, this.#toUpstream)
   }
 
-  onClientClosed(): void {
+  onClientGone(): void {
     const { upstream } = this
     if (!this.#toUpstream.isOver && !upstream.destroyed) this.#failure ??= 'client_gone'
     this.#onPeerClosed(upstream, this.#toUpstream, this.#toClient)
