@@ -18,6 +18,28 @@ export function attachResponse(request: IncomingMessage): ServerResponse {
 }
 
 /**
+ * Spares Node most of its work for a request without a body. Left unread, Node reads it after its response by `resume`,
+ * `end` and `close`. A request that was read before Node parsed its end emits neither event. Node's parser then keeps
+ * the request until the next one, so call `releaseBodyless` when the response has closed.
+ *
+ * Can go when every supported Node has the server option `optimizeEmptyRequests`.
+ * https://github.com/nodejs/node/pull/59778
+ */
+export function readBodyless(request: IncomingMessage): void {
+  request.read()
+}
+
+/**
+ * Takes a request of `readBodyless` out of Node's parser. An idle connection would keep it in memory.
+ *
+ * Can go when `readBodyless` goes. https://github.com/nodejs/node/issues/9668
+ */
+export function releaseBodyless(request: IncomingMessage): void {
+  const { parser } = request.socket as { parser?: { incoming: IncomingMessage | null } | null }
+  if (parser?.incoming === request) parser.incoming = null
+}
+
+/**
  * Replaces what Node does after the last response of a connection: it calls `destroySoon`, which ends both directions
  * at once. The reset that follows unread bytes may overtake the response.
  *

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import { authPrefix } from '../endpoints/auth.ts'
 import type { RoutingDecision } from '../gate/routing/decision.ts'
+import { releaseBodyless } from '../http/node-internals.ts'
 import { responseClosed } from '../http/pipelining.ts'
 import type { Metrics } from '../observability/metrics/metrics.ts'
 import type { RequestContext } from './request-context.ts'
@@ -62,6 +63,7 @@ export function createCompletion({
       context.waiter?.onClientGone()
       if (countsBytes) stopCountingBytes(context, request.socket)
       responseClosed(response)
+      if (!context.head.hasBody) releaseBodyless(request)
       complete(context)
     })
   }

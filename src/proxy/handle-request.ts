@@ -6,6 +6,7 @@ import type { ToRoute } from '../gate/routing/decision.ts'
 import { usualMethods } from '../gate/routing/route.ts'
 import { endDeferred } from '../http/deferred-writes.ts'
 import { lingeringClose } from '../http/lingering-close.ts'
+import { readBodyless } from '../http/node-internals.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -22,6 +23,7 @@ export function handleRequest(context: RequestContext, serveEndpoint: ServeEndpo
 
 /** No framework stands between the socket and the upstream. */
 function serveRoute(context: RequestContext, routing: ToRoute): void {
+  if (!context.head.hasBody && !routing.isWebSocket) readBodyless(context.request)
   const result = routing.route.guards(context)
   if (result instanceof Promise) {
     result.then(settled => follow(context, routing, settled)).catch(error => context.refuse(error))
