@@ -25,7 +25,7 @@ import type { RequestSnapshot } from '../proxy/request-context.ts'
 import type { TargetEvents } from '../upstream/targets/target.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
 import { createUpstreams } from '../upstream/targets/upstreams.ts'
-import { createWebhookService } from '../webhooks/webhook-services.ts'
+import { createWebhooks } from '../webhooks/webhooks.ts'
 import type { ServingProcess } from './process.ts'
 import { createAccountEndpoints } from './snapshot-endpoints.ts'
 import { createGuardDependencies } from './snapshot-guards.ts'
@@ -137,7 +137,7 @@ async function build(
       ...account.endpoints,
       ...createUserEndpoints({
         apiTokens: stores.apiTokens,
-        webhooks: createWebhookService(config.webhooks, serving),
+        webhooks: createWebhooks(config.webhooks, serving),
         randomBytes,
         clock,
         requireLiveCredential,

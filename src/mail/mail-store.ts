@@ -1,6 +1,6 @@
 // The records of mails: stored with what they tell, leased to be sent, and the log of how each ended.
-import { type AttemptStore, createAttemptStore, type Lease } from '../outbox/attempt-store.ts'
-import type { Database, Queryable } from '../storage/database.ts'
+import { type AttemptStore, createAttemptStore, type Lease, type LogFilter } from '../outbox/attempt-store.ts'
+import { countRows, type Database, type Queryable } from '../storage/database.ts'
 import type { MailKind } from './mail-kind.ts'
 
 export type MailStatus = 'pending' | 'sent' | 'failed'
@@ -51,19 +51,11 @@ export interface Mail {
   sent_at: Date | null
 }
 
-export interface MailFilter {
-  userId?: number | undefined
-  status?: MailStatus | undefined
-  /** Only mails older than the one with this id. */
-  before?: number | undefined
-  limit: number
-}
-
 export interface MailStore extends AttemptStore<'sent'> {
   /** Leases due mails, the longest due first. Concurrent callers get different mails. */
   lease(request: { limit: number; now: Date; leaseUntil: Date }): Promise<LeasedMail[]>
   /** Newest first. */
-  list(filter: MailFilter): Promise<Mail[]>
+  list(filter: LogFilter<MailStatus>): Promise<Mail[]>
   /**
    * Of the oldest `limit` mails, deletes those created before `before`.
    * @returns how many were deleted
@@ -103,8 +95,9 @@ export function createMailStore(database: Database): MailStore {
       ),
 
     // Ordered by id, which rises with age: an index on the age would cost one more write per mail.
-    async prune(before, limit) {
-      const rows = await database.query(
+    prune: (before, limit) =>
+      countRows(
+        database,
         `delete from mails where id in (
            select id from mails
             where id = any(array(select id from mails order by id limit $2)) and created_at < $1
@@ -112,8 +105,6 @@ export function createMailStore(database: Database): MailStore {
          )
          returning id`,
         [before, limit],
-      )
-      return rows.length
-    },
+      ),
   }
 }

@@ -24,6 +24,15 @@ export interface AttemptStore<Done extends string> {
   release(lease: Lease, now: Date): Promise<void>
 }
 
+/** Which rows of an outbox's log are listed. */
+export interface LogFilter<Status extends string> {
+  userId?: number | undefined
+  status?: Status | undefined
+  /** Only rows older than the one with this id. */
+  before?: number | undefined
+  limit: number
+}
+
 /**
  * Every method throws StorageError when the store fails.
  * @param table with the columns `id`, `status` ('pending' until it ends), `attempts` (0 at first, raised by each

@@ -37,6 +37,15 @@ export interface Database extends Queryable {
   close(): Promise<void>
 }
 
+/** Runs a statement that returns one row for each record it is about. @returns how many */
+export async function countRows(
+  queryable: Queryable,
+  sql: string,
+  values: readonly unknown[],
+): Promise<number> {
+  return (await queryable.query(sql, values)).length
+}
+
 /** Stores something along with a change, in the same transaction: both are stored, or neither. */
 export type TransactionStep = (tx: Queryable) => Promise<void>
 

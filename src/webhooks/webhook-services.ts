@@ -1,5 +1,4 @@
-// Assembles webhooks: registration in every serving process, and the delivery of alerts once per host.
-import { randomBytes, randomUUID } from 'node:crypto'
+// Assembles the delivery of alerts, once per host.
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { Sealer } from '../identity/sealer.ts'
@@ -15,7 +14,6 @@ import { createDeliveryWorker, type SendSettings } from './delivery/delivery-wor
 import { createSender } from './sending/send.ts'
 import { createWebhookSecrets } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
-import { createWebhooks, type Webhooks } from './webhooks.ts'
 
 type Settings = Config['webhooks']
 
@@ -26,20 +24,6 @@ interface Dependencies {
   sealer: Sealer | undefined
   clock: Clock
   failureLog: FailureLog
-}
-
-export function createWebhookService(
-  { allow_private_networks: allowPrivate }: Settings,
-  { stores, sealer, clock }: Pick<Dependencies, 'stores' | 'sealer' | 'clock'>,
-): Webhooks {
-  return createWebhooks({
-    store: stores.webhooks,
-    secrets: createWebhookSecrets(sealer),
-    resolve: createResolver({ allowPrivate }),
-    allowPrivate,
-    randomBytes,
-    clock,
-  })
 }
 
 /** How alerts are sent, and how long their log is kept. */
@@ -90,7 +74,7 @@ export function createAlertService(
     onError: error => failureLog('webhook delivery log not pruned', error),
   })
   return {
-    alerts: createAlerts({ store, clock, newId: randomUUID, onQueued: deliveryWorker.wake }),
+    alerts: createAlerts(store, clock, deliveryWorker.wake),
     deliveries: {
       list: deliveries.list,
       async retryNow(...retry) {

@@ -1,6 +1,12 @@
 // The records of webhooks: at most one per user.
 import { createCoalescingQueue } from '../async/coalescing-queue.ts'
-import { type Database, isStorageError, type Queryable, type TransactionStep } from '../storage/database.ts'
+import {
+  countRows,
+  type Database,
+  isStorageError,
+  type Queryable,
+  type TransactionStep,
+} from '../storage/database.ts'
 import { changeOfUser, lockUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
@@ -53,8 +59,9 @@ export function createWebhookStore(
         changeOfUser(database, userId, inTransaction, tx => removeWebhook(tx, userId, now)),
       ),
 
-    async forgetExpiredSecrets(now, limit) {
-      const rows = await database.query(
+    forgetExpiredSecrets: (now, limit) =>
+      countRows(
+        database,
         `update webhooks set secret_before = null, secret_before_until = null
           where user_id in (
             select user_id from webhooks where secret_before_until <= $1
@@ -62,9 +69,7 @@ export function createWebhookStore(
           )
          returning user_id`,
         [now, limit],
-      )
-      return rows.length
-    },
+      ),
   }
 }
 

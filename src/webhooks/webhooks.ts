@@ -1,10 +1,13 @@
 // A user's webhook, for its owner's endpoints: one per user, replaced as a whole (CONTRACT §5).
+import { randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import type { Config } from '../config/sections/schema.ts'
+import type { Sealer } from '../identity/sealer.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { TransactionStep } from '../storage/database.ts'
-import { type DestinationRules, findDestination } from './address/resolve.ts'
+import { createResolver, findDestination } from './address/resolve.ts'
 import { hostOf, parseWebhookUrl } from './address/webhook-url.ts'
-import { generateSecret, type WebhookSecrets } from './webhook-secret.ts'
+import { createWebhookSecrets, generateSecret } from './webhook-secret.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 interface RegisteredWebhook {
@@ -31,20 +34,24 @@ export interface Webhooks {
   remove(userId: number): Promise<void>
 }
 
-interface Dependencies extends DestinationRules {
-  store: Pick<WebhookStore, 'put' | 'remove'>
-  secrets: WebhookSecrets
-  randomBytes(size: number): Buffer
+interface Dependencies {
+  stores: { readonly webhooks: WebhookStore }
+  /** Undefined unless `auth.key_secret` is set. */
+  sealer: Sealer | undefined
   clock: Clock
 }
 
-export function createWebhooks(dependencies: Dependencies): Webhooks {
-  const { store, secrets, randomBytes, clock } = dependencies
+export function createWebhooks(
+  { allow_private_networks: allowPrivate }: Config['webhooks'],
+  { stores, sealer, clock }: Dependencies,
+): Webhooks {
+  const store = stores.webhooks
+  const secrets = createWebhookSecrets(sealer)
+  const rules = { allowPrivate, resolve: createResolver({ allowPrivate }) }
   return {
     async register(userId, written, precondition) {
-      const url = parseWebhookUrl(written, dependencies)
-      if (url === 'invalid') throw new Refusal('webhook_url_invalid')
-      if ((await findDestination(url, dependencies)).kind === 'forbidden')
+      const url = parseWebhookUrl(written, rules)
+      if (url === 'invalid' || (await findDestination(url, rules)).kind === 'forbidden')
         throw new Refusal('webhook_url_invalid')
       const secret = generateSecret(randomBytes)
       const stored = await store.put(

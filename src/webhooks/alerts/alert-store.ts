@@ -1,5 +1,5 @@
 // Stores an alert and its deliveries in one statement (CONTRACT §7).
-import type { Database, TransactionStep } from '../../storage/database.ts'
+import { countRows, type Database, type TransactionStep } from '../../storage/database.ts'
 
 interface Alert {
   /** A UUID. */
@@ -52,8 +52,9 @@ export function createAlertStore(database: Database): AlertStore {
 
     // One lookup of the oldest remaining delivery covers all alerts. The hour's margin: ids rise with age only as
     // closely as the replicas' clocks agree.
-    async prune(before, limit) {
-      const rows = await database.query(
+    prune: (before, limit) =>
+      countRows(
+        database,
         `delete from alerts where id in (
            select id from alerts
             where created_at < $1
@@ -64,9 +65,7 @@ export function createAlertStore(database: Database): AlertStore {
          )
          returning id`,
         [before, limit],
-      )
-      return rows.length
-    },
+      ),
   }
 }
 

@@ -1,5 +1,5 @@
 // Emits alerts for downstream services: stored with a delivery per receiver, sent in the background (CONTRACT §7).
-
+import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { TransactionStep } from '../../storage/database.ts'
@@ -22,20 +22,13 @@ export interface Alerts {
   emit(alert: NewAlert, inTransaction: TransactionStep): Promise<number | 'user_unknown'>
 }
 
-interface Dependencies {
-  store: Pick<AlertStore, 'queue'>
-  clock: Clock
-  newId(): string
-  /** Called as soon as a delivery is queued. */
-  onQueued(): void
-}
-
-export function createAlerts({ store, clock, newId, onQueued }: Dependencies): Alerts {
+/** @param onQueued called as soon as a delivery is queued */
+export function createAlerts(store: AlertStore, clock: Clock, onQueued: () => void): Alerts {
   return {
     async emit({ type, data = {}, userId }, inTransaction) {
       const now = new Date(clock.now())
       const body = serialize({ type, timestamp: now.toISOString(), data })
-      const queued = await store.queue({ id: newId(), type, body }, userId, now, inTransaction)
+      const queued = await store.queue({ id: randomUUID(), type, body }, userId, now, inTransaction)
       if (queued !== 'user_unknown' && queued > 0) onQueued()
       return queued
     },

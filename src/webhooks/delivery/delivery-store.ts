@@ -1,6 +1,11 @@
 // The delivery records: attempt outcomes and the delivery log.
-import { type AttemptOutcome, type AttemptStore, createAttemptStore } from '../../outbox/attempt-store.ts'
-import type { Database, TransactionStep } from '../../storage/database.ts'
+import {
+  type AttemptOutcome,
+  type AttemptStore,
+  createAttemptStore,
+  type LogFilter,
+} from '../../outbox/attempt-store.ts'
+import { countRows, type Database, type TransactionStep } from '../../storage/database.ts'
 import { lockUser } from '../../users/user-record-store.ts'
 import { removeWebhook } from '../webhook-store.ts'
 import { createLeaseStore, type LeasedDelivery, type LeaseStore } from './lease-store.ts'
@@ -23,14 +28,6 @@ export interface Delivery {
   finished_at: Date | null
 }
 
-interface DeliveryFilter {
-  userId?: number | undefined
-  status?: DeliveryStatus | undefined
-  /** Only deliveries older than the one with this id. */
-  before?: number | undefined
-  limit: number
-}
-
 export type RetryOutcome = 'due' | 'over' | 'unknown'
 
 export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
@@ -48,7 +45,7 @@ export interface DeliveryStore extends LeaseStore, AttemptStore<'delivered'> {
    */
   retryNow(id: number, now: Date, inTransaction: (userId: number) => TransactionStep): Promise<RetryOutcome>
   /** Newest first. */
-  list(filter: DeliveryFilter): Promise<Delivery[]>
+  list(filter: LogFilter<DeliveryStatus>): Promise<Delivery[]>
   /**
    * Of the oldest `limit` finished deliveries, deletes those created before `before`.
    * @returns how many were deleted
@@ -93,8 +90,9 @@ export function createDeliveryStore(database: Database): DeliveryStore {
       ),
 
     // Ordered by id, which rises with age: an index on the age would cost one more write per delivery.
-    async prune(before, limit) {
-      const rows = await database.query(
+    prune: (before, limit) =>
+      countRows(
+        database,
         `delete from webhook_deliveries where id in (
            select id from webhook_deliveries
             where id = any(array(select id from webhook_deliveries where status <> 'pending' order by id limit $2))
@@ -103,9 +101,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
          )
          returning id`,
         [before, limit],
-      )
-      return rows.length
-    },
+      ),
   }
 }
 

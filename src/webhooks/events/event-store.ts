@@ -5,7 +5,7 @@ import {
   createAttemptStore,
   type Lease,
 } from '../../outbox/attempt-store.ts'
-import type { Database, Queryable } from '../../storage/database.ts'
+import { countRows, type Database, type Queryable } from '../../storage/database.ts'
 
 export interface NewEvent {
   readonly userId: number
@@ -79,19 +79,19 @@ export function createEventStore(database: Database): EventStore {
       })
     },
 
-    async prune(before, limit) {
-      const rows = await database.query(
+    prune: (before, limit) =>
+      countRows(
+        database,
         `delete from events where id in (
            select id from events where finished_at < $1 order by finished_at limit $2 for update skip locked
          )
          returning id`,
         [before, limit],
-      )
-      return rows.length
-    },
+      ),
 
-    async pruneUnsent(before, limit) {
-      const rows = await database.query(
+    pruneUnsent: (before, limit) =>
+      countRows(
+        database,
         `delete from events where id in (
            select id from events e
             where status = 'pending' and created_at < $1
@@ -103,9 +103,7 @@ export function createEventStore(database: Database): EventStore {
          )
          returning id`,
         [before, limit],
-      )
-      return rows.length
-    },
+      ),
   }
 }
 

@@ -131,14 +131,9 @@ async function drainResponse(body: Dispatcher.ResponseData['body'], signal: Abor
 }
 
 function failureOutcome(error: unknown): SendOutcome {
-  const reason =
-    error instanceof SendFailure
-      ? error.reason
-      : isInvalidResponse(error)
-        ? 'answer'
-        : ('connection' as const)
-  const message = error instanceof SendFailure ? error.message : describeError(error)
-  return { kind: 'failed', reason, message }
+  if (error instanceof SendFailure) return { kind: 'failed', reason: error.reason, message: error.message }
+  const reason = isInvalidResponse(error) ? 'answer' : 'connection'
+  return { kind: 'failed', reason, message: describeError(error) }
 }
 
 function isInvalidResponse(error: unknown): boolean {

@@ -1,7 +1,7 @@
 // Retry-After as receivers write it (RFC 9110 §10.2.3).
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseRetryAfterMs } from '../../../src/webhooks/delivery/retry-schedule.ts'
+import { parseRetryAfterMs } from '../../../src/webhooks/sending/outcome.ts'
 
 const now = Date.parse('2026-02-03T04:05:06.789Z')
 const day = 24 * 60 * 60_000

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { retryDelayMs as delayOf } from '../../../src/outbox/retry-delay.ts'
-import { retryDelaysMs } from '../../../src/webhooks/delivery/retry-schedule.ts'
+import { retryDelaysMs } from '../../../src/webhooks/sending/outcome.ts'
 
 const hour = 60 * 60_000
 const steps = [5_000, 5 * 60_000, 30 * 60_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * hour)]
