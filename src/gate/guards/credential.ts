@@ -1,5 +1,5 @@
 // The credentials that a request presents: a bearer token, an API key, or none (spec §5).
-import { isBlank, stripSpace } from '../../identity/api-tokens/api-tokens.ts'
+import { stripSpace } from '../../identity/api-tokens/api-tokens.ts'
 import { isGatewayToken } from '../../identity/tokens/tokens.ts'
 
 export interface Credentials {
@@ -16,7 +16,7 @@ export interface Credentials {
 /** @param authorization @param apiKey header values as received */
 export function readCredentials(authorization: string | undefined, apiKey: string | undefined): Credentials {
   const key = stripped(apiKey)
-  const isTokenPresented = authorization !== undefined && !isBlank(authorization)
+  const isTokenPresented = stripped(authorization) !== undefined
   return {
     bearer: authorization === undefined ? undefined : bearerSyntax.exec(authorization)?.[1],
     apiKey: key,

@@ -35,12 +35,6 @@ export function stripSpace(value: string): string {
   return value.slice(start, end)
 }
 
-/** Whether the value has nothing but ASCII white space. */
-export function isBlank(value: string): boolean {
-  for (let index = 0; index < value.length; index += 1) if (!isSpace(value.charCodeAt(index))) return false
-  return true
-}
-
 /** Tab, line feed, vertical tab, form feed, carriage return, space. */
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)

@@ -23,17 +23,9 @@ interface Dependencies {
   maxTokens: number
 }
 
-interface CachedToken {
-  readonly token: string
-  readonly verified: VerifiedToken
-}
-
-/**
- * Caches valid tokens only, and compares the full text: no other text can hit another token's entry. The end of the
- * signature finds it, because hashing the whole text would take longer than comparing it.
- */
+/** Caches valid tokens only. The key is the full text: no other text can hit another token's entry. */
 export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencies): TokenCache {
-  const cached = new LRUCache<string, CachedToken>({ max: maxTokens })
+  const cached = new LRUCache<string, VerifiedToken>({ max: maxTokens })
   /** Running verifications: never more than there are requests. */
   const inFlight = new Map<string, Promise<VerifiedToken | TokenProblem>>()
 
@@ -50,7 +42,7 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
       // Checks again: a caller may have joined after the token expired or its key was removed.
       const problem = problemOf(verified)
       if (problem !== undefined) return problem
-      cached.set(endOf(token), { token, verified })
+      cached.set(token, verified)
       return verified
     } finally {
       inFlight.delete(token)
@@ -58,10 +50,9 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
   }
 
   function get(token: string): VerifiedToken | undefined {
-    const found = cached.get(endOf(token))
-    if (found?.token !== token) return undefined
-    if (problemOf(found.verified) === undefined) return found.verified
-    cached.delete(endOf(token))
+    const verified = cached.get(token)
+    if (verified === undefined || problemOf(verified) === undefined) return verified
+    cached.delete(token)
     return undefined
   }
 
@@ -75,9 +66,4 @@ export function createTokenCache({ tokens, keys, clock, maxTokens }: Dependencie
       return running
     },
   }
-}
-
-/** 144 bits of the signature, by which two valid tokens differ. */
-function endOf(token: string): string {
-  return token.slice(-24)
 }
