@@ -145,16 +145,11 @@ function usedOn({ daily_usage, last_usage_date }: UsageRecord, day: string): num
   return last_usage_date === day ? daily_usage : 0
 }
 
-interface Reads {
-  read(userId: number): Promise<UsageRecord | undefined>
-  forgetAll(): void
-}
-
 /** One read per user at a time: an exhausted user who keeps trying must not take all of the pool's connections. */
-function createSingleFlight(store: UsageStore): Reads {
-  const inFlight = new Map<number, Promise<UsageRecord | undefined>>()
+function createSingleFlight(store: UsageStore) {
+  const inFlight = new Map<number, ReturnType<UsageStore['read']>>()
   return {
-    read(userId) {
+    read(userId: number) {
       const running = inFlight.get(userId)
       if (running !== undefined) return running
       const read = store.read(userId).finally(() => {

@@ -2,18 +2,9 @@
 
 const DAY_MS = 86_400_000
 
-let cachedDay = Number.NaN
-let cachedText = ''
-
 /** @param nowMs since the epoch @returns `YYYY-MM-DD` */
 export function utcDay(nowMs: number): string {
-  const day = Math.floor(nowMs / DAY_MS)
-  // The day rarely changes between two calls, and formatting it takes longer than counting a use.
-  if (day !== cachedDay) {
-    cachedDay = day
-    cachedText = new Date(nowMs).toISOString().slice(0, 10)
-  }
-  return cachedText
+  return new Date(nowMs).toISOString().slice(0, 10)
 }
 
 /** Whole seconds, at least 1, from `nowMs` (since the epoch) until the UTC day ends. */

@@ -91,19 +91,13 @@ export function createGauges({ postgresPool, isRedisUp }: StorageGauges): Gauges
 }
 
 function poolGauges(state: () => PoolState): Family[] {
+  const ofPool = (member: keyof PoolState, name: string, help: string) =>
+    gauge(`peage_postgres_pool_${name}`, help, 'sum', () => unlabeledSample(state()[member]))
   return [
-    gauge('peage_postgres_pool_connections', 'Open connections of the pool.', 'sum', () =>
-      unlabeledSample(state().total),
-    ),
-    gauge('peage_postgres_pool_idle_connections', 'Open connections that nobody uses.', 'sum', () =>
-      unlabeledSample(state().idle),
-    ),
-    gauge('peage_postgres_pool_waiting_requests', 'Statements that wait for a connection.', 'sum', () =>
-      unlabeledSample(state().waiting),
-    ),
-    gauge('peage_postgres_pool_max_connections', 'The most that the pool opens, storage.pool.', 'sum', () =>
-      unlabeledSample(state().max),
-    ),
+    ofPool('total', 'connections', 'Open connections of the pool.'),
+    ofPool('idle', 'idle_connections', 'Open connections that nobody uses.'),
+    ofPool('waiting', 'waiting_requests', 'Statements that wait for a connection.'),
+    ofPool('max', 'max_connections', 'The most that the pool opens, storage.pool.'),
   ]
 }
 
