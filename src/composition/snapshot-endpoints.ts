@@ -1,23 +1,22 @@
 // Assembles what users do with their account: sessions, password, export and deletion, and what needs a mail.
 
-import { createAccountDeletion } from '../accounts/account-deletion.ts'
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
 import { createRedeemCode } from '../accounts/codes/redeem-code.ts'
-import { createCurrentPassword } from '../accounts/current-password.ts'
+import { createOwnAccount } from '../accounts/own-account.ts'
 import type { Passwords } from '../accounts/password.ts'
-import { createPasswordChange } from '../accounts/password-change.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import type { Sessions } from '../accounts/sessions.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints } from '../endpoints/account.ts'
 import { createEmailEndpoints } from '../endpoints/email.ts'
+import type { AttemptGuess } from '../endpoints/failed-login-limiter.ts'
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import { createSessionEndpoints } from '../endpoints/own-sessions.ts'
 import { createPasswordEndpoints } from '../endpoints/password.ts'
 import { createResetEndpoints } from '../endpoints/reset.ts'
 import type { RequireSignedIn, SignedInEndpoint } from '../endpoints/signed-in.ts'
 import { createRedeemSubmitted } from '../endpoints/submitted-code.ts'
-import type { CreateRateLimiter, RateLimiters } from '../storage/rate-limiter.ts'
+import type { CreateRateLimiter } from '../storage/rate-limiter.ts'
 import type { ServingProcess } from './process.ts'
 
 interface Dependencies {
@@ -25,7 +24,7 @@ interface Dependencies {
   passwords: Passwords
   validateNewPassword: ValidateNewPassword
   sessions: Sessions
-  limiters: RateLimiters
+  attemptGuess: AttemptGuess
   createRateLimiter: CreateRateLimiter
   requireSignedIn: RequireSignedIn
   signedIn: SignedInEndpoint
@@ -43,30 +42,23 @@ export function createAccountEndpoints(
   { mail, limits }: Pick<Config, 'mail' | 'limits'>,
   dependencies: Dependencies,
 ): AccountEndpoints {
-  const { serving, passwords, validateNewPassword, sessions, limiters } = dependencies
+  const { serving, passwords, validateNewPassword, sessions, attemptGuess } = dependencies
   const { requireSignedIn, signedIn, changesVisible } = dependencies
-  const { stores, failedLogins, failureLog, clock } = serving
+  const { stores, failureLog, clock } = serving
   const { users } = stores
-  const currentPassword = createCurrentPassword({ users, passwords })
-  const redeemSubmitted = createRedeemSubmitted({ limiters, failedLogins })
+  const ownAccount = createOwnAccount({ users, passwords, sessions, changesVisible })
+  const redeemSubmitted = createRedeemSubmitted(attemptGuess)
   const codes = mail && openAccountCodes(mail, dependencies)
   const verification = mail?.verify_on_register === true ? codes?.verification : undefined
   return {
     endpoints: [
       ...createSessionEndpoints({ sessions: stores.sessions, signedIn, clock }),
-      ...createPasswordEndpoints({
-        passwordChange: createPasswordChange({ users, passwords, currentPassword, sessions }),
-        validateNewPassword,
-        limiters,
-        failedLogins,
-        signedIn,
-      }),
+      ...createPasswordEndpoints({ ownAccount, validateNewPassword, attemptGuess, signedIn }),
       ...createOwnAccountEndpoints({
         users,
         exports: stores.exports,
-        accountDeletion: createAccountDeletion({ users, currentPassword, changesVisible }),
-        limiters,
-        failedLogins,
+        ownAccount,
+        attemptGuess,
         freeDaily: limits.free_daily,
         signedIn,
         clock,
@@ -74,10 +66,9 @@ export function createAccountEndpoints(
       ...createResetEndpoints({ passwordReset: codes?.passwordReset, redeemSubmitted }),
       ...createEmailEndpoints({
         codes,
-        currentPassword,
+        ownAccount,
         redeemSubmitted,
-        limiters,
-        failedLogins,
+        attemptGuess,
         requireSignedIn,
         signedIn,
       }),

@@ -9,6 +9,7 @@ import type { Config } from '../config/sections/schema.ts'
 import { switchedOffOperations } from '../endpoints/account.ts'
 import { createAuthEndpoints } from '../endpoints/auth.ts'
 import { createEndpointTable } from '../endpoints/endpoint-table.ts'
+import { createAttemptGuess } from '../endpoints/failed-login-limiter.ts'
 import { createJwksEndpoint } from '../endpoints/jwks.ts'
 import {
   createRequireLiveCredential,
@@ -114,12 +115,13 @@ async function build(
   })
   const requireSignedIn = createRequireSignedIn(requireLiveCredential)
   const signedIn = createSignedInEndpoint(requireSignedIn)
+  const attemptGuess = createAttemptGuess(serving.failedLogins, limiters)
   const account = createAccountEndpoints(config, {
     serving,
     passwords,
     validateNewPassword,
     sessions,
-    limiters,
+    attemptGuess,
     createRateLimiter: guardDependencies.createRateLimiter,
     requireSignedIn,
     signedIn,
@@ -131,7 +133,7 @@ async function build(
         accounts,
         sessions,
         limiters,
-        failedLogins: serving.failedLogins,
+        attemptGuess,
         onRegistered: account.onRegistered,
       }),
       ...account.endpoints,

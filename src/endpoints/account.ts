@@ -1,7 +1,7 @@
 // The endpoints of one's own account: shown, exported, deleted (CONTRACT §12, "Account").
 
-import type { AccountDeletion } from '../accounts/account-deletion.ts'
 import type { AccountExportStore } from '../accounts/account-export-store.ts'
+import type { OwnAccount } from '../accounts/own-account.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { accountExport } from '../openapi/account-export.ts'
@@ -10,11 +10,10 @@ import * as terms from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { Type } from '../schema/type.ts'
-import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { nextMidnight, utcDay } from '../usage/utc-day.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { authPrefix } from './auth.ts'
-import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { AttemptGuess } from './failed-login-limiter.ts'
 import type { GuardedEndpoint } from './local-endpoint.ts'
 import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
 
@@ -82,9 +81,8 @@ export const accountOperations = {
 interface Dependencies {
   users: Pick<UserStore, 'findById'>
   exports: AccountExportStore
-  accountDeletion: AccountDeletion
-  limiters: Pick<RateLimiters, 'login' | 'login_address'>
-  failedLogins: FailedLoginLimiter
+  ownAccount: Pick<OwnAccount, 'delete'>
+  attemptGuess: AttemptGuess
   /** `limits.free_daily`. */
   freeDaily: number
   signedIn: SignedInEndpoint
@@ -95,9 +93,8 @@ interface Dependencies {
 export function createOwnAccountEndpoints({
   users,
   exports,
-  accountDeletion,
-  limiters,
-  failedLogins,
+  ownAccount,
+  attemptGuess,
   freeDaily,
   signedIn,
   clock,
@@ -129,9 +126,7 @@ export function createOwnAccountEndpoints({
       return { status: 200, headers: { 'content-disposition': 'attachment' }, body }
     }),
     signedIn(accountOperations.delete, async ({ user, body, client }) => {
-      await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
-        accountDeletion.delete(user, body.string('current_password')),
-      )
+      await attemptGuess(client, user.email, () => ownAccount.delete(user, body.string('current_password')))
       return { status: 200, body: { message: messages.accountDeleted } }
     }),
   ]

@@ -9,7 +9,7 @@ import { messages } from '../refusals/catalog.ts'
 import { rateLimited } from '../refusals/limits.ts'
 import { Type } from '../schema/type.ts'
 import { limitNames, type RateLimiter, type RateLimiters } from '../storage/rate-limiter.ts'
-import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { AttemptGuess } from './failed-login-limiter.ts'
 import { type PublicEndpoint, publicEndpoint } from './local-endpoint.ts'
 
 export const authPrefix = '/api/v1/auth'
@@ -101,8 +101,8 @@ export const authOperations = {
 interface Dependencies {
   accounts: Accounts
   sessions: Pick<Sessions, 'refresh' | 'logout'>
-  limiters: Pick<RateLimiters, 'register' | 'login' | 'login_address' | 'refresh'>
-  failedLogins: FailedLoginLimiter
+  limiters: Pick<RateLimiters, 'register' | 'refresh'>
+  attemptGuess: AttemptGuess
   /** Sends the verification if that is configured; never fails, because the account exists by then. */
   onRegistered(user: { id: number; email: string }, client: string): Promise<void>
 }
@@ -111,7 +111,7 @@ export function createAuthEndpoints({
   accounts,
   sessions,
   limiters,
-  failedLogins,
+  attemptGuess,
   onRegistered,
 }: Dependencies): PublicEndpoint[] {
   return [
@@ -124,9 +124,8 @@ export function createAuthEndpoints({
     }),
     publicEndpoint(authOperations.login, async ({ body, client, userAgent }) => {
       const submitted = { email: body.string('email'), password: body.string('password') }
-      const { userId, ...pair } = await failedLogins.attempt(
-        guessLimits(limiters, client, normalizeEmail(submitted.email)),
-        () => accounts.login(submitted, userAgent),
+      const { userId, ...pair } = await attemptGuess(client, normalizeEmail(submitted.email), () =>
+        accounts.login(submitted, userAgent),
       )
       return { status: 200, body: pair, userId }
     }),

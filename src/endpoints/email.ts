@@ -1,17 +1,16 @@
 // The endpoints that verify or change one's email (CONTRACT §12, "Email").
 
 import type { AccountCodes } from '../accounts/codes/account-codes.ts'
-import type { CurrentPassword } from '../accounts/current-password.ts'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
+import type { OwnAccount } from '../accounts/own-account.ts'
 import { isMailbox } from '../config/formats/mailbox.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import { message, openRecord, record, text } from '../openapi/schema-builders.ts'
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { Type } from '../schema/type.ts'
-import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { authPrefix, codeRefusals, openRefusals } from './auth.ts'
-import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { AttemptGuess } from './failed-login-limiter.ts'
 import {
   type EndpointResponse,
   type LocalEndpoint,
@@ -90,16 +89,15 @@ export const emailOperations = {
 interface Dependencies {
   /** Undefined where no mails can be sent: then no code is right. */
   codes: Pick<AccountCodes, 'verification' | 'emailChange'> | undefined
-  currentPassword: CurrentPassword
+  ownAccount: Pick<OwnAccount, 'checkPassword'>
   redeemSubmitted: RedeemSubmitted
-  limiters: Pick<RateLimiters, 'login' | 'login_address'>
-  failedLogins: FailedLoginLimiter
+  attemptGuess: AttemptGuess
   requireSignedIn: RequireSignedIn
   signedIn: SignedInEndpoint
 }
 
 export function createEmailEndpoints(dependencies: Dependencies): LocalEndpoint[] {
-  const { codes, currentPassword, redeemSubmitted, limiters, failedLogins, signedIn } = dependencies
+  const { codes, ownAccount, redeemSubmitted, attemptGuess, signedIn } = dependencies
   return [
     signedIn(emailOperations.requestVerification, async ({ user, client }) => {
       if (codes === undefined) throw new Refusal('mail_not_configured')
@@ -118,8 +116,8 @@ export function createEmailEndpoints(dependencies: Dependencies): LocalEndpoint[
       if (codes === undefined) throw new Refusal('mail_not_configured')
       const newEmail = normalizeEmail(body.string('email'))
       if (!isStorableEmail(newEmail) || !isMailbox(newEmail)) throw new Refusal('email_invalid')
-      const { sessionEpoch } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
-        currentPassword.verify(user, body.string('current_password')),
+      const { sessionEpoch } = await attemptGuess(client, user.email, () =>
+        ownAccount.checkPassword(user, body.string('current_password')),
       )
       await codes.emailChange.request({ ...user, sessionEpoch }, newEmail, client)
       return { status: 202, body: { message: messages.mailSent } }

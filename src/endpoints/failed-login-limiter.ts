@@ -22,16 +22,21 @@ export interface FailedLoginLimiter {
   attempt<T>(limits: readonly FailedLoginLimit[], attempt: () => Promise<T>): Promise<T>
 }
 
-/** The limits of guesses at what an account is opened with: password or code. @param email normalised */
-export function guessLimits(
-  limiters: Pick<RateLimiters, 'login' | 'login_address'>,
-  client: string,
-  email: string,
-): readonly FailedLoginLimit[] {
-  return [
-    { names: limitNames.login, limiter: limiters.login, key: `${client} ${email}` },
-    { names: limitNames.login_address, limiter: limiters.login_address, key: client },
-  ]
+/**
+ * Runs an attempt at what an account is opened with: password or code.
+ * @param email normalised @throws as `FailedLoginLimiter`
+ */
+export type AttemptGuess = <T>(client: string, email: string, attempt: () => Promise<T>) => Promise<T>
+
+export function createAttemptGuess(
+  failedLogins: FailedLoginLimiter,
+  { login, login_address }: Pick<RateLimiters, 'login' | 'login_address'>,
+): AttemptGuess {
+  return (client, email, attempt) => {
+    const ofAccount = { names: limitNames.login, limiter: login, key: `${client} ${email}` }
+    const ofAddress = { names: limitNames.login_address, limiter: login_address, key: client }
+    return failedLogins.attempt([ofAccount, ofAddress], attempt)
+  }
 }
 
 /**

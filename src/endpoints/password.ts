@@ -1,12 +1,11 @@
 // The change of one's own password (CONTRACT §12, "Password").
 
-import type { PasswordChange } from '../accounts/password-change.ts'
+import type { OwnAccount } from '../accounts/own-account.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'
 import { openRecord, text } from '../openapi/schema-builders.ts'
-import type { RateLimiters } from '../storage/rate-limiter.ts'
 import { authPrefix, tokenPair } from './auth.ts'
-import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { AttemptGuess } from './failed-login-limiter.ts'
 import type { GuardedEndpoint } from './local-endpoint.ts'
 import { type SignedInEndpoint, signedInRefusals } from './signed-in.ts'
 
@@ -32,26 +31,24 @@ export const passwordOperations = {
 } as const satisfies Record<string, Operation>
 
 interface Dependencies {
-  passwordChange: PasswordChange
+  ownAccount: Pick<OwnAccount, 'changePassword'>
   validateNewPassword: ValidateNewPassword
-  limiters: Pick<RateLimiters, 'login' | 'login_address'>
-  failedLogins: FailedLoginLimiter
+  attemptGuess: AttemptGuess
   signedIn: SignedInEndpoint
 }
 
 export function createPasswordEndpoints({
-  passwordChange,
+  ownAccount,
   validateNewPassword,
-  limiters,
-  failedLogins,
+  attemptGuess,
   signedIn,
 }: Dependencies): GuardedEndpoint[] {
   return [
     signedIn(passwordOperations.change, async ({ user, body, client, userAgent }) => {
       const next = body.string('new_password')
       validateNewPassword(next, user.email)
-      const { userId, ...pair } = await failedLogins.attempt(guessLimits(limiters, client, user.email), () =>
-        passwordChange.change(user, { current: body.string('current_password'), next, userAgent }),
+      const { userId, ...pair } = await attemptGuess(client, user.email, () =>
+        ownAccount.changePassword(user, { current: body.string('current_password'), next, userAgent }),
       )
       return { status: 200, body: pair, userId }
     }),

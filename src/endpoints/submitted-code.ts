@@ -5,8 +5,7 @@ import { isStorableEmail } from '../accounts/email.ts'
 import { roundUpDuration } from '../async/round-up-duration.ts'
 import type { JsonObject } from '../http/json-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
-import type { RateLimiters } from '../storage/rate-limiter.ts'
-import { type FailedLoginLimiter, guessLimits } from './failed-login-limiter.ts'
+import type { AttemptGuess } from './failed-login-limiter.ts'
 
 /** Stripped of white space; empty if there is none. If it is not empty, the code does not count. */
 export function tokenOf(body: JsonObject): string {
@@ -30,12 +29,7 @@ export type RedeemSubmitted = <T>(
   redeem: (submitted: SubmittedCode) => Promise<T>,
 ) => Promise<T>
 
-interface Dependencies {
-  limiters: Pick<RateLimiters, 'login' | 'login_address'>
-  failedLogins: FailedLoginLimiter
-}
-
-export function createRedeemSubmitted({ limiters, failedLogins }: Dependencies): RedeemSubmitted {
+export function createRedeemSubmitted(attemptGuess: AttemptGuess): RedeemSubmitted {
   return async ({ body, client }, { owner, email }, redeem) => {
     const token = tokenOf(body)
     if (token !== '') return redeem({ token })
@@ -45,6 +39,6 @@ export function createRedeemSubmitted({ limiters, failedLogins }: Dependencies):
       return redeem({ code: body.string('code').trim(), owner })
     }
     // The time of counting a try would show for which emails there is a code, and so an account.
-    return failedLogins.attempt(guessLimits(limiters, client, email), () => roundUpDuration(tryCode))
+    return attemptGuess(client, email, () => roundUpDuration(tryCode))
   }
 }
