@@ -1,18 +1,19 @@
 // The command line as a function: its commands and their exit codes (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
 import { packageFacts } from '../version.ts'
+import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
 import { print } from './print.ts'
 
 /** By name, in the order of the help text. What a command does is imported when it is called. */
-const commands: Readonly<Record<string, (io: Io) => Promise<Command>>> = {
+const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>> = {
   init: async io => (await import('./init.ts')).initCommand(io),
-  start: async io => (await import('./start.ts')).startCommand(io),
-  check: async io => (await import('./check.ts')).checkCommand(io),
+  start: startCommand,
+  check: checkCommand,
   explain: async io => (await import('./explain/command.ts')).explainCommand(io),
   test: async io => (await import('./test/command.ts')).testCommand(io),
   migrate: async io => (await import('./migrate.ts')).migrateCommand(io),
-  schema: async io => (await import('./schema.ts')).schemaCommand(io),
+  schema: schemaCommand,
   users: async io => (await import('./users/commands.ts')).usersCommand(io),
   mail: async io => (await import('./mail/command.ts')).mailCommand(io),
   keys: async io => (await import('./keys/commands.ts')).keysCommand(io),
@@ -42,7 +43,7 @@ async function createProgram([first = '']: readonly string[], io: Io): Promise<C
   const { version, description } = packageFacts()
   const peage = new Command('peage').description(description).version(version)
   for (const name of namesFor(first)) {
-    peage.addCommand(await (commands[name] as (io: Io) => Promise<Command>)(io))
+    peage.addCommand(await (commands[name] as (io: Io) => Command | Promise<Command>)(io))
   }
   configure(peage, io)
   return peage
@@ -65,4 +66,45 @@ function configure(command: Command, io: Io): void {
 /** commander's own errors all concern the command line, and exit with 1 by default. */
 function exitCodeOf({ code, exitCode }: CommanderError): number {
   return exitCode !== 0 && code.startsWith('commander.') ? 2 : exitCode
+}
+
+function startCommand(io: Io): Command {
+  return withConfigurationAlone(new Command('start'))
+    .description('migrate the database, then serve until SIGTERM or SIGINT')
+    .action(async ({ config: file }: ConfigOption) => {
+      const { runGateway } = await import('./run-gateway.ts')
+      await runGateway(io, file)
+    })
+}
+
+/** Validates a configuration as `start` would, and reports every problem at once. */
+function checkCommand(io: Io): Command {
+  return withConfigurationAlone(new Command('check'))
+    .description('validate the configuration without starting')
+    .action(async ({ config: file }: ConfigOption) => {
+      const { warningLinesOf } = await import('../config/diagnostics.ts')
+      const { readTracing } = await import('../observability/tracing/open.ts')
+      const { fileReader, openConfigFile, orExit } = await import('./read-config.ts')
+      const { traces, problems } = readTracing(io.env, fileReader(io))
+      const { config, warnings } = orExit(openConfigFile(io, file).load(), io.stdout, problems)
+      const lines = [...warningLinesOf(warnings), ...(traces?.warnings ?? []).map(line => `warning: ${line}`)]
+      const { routes, upstreams } = config
+      const counts = `${count(routes.length, 'route')}, ${count(Object.keys(upstreams).length, 'upstream')}`
+      await print(
+        io.stdout,
+        [...lines, `${file}: ok (${counts})`].map(line => `${line}\n`),
+      )
+    })
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** As committed in gateway.schema.json. */
+function schemaCommand(io: Io): Command {
+  return new Command('schema').description('print the JSON Schema of gateway.yaml').action(async () => {
+    const { jsonSchema } = await import('../config/json-schema.ts')
+    await print(io.stdout, [`${JSON.stringify(jsonSchema(), null, 2)}\n`])
+  })
 }

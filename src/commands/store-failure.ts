@@ -18,57 +18,30 @@ export function inPlainWords(error: unknown, storage: Config['storage'], file: s
   if (storage.postgres === '') {
     return new Error(`the embedded database failed (${reason}): check storage.data_dir in ${file}`)
   }
-  const { advice } = advices.find(({ when }) => when.test(code || reason)) ?? otherwise
-  return new Error(`the database failed (${placeOf(storage.postgres)}: ${reason}): ${advice(file)}`)
+  const advice = adviceFor(code || reason, file)
+  return new Error(`the database failed (${placeOf(storage.postgres)}: ${reason}): ${advice}`)
 }
 
-/** Matched against the error's code (an SQLSTATE if the server responded), else against its message. */
-const advices: readonly { when: RegExp; advice: (file: string) => string }[] = [
-  {
-    when: /^28...$/,
-    advice: file =>
-      `check the user, the password and sslmode of storage.postgres in ${file}, and pg_hba.conf`,
-  },
-  {
-    when: /^3D000$/,
-    advice: file => `create that database, or check its name in storage.postgres in ${file}`,
-  },
-  {
-    when: /^25006$/,
-    advice: file => `storage.postgres in ${file} must lead to a server that takes writes: the primary`,
-  },
-  {
-    when: /^42501$/,
-    advice: file =>
-      `give the user of storage.postgres in ${file} the database, or the rights to create in it`,
-  },
-  {
-    when: /^server_encoding is/,
-    advice: file =>
-      `create a database with encoding 'UTF8' and template template0, and name it in storage.postgres in ${file}`,
-  },
-  {
-    when: /^default_transaction_isolation is/,
-    advice: file =>
-      `alter role … set default_transaction_isolation = 'read committed', for the user of storage.postgres in ${file}`,
-  },
-  {
-    when: /^DateStyle is/,
-    advice: file => `alter role … set DateStyle = 'ISO', for the user of storage.postgres in ${file}`,
-  },
-  {
-    when: /ENOTFOUND|EAI_AGAIN/,
-    advice: file => `check the host in storage.postgres in ${file}, and the name service of this machine`,
-  },
-  {
-    when: /SSL|TLS|certificate/,
-    advice: file =>
-      `check sslmode and sslrootcert of storage.postgres in ${file}, and the server's certificate`,
-  },
-]
-
-const otherwise = {
-  advice: (file: string) => `check that it is up, and that storage.postgres in ${file} is right`,
+/**
+ * @param failure the error's code (an SQLSTATE if the server responded), otherwise its message
+ * @param file the configuration file
+ */
+function adviceFor(failure: string, file: string): string {
+  const key = `storage.postgres in ${file}`
+  if (/^28...$/.test(failure)) return `check the user, the password and sslmode of ${key}, and pg_hba.conf`
+  if (failure === '3D000') return `create that database, or check its name in ${key}`
+  if (failure === '25006') return `${key} must lead to a server that takes writes: the primary`
+  if (failure === '42501') return `give the user of ${key} the database, or the rights to create in it`
+  if (failure.startsWith('server_encoding is'))
+    return `create a database with encoding 'UTF8' and template template0, and name it in ${key}`
+  if (failure.startsWith('default_transaction_isolation is'))
+    return `alter role … set default_transaction_isolation = 'read committed', for the user of ${key}`
+  if (failure.startsWith('DateStyle is')) return `alter role … set DateStyle = 'ISO', for the user of ${key}`
+  if (/ENOTFOUND|EAI_AGAIN/.test(failure))
+    return `check the host in ${key}, and the name service of this machine`
+  if (/SSL|TLS|certificate/.test(failure))
+    return `check sslmode and sslrootcert of ${key}, and the server's certificate`
+  return `check that it is up, and that ${key} is right`
 }
 
 /** `host:port/name`, as the driver parses the address, without user and password. */

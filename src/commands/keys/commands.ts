@@ -3,11 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument, Command, Option } from 'commander'
+import type { Retirement } from '../../identity/keys/key-administration.ts'
 import type { SigningAlgorithm } from '../../identity/keys/signing-key.ts'
+import type { Resealed } from '../../identity/resealing.ts'
 import { type ConfigOption, withConfigOption } from '../config-option.ts'
 import type { Io } from '../io.ts'
 import { print } from '../print.ts'
-import { alreadySigns, concurrentlyChanged, noSuchKey, retirementError, unreadableAmong } from './errors.ts'
 import { keysAsJson, keysAsTable, resealedAsJson, resealedAsText } from './print-keys.ts'
 import type { WithKeys } from './with-keys.ts'
 
@@ -83,7 +84,7 @@ function rotate(io: Io): Command {
       return withKeys(io, config, async keys => {
         const rotation = await keys.rotate(kid === undefined ? { alg: alg ?? defaultAlgorithm } : { kid })
         if (rotation === 'unknown') throw noSuchKey(kid)
-        if (rotation === 'signs') throw alreadySigns(kid)
+        if (rotation === 'signs') throw new Error(`key ${kid} signs already`)
         // Return only once the key signs, so that the next command of a script can rely on it.
         if (rotation.waitMs > 0) {
           io.stderr.write(`key ${rotation.kid} signs in ${Math.ceil(rotation.waitMs / 1000)} s\n`)
@@ -106,7 +107,8 @@ function retire(io: Io): Command {
       withKeys(io, config, async keys => {
         const retirement = await keys.retire(kid, { force: force === true })
         if (retirement.outcome === 'unknown') throw noSuchKey(kid)
-        if (retirement.outcome === 'changed') throw concurrentlyChanged(kid)
+        if (retirement.outcome === 'changed')
+          throw new Error(`key ${kid} was changed by somebody else at the same time; it was not retired`)
         if (retirement.outcome !== 'retired') throw retirementError(kid, retirement)
         await report(io, json, { kid }, `key ${kid} is retired: what it signed is good no more`)
       }),
@@ -153,3 +155,36 @@ const withKeys: WithKeys = async (...call) => (await import('./with-keys.ts')).w
 function report(io: Io, json: true | undefined, facts: object, sentence: string): Promise<void> {
   return print(io.stdout, [`${json ? JSON.stringify(facts) : sentence}\n`])
 }
+
+function noSuchKey(kid: string | undefined): Error {
+  return new Error(`there is no key ${kid}: peage keys list shows which there are`)
+}
+
+function retirementError(kid: string, retirement: Retirement): Error {
+  if ('until' in retirement) {
+    const until = retirement.until.toISOString()
+    return new Error(
+      `tokens that key ${kid} signed may be good until ${until}: retire it then, or with --force now, which ends them`,
+    )
+  }
+  const which = retirement.outcome === 'will_sign' ? 'is about to sign' : 'is the one that signs'
+  return new Error(`key ${kid} ${which}: peage keys rotate lets another sign first`)
+}
+
+function unreadableAmong(keys: Resealed, webhooks: Resealed): Error | undefined {
+  const unread = [
+    ...named('signing key', keys.unreadable),
+    ...named('webhook secret of user', webhooks.unreadable),
+  ]
+  if (unread.length === 0) return undefined
+  return new Error(`neither auth.key_secret nor auth.key_secret_old opens the ${unread.join(', and the ')}`)
+}
+
+function named(what: string, keys: readonly string[]): string[] {
+  if (keys.length === 0) return []
+  const more = keys.length > mostNamed ? ` and ${keys.length - mostNamed} more` : ''
+  return [`${what} ${keys.slice(0, mostNamed).join(', ')}${more}`]
+}
+
+/** `--json` lists all of them. */
+const mostNamed = 20

@@ -1,16 +1,18 @@
 // What operators do with accounts, and its implementation on the database.
+import { randomUUID } from 'node:crypto'
 import { createAccountExportStore } from '../../accounts/account-export-store.ts'
 import { createSessionStore, type ListedSession } from '../../accounts/session-store.ts'
-import { previousFields } from '../../admin/api/user-input.ts'
+import { auditedFields, previousFields } from '../../admin/api/user-input.ts'
 import { userOperations } from '../../admin/api/users.openapi.ts'
+import { type AuditRecord, createAuditStore } from '../../admin/audit-store.ts'
 import type { Clock } from '../../clock.ts'
+import { type OperationOfOperators, successStatus } from '../../openapi/operation.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Plan, User } from '../../users/user.ts'
 import type { RecordUserChanges } from '../../users/user-change.ts'
 import { createUserDirectory } from '../../users/user-directory.ts'
 import type { UserPatch } from '../../users/user-record-store.ts'
 import { createUserStore } from '../../users/user-store.ts'
-import { createCliAudit } from './cli-audit.ts'
 
 /** How an operator names a user; the email is normalized. */
 export type UserRef = { readonly id: number } | { readonly email: string }
@@ -60,7 +62,22 @@ export function createDatabaseUsers({
   const directory = createUserDirectory(database)
   const sessions = createSessionStore(database)
   const exports = createAccountExportStore(database)
-  const { audited, written } = createCliAudit(database, clock)
+  const audit = createAuditStore(database)
+  /** The entry of the endpoint that does the same, by the operator `cli` (CONTRACT §13). */
+  const record = ({ operation, userId, fields = {}, previous = null }: AuditedAction): AuditRecord => ({
+    at: new Date(clock.now()),
+    operator: 'cli',
+    channel: 'cli',
+    method: operation.method,
+    route: operation.path,
+    user_id: userId,
+    changes: auditedFields(fields),
+    previous,
+    status: successStatus(operation),
+    // No request has been made: an id that nothing else has.
+    request_id: randomUUID(),
+  })
+  const audited = (action: AuditedAction) => audit.inTransaction(record(action))
   return {
     async *list(filter) {
       let last: number | undefined
@@ -100,7 +117,7 @@ export function createDatabaseUsers({
     resetUsage: userId => users.resetUsage(userId, audited({ operation: userOperations.resetUsage, userId })),
     async export(userId) {
       const exported = await exports.read(userId, new Date(clock.now()))
-      if (exported !== undefined) await written({ operation: userOperations.export, userId })
+      if (exported !== undefined) await audit.write(record({ operation: userOperations.export, userId }))
       return exported
     },
     delete: userId =>
@@ -109,3 +126,11 @@ export function createDatabaseUsers({
 }
 
 const pageSize = 100
+
+interface AuditedAction {
+  readonly operation: Pick<OperationOfOperators, 'method' | 'path' | 'responses'>
+  readonly userId: number
+  /** The fields that are set. */
+  readonly fields?: object
+  readonly previous?: AuditRecord['previous'] | undefined
+}
