@@ -168,7 +168,10 @@ routes:
     expect(heads.map(head => head.split(' ', 2).join(' '))).toEqual(['POST /plain'])
   })
 
-  it('behind another request on its connection waits for that one’s answer', async () => {
+  it.each([
+    ['a handshake', '/open', handshake],
+    ['an upgrade to h2c', '/plain', ['Connection: Upgrade', 'Upgrade: h2c']],
+  ])('%s behind an unanswered request is refused after its response', async (_, path, lines) => {
     upstream.script = (socket, head) => {
       heads.push(head)
       setTimeout(() => socket.write(head.startsWith('GET /plain') ? ok : switching), 50)
@@ -176,11 +179,12 @@ routes:
     const { answers } = await send(
       Buffer.concat([
         requestBytes('GET', '/plain'),
-        requestBytes('GET', '/plain', ['Connection: Upgrade', 'Upgrade: h2c']),
-        requestBytes('GET', '/open', handshake),
+        requestBytes('GET', path, lines),
+        requestBytes('GET', '/plain'),
       ]),
     )
-    expect(answers.map(answer => answer.status)).toEqual([200, 200, 101])
+    expect(answers.map(answer => answer.status)).toEqual([200, 400])
+    expect(heads).toHaveLength(1)
   })
 
   it.each(['Trailer: X-Checksum', 'Content-Length: 5'])('is accepted by a 101 that says %s', async field => {
