@@ -1,4 +1,5 @@
 // Reloads the configuration while clients are served: completely, or not at all (CONTRACT §1, signals).
+import { setImmediate } from 'node:timers/promises'
 import type { ReloadOutcome } from '../admin/configuration-record.ts'
 import type { GatewayProcess } from '../composition/process.ts'
 import type { ConfigFile } from '../config/config-file.ts'
@@ -56,6 +57,8 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
   async function apply({ config: written, lines, warnings, listing, digest }: ReadConfig): Promise<void> {
     const { config, restartRequired } = keepImmutable(current.get(), written)
     const changes = diffConfigs(current.get(), config)
+    // Comparing and building 10,000 routes each take a tenth of a second: requests are served in between.
+    await setImmediate()
     const prepared = await dataPlane.prepare(config)
     if (isOver) {
       await prepared.rollback()
