@@ -1,7 +1,6 @@
 // What the admin API answers: the server's own types.
-import type { AuditedAction } from '../../src/admin/api/audited-actions.ts'
 import type { explainRequest } from '../../src/admin/api/explain-request.ts'
-import type { listAudit } from '../../src/admin/api/list-audit.ts'
+import type { AuditedAction, listAudit } from '../../src/admin/api/list-audit.ts'
 import type { listDeliveries } from '../../src/admin/api/list-deliveries.ts'
 import type { listMails } from '../../src/admin/api/list-mails.ts'
 import type { listRoutes } from '../../src/admin/api/list-routes.ts'

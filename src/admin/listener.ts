@@ -18,16 +18,14 @@ import { schemaController } from '../openapi/response-body.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import type { FailureLog } from '../storage/failure-log.ts'
 import type { IsAllowedAddress } from './allowed-addresses.ts'
-import { rejectAmbiguousCredentials, rejectMalformed } from './ambiguous-requests.ts'
-import { channelHeader, type OperatorRequest } from './api/admin-endpoint.ts'
+import { type AdminDependencies, channelHeader, type OperatorRequest } from './api/admin-endpoint.ts'
 import { parseQuery } from './api/input.ts'
-import { type AdminDependencies, refuseOtherMethods, serveApi } from './api/serve-api.ts'
+import { refuseOtherMethods, serveApi } from './api/serve-api.ts'
 import type { AuditChannel } from './audit-store.ts'
 import type { ConsoleSessions } from './console/console-sessions.ts'
 import { type ConsoleDependencies, findSession, serveConsole } from './console/serve-console.ts'
 import { isLoopback, rejectCrossSite, rejectDnsRebinding, rejectForeignOrigin } from './cross-site.ts'
 import { documentation, serveDocumentation } from './documentation.ts'
-import type { Health } from './health.ts'
 import type { Operator } from './operators.ts'
 import { probes } from './probes.openapi.ts'
 
@@ -35,7 +33,6 @@ interface Dependencies extends AdminDependencies, ConsoleDependencies {
   /** Of the current configuration. */
   isAllowedAddress: IsAllowedAddress
   consoleSessions: ConsoleSessions
-  health: Health
   /** The Prometheus page, of this process or of all workers. */
   renderMetrics(): Promise<string>
   /** The OpenAPI document; called at the first request for it. */
@@ -226,4 +223,24 @@ function logCalls(app: FastifyInstance, { logger, reasonOf }: CallLog): void {
 function isLoopbackListener({ server }: FastifyInstance): boolean {
   const address = server.address() as AddressInfo | null
   return address !== null && isLoopback(address.address)
+}
+
+/**
+ * Refuses a request with two `Host` fields, or an `Expect` other than `100-continue`, as the client listener does
+ * (CONTRACT §4).
+ * @throws Refusal 400 `request_invalid`
+ */
+function rejectMalformed({
+  headers: { expect },
+  headersDistinct: { host = [] },
+}: Pick<IncomingMessage, 'headers' | 'headersDistinct'>): void {
+  const isMalformed = host.length > 1 || (expect !== undefined && expect.toLowerCase() !== '100-continue')
+  if (isMalformed) throw new Refusal('request_invalid', { headers: { connection: 'close' } })
+}
+
+/** Node takes the first of two `Authorization`. @throws Refusal 400 `credentials_ambiguous` */
+function rejectAmbiguousCredentials({
+  headersDistinct: { authorization = [] },
+}: Pick<IncomingMessage, 'headersDistinct'>): void {
+  if (authorization.length > 1) throw new Refusal('credentials_ambiguous')
 }

@@ -90,12 +90,9 @@ export async function startAdminListener(
     explain: createRunningExplain(config.get, clock, configuration.running),
     resetTtlMs: () => config.get().mail?.code_ttl.reset,
     wakeMails: mailQueue.wake,
-    overview: {
-      history,
-      upstreamNames: () => Object.keys(config.get().upstreams),
-      health,
-      workers: workers?.health,
-    },
+    history,
+    upstreamNames: () => Object.keys(config.get().upstreams),
+    workers: workers?.health,
     documentation: async () =>
       (await import('../composition/api-description.ts')).createDocumentation(packageFacts().version),
     isConsoleOn: () => settings().isConsoleOn,

@@ -1,5 +1,5 @@
 // Explains requests by the running configuration, one at a time, without its secrets (CONTRACT §13).
-import type { ExplainDependencies, ExplainQuestion } from '../admin/api/explain-request.ts'
+import type { AdminDependencies, ExplainQuestion } from '../admin/api/admin-endpoint.ts'
 import type { Clock } from '../clock.ts'
 import type { ListedValue } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -11,7 +11,7 @@ export function createRunningExplain(
   current: () => Config,
   clock: Clock,
   listed: () => readonly ListedValue[],
-): ExplainDependencies['explain'] {
+): AdminDependencies['explain'] {
   let config: Config | undefined
   let explain: Explain | undefined
   let last: Promise<unknown> = Promise.resolve()

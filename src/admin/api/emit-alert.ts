@@ -4,9 +4,8 @@ import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
-import type { Alerts } from '../../webhooks/alerts/alerts.ts'
-import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
-import { invalidField } from './input.ts'
+import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
+import { invalidField, readCount } from './input.ts'
 
 /** In characters; a length that receivers can be expected to store. */
 const maxTypeLength = 255
@@ -49,12 +48,13 @@ export const emitAlert = {
   }),
 } as const satisfies Operation
 
-export function createAlertEndpoint(alerts: Alerts): AdminEndpoint {
+export function createAlertEndpoint({ alerts }: AdminDependencies): AdminEndpoint {
   return {
     operation: emitAlert,
     async handle({ body, audited }) {
       const type = readType(body.string('type'))
-      const userId = readUserId(body.value('user_id'))
+      // Absent means all users. `null` is a client error, which must not send an alert to all of them.
+      const userId = readCount('user_id', body.value('user_id'))
       const data = body.value('data')
       // The audit omits the alert's data, which is private to the service and its users.
       const queued = await alerts.emit({ type, data, userId }, audited({ userId, changes: { type } }))
@@ -69,11 +69,4 @@ function readType(type: string): string {
     throw invalidField('type')
   }
   return type
-}
-
-/** Absent means all users. `null` and other values are a client error, which must not send an alert to all users. */
-function readUserId(value: unknown): number | undefined {
-  if (value === undefined) return undefined
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField('user_id')
-  return value
 }

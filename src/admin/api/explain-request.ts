@@ -7,21 +7,15 @@ import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import { utcDay } from '../../usage/utc-day.ts'
-import { isPlan, type Plan, type User } from '../../users/user.ts'
-import type { UserStore } from '../../users/user-store.ts'
-import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
-import { invalidField } from './input.ts'
+import { isPlan, type User } from '../../users/user.ts'
+import {
+  type AdminDependencies,
+  type AdminEndpoint,
+  type ExplainQuestion,
+  operatorRefusals,
+} from './admin-endpoint.ts'
+import { invalidField, readCount } from './input.ts'
 import { orNotFound } from './user-input.ts'
-
-export interface ExplainQuestion {
-  readonly request: { readonly method: string; readonly path: string }
-  readonly host?: string
-  readonly as:
-    | 'anonymous'
-    | { readonly plan: Plan; readonly verified?: boolean; readonly used_today?: number }
-  /** A user in particular, with `as` by the record. */
-  readonly user?: { readonly id: number; readonly isActive: boolean }
-}
 
 const diff = terms.record({
   set: Type.Record('^.*$', Type.String(), {
@@ -86,13 +80,7 @@ export const explainRequest = {
   }),
 } as const satisfies Operation
 
-export interface ExplainDependencies {
-  explain(question: ExplainQuestion): Promise<object>
-  users: Pick<UserStore, 'findById'>
-  clock: Clock
-}
-
-export function createExplainEndpoint({ explain, users, clock }: ExplainDependencies): AdminEndpoint {
+export function createExplainEndpoint({ explain, users, clock }: AdminDependencies): AdminEndpoint {
   return {
     operation: explainRequest,
     auditsRefusals: false,
@@ -157,10 +145,4 @@ function readCaller(as: unknown, usedToday: number | undefined): ExplainQuestion
   const [plan, verified = true] = [caller.value('plan'), caller.value('verified')]
   if (!isPlan(plan) || typeof verified !== 'boolean') throw invalidField('as')
   return { plan, verified, used_today: readCount('as', caller.value('used_today')) ?? usedToday ?? 0 }
-}
-
-function readCount(field: string, value: unknown): number | undefined {
-  if (value === undefined) return undefined
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)
-  return value
 }

@@ -79,6 +79,13 @@ export function readOneOf<T extends string>(known: readonly T[], value: Paramete
   return found
 }
 
+/** The number in a body; undefined if there is none. @throws Refusal `request_invalid` for anything else */
+export function readCount(field: string, value: unknown): number | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw invalidField(field)
+  return value
+}
+
 /** Rows per page. */
 export const pageSize = 100
 

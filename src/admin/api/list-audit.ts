@@ -4,10 +4,22 @@ import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
-import { type AuditStore, auditChannels } from '../audit-store.ts'
-import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
-import { actionOf, auditedActions, operationOf } from './audited-actions.ts'
+import { type AuditRecord, auditChannels } from '../audit-store.ts'
+import { consoleOperations } from '../console/session.openapi.ts'
+import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
+import { emitAlert } from './emit-alert.ts'
 import { readOneOf, readPage, singleValue } from './input.ts'
+import { retryDelivery } from './retry-delivery.ts'
+import { userOperations } from './users.openapi.ts'
+
+/** The operations that the audit records. */
+const { show: _show, sessions: _sessions, ...audited } = userOperations
+
+const operations = [...Object.values(audited), emitAlert, retryDelivery, consoleOperations.signIn]
+
+export type AuditedAction = (typeof operations)[number]['id']
+
+const auditedActions: readonly AuditedAction[] = operations.map(({ id }) => id)
 
 const fields = (description: string) =>
   terms.nullable(
@@ -75,7 +87,7 @@ export const listAudit = {
   refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
 } as const satisfies Operation
 
-export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
+export function createAuditLog({ audit }: AdminDependencies): AdminEndpoint {
   return {
     operation: listAudit,
     async handle({ query }) {
@@ -90,6 +102,17 @@ export function createAuditLog(audit: Pick<AuditStore, 'list'>): AdminEndpoint {
       return { entries: page.map(one => ({ ...one, action: actionOf(one) })), next_cursor }
     },
   }
+}
+
+/** Returns the action of an entry; null if it is not in the list, as for a refused read. */
+function actionOf({ method, route }: Pick<AuditRecord, 'method' | 'route'>): AuditedAction | null {
+  return operations.find(one => one.method === method && one.path === route)?.id ?? null
+}
+
+/** Returns the method and the path pattern of an action. */
+function operationOf(action: AuditedAction): Pick<AuditRecord, 'method' | 'route'> | undefined {
+  const found = operations.find(({ id }) => id === action)
+  return found && { method: found.method, route: found.path }
 }
 
 /** Refused here, so that a value that no token name can have (a NUL, say) is no database error. */

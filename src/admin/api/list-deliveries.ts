@@ -3,9 +3,9 @@
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import type { Delivery, DeliveryStatus, DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
+import type { Delivery, DeliveryStatus } from '../../webhooks/delivery/delivery-store.ts'
 import { messageId } from '../../webhooks/delivery/delivery-worker.ts'
-import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
+import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'delivered', 'failed', 'dropped'] as const satisfies DeliveryStatus[]
@@ -50,7 +50,7 @@ export const listDeliveries = {
   refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
 } as const satisfies Operation
 
-export function createDeliveryLog(deliveries: Pick<DeliveryStore, 'list'>): AdminEndpoint {
+export function createDeliveryLog({ deliveries }: AdminDependencies): AdminEndpoint {
   return {
     operation: listDeliveries,
     async handle({ query }) {

@@ -1,11 +1,11 @@
 // The log of mails to users, for operators (CONTRACT §12). It never has what a mail said.
 
 import { mailKinds } from '../../mail/mail-kind.ts'
-import type { MailStatus, MailStore } from '../../mail/mail-store.ts'
+import type { MailStatus } from '../../mail/mail-store.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import { type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
+import { type AdminDependencies, type AdminEndpoint, operatorRefusals } from './admin-endpoint.ts'
 import { readOneOf, readPage } from './input.ts'
 
 const statuses = ['pending', 'sent', 'failed'] as const satisfies MailStatus[]
@@ -48,7 +48,7 @@ export const listMails = {
   refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid'] }),
 } as const satisfies Operation
 
-export function createMailLog(mails: Pick<MailStore, 'list'>): AdminEndpoint {
+export function createMailLog({ mails }: AdminDependencies): AdminEndpoint {
   return {
     operation: listMails,
     async handle({ query }) {

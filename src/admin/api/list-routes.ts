@@ -6,7 +6,7 @@ import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
 import type { TargetStatus } from '../../upstream/targets/target-status.ts'
-import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
+import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 
 export const target = terms.record(
   {
@@ -73,14 +73,7 @@ export const listRoutes = {
   refusals: admissionRefusals,
 } as const satisfies Operation
 
-interface Dependencies {
-  /** The routes of the current configuration. */
-  routes(): readonly RouteConfig[]
-  /** The status of every target, from whichever processes serve requests. */
-  targetStatuses(): Promise<readonly TargetStatus[]>
-}
-
-export function createRouteListing({ routes, targetStatuses }: Dependencies): AdminEndpoint {
+export function createRouteListing({ routes, targetStatuses }: AdminDependencies): AdminEndpoint {
   return {
     operation: listRoutes,
     async handle() {

@@ -7,8 +7,13 @@ import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import { Type } from '../../schema/type.ts'
 import type { User } from '../../users/user.ts'
-import type { UserDirectory, UserQuery } from '../../users/user-directory.ts'
-import { type AdminEndpoint, type AdminRequest, operatorRefusals } from './admin-endpoint.ts'
+import type { UserQuery } from '../../users/user-directory.ts'
+import {
+  type AdminDependencies,
+  type AdminEndpoint,
+  type AdminRequest,
+  operatorRefusals,
+} from './admin-endpoint.ts'
 import { invalidField, singleValue } from './input.ts'
 import { readEmail, readPlan } from './user-input.ts'
 
@@ -53,7 +58,7 @@ export const listUsers = {
   refusals: mergeRefusals(operatorRefusals, { 400: ['request_invalid', 'plan_invalid', 'email_invalid'] }),
 } as const satisfies Operation
 
-export function createUserListing(directory: UserDirectory): AdminEndpoint {
+export function createUserListing({ userDirectory }: AdminDependencies): AdminEndpoint {
   return {
     operation: listUsers,
     async handle({ query: parameters }) {
@@ -61,7 +66,7 @@ export function createUserListing(directory: UserDirectory): AdminEndpoint {
       const limit = readLimit(singleValue(parameters.limit))
       const after = readCursor(singleValue(parameters.cursor), query)
       if (query.prefix !== undefined && !mayBeginEmail(query.prefix)) return { users: [], next_cursor: null }
-      const { users, hasMore } = await directory.page(query, after, limit)
+      const { users, hasMore } = await userDirectory.page(query, after, limit)
       const last = hasMore ? users.at(-1) : undefined
       return { users, next_cursor: last === undefined ? null : writeCursor(last, query) }
     },

@@ -1,13 +1,11 @@
 // One more attempt of a delivery, now (CONTRACT §13).
 
-import type { Clock } from '../../clock.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
-import { type AdminEndpoint, bodilessRefusals } from './admin-endpoint.ts'
+import { type AdminDependencies, type AdminEndpoint, bodilessRefusals } from './admin-endpoint.ts'
 
 export const retryDelivery = {
   method: 'POST',
@@ -23,12 +21,7 @@ export const retryDelivery = {
   refusals: mergeRefusals(bodilessRefusals, { 404: ['delivery_unknown'], 409: ['delivery_over'] }),
 } as const satisfies Operation
 
-interface Dependencies {
-  deliveries: Pick<DeliveryStore, 'retryNow'>
-  clock: Clock
-}
-
-export function createDeliveryRetry({ deliveries, clock }: Dependencies): AdminEndpoint {
+export function createDeliveryRetry({ deliveries, clock }: AdminDependencies): AdminEndpoint {
   return {
     operation: retryDelivery,
     async handle({ params, audited }) {

@@ -1,21 +1,14 @@
 // Serves the endpoints of the admin API to operators, and records their changes in the audit log.
 import type { FastifyInstance, HTTPMethods } from 'fastify'
-import type { RouteConfig } from '../../config/sections/schema.ts'
 import { toRefusal } from '../../http/error-handlers.ts'
 import { JsonObject } from '../../http/json-body.ts'
 import { parseSubject } from '../../identity/tokens/tokens.ts'
-import type { MailStore } from '../../mail/mail-store.ts'
 import { responseSchemas, successStatus } from '../../openapi/operation.ts'
 import { ClientDisconnected, Refusal } from '../../refusals/refusal.ts'
-import type { TargetStatus } from '../../upstream/targets/target-status.ts'
-import type { UserDirectory } from '../../users/user-directory.ts'
-import type { Alerts } from '../../webhooks/alerts/alerts.ts'
-import type { DeliveryStore } from '../../webhooks/delivery/delivery-store.ts'
-import type { AuditRecord, AuditStore } from '../audit-store.ts'
-import type { ConfigurationRecord } from '../configuration-record.ts'
-import type { AdminEndpoint, AdminRequest, OperatorRequest } from './admin-endpoint.ts'
+import type { AuditRecord } from '../audit-store.ts'
+import type { AdminDependencies, AdminEndpoint, AdminRequest, OperatorRequest } from './admin-endpoint.ts'
 import { createAlertEndpoint } from './emit-alert.ts'
-import { createExplainEndpoint, type ExplainDependencies } from './explain-request.ts'
+import { createExplainEndpoint } from './explain-request.ts'
 import { readBody, refuseUnknownParameters } from './input.ts'
 import { createAuditLog } from './list-audit.ts'
 import { createDeliveryLog } from './list-deliveries.ts'
@@ -25,47 +18,23 @@ import { createUserListing } from './list-users.ts'
 import { createDeliveryRetry } from './retry-delivery.ts'
 import { requireFields, requireRole } from './roles.ts'
 import { createConfigurationEndpoint } from './show-configuration.ts'
-import { createOverviewEndpoint, type OverviewDependencies } from './show-overview.ts'
-import { createUserAccess, type UserAccessDependencies } from './user-access.ts'
-import { createUserHelp, type UserHelpDependencies } from './user-help.ts'
-import { createUserAdministration, type UserAdministrationDependencies } from './users.ts'
-
-export interface AdminDependencies
-  extends UserAccessDependencies,
-    UserAdministrationDependencies,
-    UserHelpDependencies,
-    ExplainDependencies {
-  configuration: ConfigurationRecord
-  overview: Pick<OverviewDependencies, 'history' | 'upstreamNames' | 'health' | 'workers'>
-  /** The routes of the current configuration. */
-  routes(): readonly RouteConfig[]
-  /** The status of every target, from whichever processes serve requests. */
-  targetStatuses(): Promise<readonly TargetStatus[]>
-  users: UserAccessDependencies['users'] & UserAdministrationDependencies['users']
-  sessions: UserAccessDependencies['sessions'] & UserAdministrationDependencies['sessions']
-  userDirectory: UserDirectory
-  alerts: Alerts
-  deliveries: Pick<DeliveryStore, 'list' | 'retryNow'>
-  mails: Pick<MailStore, 'list'>
-  audit: AuditStore
-}
+import { createOverviewEndpoint } from './show-overview.ts'
+import { createUserAdministration } from './users.ts'
 
 export function createAdminEndpoints(dependencies: AdminDependencies): AdminEndpoint[] {
   return [
-    createRouteListing(dependencies),
-    createUserListing(dependencies.userDirectory),
-    ...createUserAdministration(dependencies),
-    ...createUserAccess(dependencies),
-    createAlertEndpoint(dependencies.alerts),
-    createDeliveryLog(dependencies.deliveries),
-    createDeliveryRetry(dependencies),
-    createMailLog(dependencies.mails),
-    createAuditLog(dependencies.audit),
-    createConfigurationEndpoint(dependencies.configuration),
-    ...createUserHelp(dependencies),
-    createExplainEndpoint(dependencies),
-    createOverviewEndpoint({ ...dependencies, ...dependencies.overview }),
-  ]
+    createRouteListing,
+    createUserListing,
+    createUserAdministration,
+    createAlertEndpoint,
+    createDeliveryLog,
+    createDeliveryRetry,
+    createMailLog,
+    createAuditLog,
+    createConfigurationEndpoint,
+    createExplainEndpoint,
+    createOverviewEndpoint,
+  ].flatMap(create => create(dependencies))
 }
 
 /** @param app whose every request carries an operator's token */

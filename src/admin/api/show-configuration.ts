@@ -3,8 +3,7 @@
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import type { ConfigurationRecord } from '../configuration-record.ts'
-import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
+import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 
 const value = terms.record(
   {
@@ -59,11 +58,9 @@ export const showConfiguration = {
   refusals: admissionRefusals,
 } as const satisfies Operation
 
-export function createConfigurationEndpoint(
-  record: Pick<ConfigurationRecord, 'running' | 'lastReload'>,
-): AdminEndpoint {
+export function createConfigurationEndpoint({ configuration }: AdminDependencies): AdminEndpoint {
   return {
     operation: showConfiguration,
-    handle: async () => ({ values: record.running(), last_reload: record.lastReload() }),
+    handle: async () => ({ values: configuration.running(), last_reload: configuration.lastReload() }),
   }
 }

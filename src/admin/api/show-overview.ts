@@ -3,11 +3,9 @@
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'
-import type { TargetStatus } from '../../upstream/targets/target-status.ts'
-import type { ConfigurationRecord } from '../configuration-record.ts'
-import type { Health, WorkerHealth } from '../health.ts'
-import { type OverviewHistory, stepSeconds } from '../overview.ts'
-import { type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
+import type { WorkerHealth } from '../health.ts'
+import { stepSeconds } from '../overview.ts'
+import { type AdminDependencies, type AdminEndpoint, admissionRefusals } from './admin-endpoint.ts'
 import { target, toTarget } from './list-routes.ts'
 
 const status = terms.oneOf(['ok', 'degraded', 'down'], 'How it is.')
@@ -65,18 +63,7 @@ export const showOverview = {
   refusals: admissionRefusals,
 } as const satisfies Operation
 
-export interface OverviewDependencies {
-  history: Pick<OverviewHistory, 'series'>
-  /** Those of the current configuration. */
-  upstreamNames(): readonly string[]
-  targetStatuses(): Promise<readonly TargetStatus[]>
-  health: Pick<Health, 'readiness'>
-  /** Undefined where this process serves by itself. */
-  workers: (() => Promise<WorkerHealth[]>) | undefined
-  configuration: Pick<ConfigurationRecord, 'counts' | 'lastReload'>
-}
-
-export function createOverviewEndpoint(dependencies: OverviewDependencies): AdminEndpoint {
+export function createOverviewEndpoint(dependencies: AdminDependencies): AdminEndpoint {
   const { history, upstreamNames, targetStatuses, health, workers, configuration } = dependencies
   return {
     operation: showOverview,

@@ -1,11 +1,8 @@
-// Operators see, create, change and delete users, inactive ones too (CONTRACT §7, §13).
+// Operators see, create, change and delete users, end their access, and help those who ask (CONTRACT §7, §13).
 
-import type { SessionStore } from '../../accounts/session-store.ts'
-import type { Clock } from '../../clock.ts'
+import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
-import type { UserStore } from '../../users/user-store.ts'
-import type { UserDetailsStore } from '../user-details-store.ts'
-import type { AdminEndpoint } from './admin-endpoint.ts'
+import type { AdminDependencies, AdminEndpoint } from './admin-endpoint.ts'
 import {
   auditedFields,
   notFound,
@@ -18,31 +15,16 @@ import {
 } from './user-input.ts'
 import { userOperations } from './users.openapi.ts'
 
-export interface UserAdministrationDependencies {
-  users: Pick<UserStore, 'create' | 'update' | 'delete' | 'resetUsage' | 'setPassword'>
-  userDetails: UserDetailsStore
-  sessions: Pick<SessionStore, 'list'>
-  /** The PHC string of a password. @throws Refusal `service_unavailable` while too many are hashed */
-  hashPassword(password: string): Promise<string>
-  clock: Clock
-  /** Resolves when the change is visible in this process. */
-  changesVisible(): Promise<void>
-}
-
 /** Tens of thousands of sessions would make megabytes of one user; `…/sessions` has them all. */
 const newestSessions = { newest: 'login', limit: 100 } as const
 
 /** No hash of any password: nobody can sign in by it. */
 const noPassword = '!'
 
-export function createUserAdministration({
-  users,
-  userDetails,
-  sessions,
-  hashPassword,
-  clock,
-  changesVisible,
-}: UserAdministrationDependencies): AdminEndpoint[] {
+export function createUserAdministration(dependencies: AdminDependencies): AdminEndpoint[] {
+  const { users, userDetails, sessions, apiTokens, webhooks, exports, codeIssues } = dependencies
+  const { hashPassword, resetTtlMs, wakeMails, changesVisible, clock } = dependencies
+  const now = () => new Date(clock.now())
   return [
     {
       operation: userOperations.create,
@@ -73,7 +55,7 @@ export function createUserAdministration({
           ...user,
           subscription,
           // In the order of the list that has all.
-          sessions: (await sessions.list(id, new Date(clock.now()), newestSessions)).reverse(),
+          sessions: (await sessions.list(id, now(), newestSessions)).reverse(),
           api_token: apiToken,
           webhook: webhook && may === 'read' ? { ...webhook, url: new URL(webhook.url).origin } : webhook,
         }
@@ -128,5 +110,82 @@ export function createUserAdministration({
         return undefined
       },
     },
+    {
+      operation: userOperations.sessions,
+      async handle({ params }) {
+        const { id } = orNotFound(await users.findById(parseUserId(params.id)))
+        return { sessions: await sessions.list(id, now()) }
+      },
+    },
+    {
+      operation: userOperations.endSessions,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        if (!(await sessions.revokeAll(userId, audited({ userId, changes: {} })))) throw notFound()
+        await changesVisible()
+        return { message: messages.sessionsRevoked }
+      },
+    },
+    {
+      operation: userOperations.endSession,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        const session = isUuid(params.session) ? params.session : noSession
+        if (!(await sessions.end(userId, session, audited({ userId, changes: { session } }))))
+          throw notFound()
+        await changesVisible()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.revokeApiToken,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        if (!(await apiTokens.revoke(userId, audited({ userId, changes: {} })))) throw notFound()
+        await changesVisible()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.removeWebhook,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        if (!(await webhooks.remove(userId, now(), audited({ userId, changes: {} })))) throw notFound()
+        return undefined
+      },
+    },
+    {
+      operation: userOperations.sendReset,
+      async handle({ params, audited }) {
+        const userId = parseUserId(params.id)
+        const ttlMs = resetTtlMs()
+        if (ttlMs === undefined) throw new Refusal('mail_not_configured')
+        const user = orNotFound(await users.findById(userId))
+        // Asked for by the email that was read: another one by now, or an inactive user, gets nothing.
+        const step = audited({ userId, changes: {} })
+        if (user.is_active === 0 || !(await codeIssues.issueReset(user.email, ttlMs, now(), step)))
+          throw new Refusal('user_inactive')
+        wakeMails()
+        return { message: messages.mailSent }
+      },
+    },
+    {
+      operation: userOperations.export,
+      auditsRefusals: true,
+      headers: { 'content-disposition': 'attachment' },
+      async handle({ params, written }) {
+        const userId = parseUserId(params.id)
+        const exported = orNotFound(await exports.read(userId, now()))
+        await written({ userId, changes: {} })
+        return exported
+      },
+    },
   ]
+}
+
+/** The nil UUID (RFC 9562 §5.9). */
+const noSession = '00000000-0000-0000-0000-000000000000'
+
+function isUuid(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
