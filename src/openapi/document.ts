@@ -1,8 +1,7 @@
 // Builds the OpenAPI 3.1 document of a set of operations.
 
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
-import { Type } from '../schema/type.ts'
-import { type Components, createComponents, type Json } from './components.ts'
+import { type Schema, Type } from '../schema/type.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'
 import { oneOf, plan, record, text } from './schema-builders.ts'
 
@@ -13,6 +12,8 @@ export interface OperationGroup {
   readonly listener: 'clients' | 'operators'
   readonly operations: readonly Operation[]
 }
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 export type Document = { readonly [key: string]: Json }
 
@@ -218,3 +219,39 @@ const planInsufficient = record(
   },
   { title: 'PlanInsufficient', description: 'The user’s plan is not among those that are asked for.' },
 )
+
+type Components = ReturnType<typeof createComponents>
+
+/** What the document defines once and refers to by `$ref`: titled schemas, and refusals. */
+function createComponents() {
+  const schemas: Record<string, Json> = {}
+  const responses: Record<string, Json> = {}
+
+  /** A schema with a title, at any depth, becomes a component and a `$ref`. */
+  function addSchema(json: Json): Json {
+    if (Array.isArray(json)) return json.map(addSchema)
+    if (typeof json !== 'object' || json === null) return json
+    const { title, ...rest } = json as { [key: string]: Json }
+    const inner = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, addSchema(value)]))
+    if (typeof title !== 'string') return inner
+    const before = schemas[title]
+    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(inner))
+      throw new Error(`two schemas have the title ${title}`)
+    schemas[title] = inner
+    return { $ref: `#/components/schemas/${title}` }
+  }
+
+  return {
+    // The schema library's own properties are not enumerable, so the JSON round trip drops them.
+    addSchema: (schema: Schema) => addSchema(JSON.parse(JSON.stringify(schema)) as Json),
+    response(name: string, create: () => Json) {
+      responses[name] ??= create()
+      return { $ref: `#/components/responses/${name}` }
+    },
+    all: () => ({ schemas: sorted(schemas), responses: sorted(responses) }),
+  }
+}
+
+function sorted(named: Readonly<Record<string, Json>>): { readonly [name: string]: Json } {
+  return Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -10,6 +10,13 @@ const { record } = terms
 
 const params = record({ id: terms.id('The user’s id.') })
 const unknownUser = { 404: ['user_not_found'] } as const
+const readingOfUser = {
+  caller: 'operator',
+  params,
+  refusals: mergeRefusals(operatorRefusals, unknownUser),
+} as const
+/** A change that takes no body. */
+const changeOfUser = { ...readingOfUser, refusals: mergeRefusals(bodilessRefusals, unknownUser) }
 const session = record(
   {
     id: terms.text('A UUID, the `sid` of its tokens.'),
@@ -64,11 +71,9 @@ export const userOperations = {
     id: 'showUser',
     summary: 'Shows one user',
     description: 'Of the active sessions the 100 newest, the oldest first: the list of sessions has all.',
-    caller: 'operator',
+    ...readingOfUser,
     roles: ['read', 'support', 'billing'],
-    params,
     responses: { 200: { description: 'The record and all that is stored with it.', body: details } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   create: {
     method: 'POST',
@@ -97,11 +102,9 @@ export const userOperations = {
     id: 'deleteUser',
     summary: 'Deletes a user and all that is theirs',
     description: 'The email is free again. Stands in the audit, by the id.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: [],
-    params,
     responses: { 204: { description: 'The user is gone.' } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   resetUsage: {
     method: 'POST',
@@ -109,11 +112,9 @@ export const userOperations = {
     id: 'resetUsage',
     summary: 'Gives a user the uses of the day back',
     description: 'Stands in the audit.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: ['support'],
-    params,
     responses: { 200: { description: 'The user, as changed.', body: terms.user } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   sendReset: {
     method: 'POST',
@@ -136,9 +137,8 @@ export const userOperations = {
     id: 'exportUser',
     summary: 'Exports all that is kept of a user',
     description: 'As the user’s own export. Stands in the audit.',
-    caller: 'operator',
+    ...readingOfUser,
     roles: ['support'],
-    params,
     responses: {
       200: {
         description: 'For a file.',
@@ -146,7 +146,6 @@ export const userOperations = {
         body: accountExport,
       },
     },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   setPassword: {
     method: 'POST',
@@ -198,11 +197,9 @@ export const userOperations = {
     path: '/admin/v1/users/:id/sessions',
     id: 'listSessions',
     summary: 'Lists a user’s active sessions, the oldest first',
-    caller: 'operator',
+    ...readingOfUser,
     roles: ['read', 'support'],
-    params,
     responses: { 200: { description: 'All of them.', body: record({ sessions: Type.Array(session) }) } },
-    refusals: mergeRefusals(operatorRefusals, unknownUser),
   },
   endSessions: {
     method: 'DELETE',
@@ -210,11 +207,9 @@ export const userOperations = {
     id: 'endSessions',
     summary: 'Ends all sessions of a user',
     description: 'Access tokens that are out stay good until they expire. Stands in the audit.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: ['support'],
-    params,
     responses: { 200: { description: 'They are ended.', body: terms.message } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   endSession: {
     method: 'DELETE',
@@ -222,11 +217,10 @@ export const userOperations = {
     id: 'endUserSession',
     summary: 'Ends one session of a user',
     description: 'Also where there is none of that id. Stands in the audit.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: ['support'],
     params: record({ id: terms.id('The user’s id.'), session: terms.text('The session’s id.') }),
     responses: { 204: { description: 'The user has no such session.' } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   revokeApiToken: {
     method: 'DELETE',
@@ -234,11 +228,9 @@ export const userOperations = {
     id: 'revokeUserApiToken',
     summary: 'Revokes a user’s API key',
     description: 'Also where there is none. Stands in the audit.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: ['support'],
-    params,
     responses: { 204: { description: 'The user has no key.' } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
   removeWebhook: {
     method: 'DELETE',
@@ -246,10 +238,8 @@ export const userOperations = {
     id: 'removeUserWebhook',
     summary: 'Removes a user’s webhook, and drops what waits for it',
     description: 'Also where there is none. Stands in the audit.',
-    caller: 'operator',
+    ...changeOfUser,
     roles: ['support'],
-    params,
     responses: { 204: { description: 'The user has no webhook.' } },
-    refusals: mergeRefusals(bodilessRefusals, unknownUser),
   },
 } as const satisfies Record<string, Operation>
