@@ -13,6 +13,11 @@ export interface Session {
   user_agent: string | null
 }
 
+/** Whether a text can be a session's id: the database refuses another. */
+export function isSessionId(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+}
+
 /** Anybody may sign in a thousand times: of a user's sessions the `limit` with the newest login or use. */
 export interface NewestSessions {
   newest: 'login' | 'use'

@@ -32,11 +32,9 @@ interface Options {
   gather(): Promise<readonly (readonly FamilyJson[])[]>
 }
 
-type Step = CounterTotals
-
 export function createOverviewHistory({ clock, gather }: Options): OverviewHistory {
   /** By the number of the step since the epoch. */
-  const known = new Map<number, Step>()
+  const known = new Map<number, CounterTotals>()
   let last: { step: number; totals: CounterTotals } | undefined
 
   return {
@@ -60,7 +58,7 @@ export function createOverviewHistory({ clock, gather }: Options): OverviewHisto
     series() {
       const latest = last?.step ?? stepAt(clock.now())
       const numbers = Array.from({ length: steps }, (_, index) => latest - steps + 1 + index)
-      const each = (value: (step: Step) => number | null) =>
+      const each = (value: (step: CounterTotals) => number | null) =>
         numbers.map(number => {
           const step = known.get(number)
           return step === undefined ? null : value(step)
@@ -101,7 +99,7 @@ function stepAt(nowMs: number): number {
 }
 
 /** Counters only grow. */
-function differenceOf(now: CounterTotals, before: CounterTotals): Step {
+function differenceOf(now: CounterTotals, before: CounterTotals): CounterTotals {
   const grown = (value: number, was = 0) => Math.max(0, value - was)
   return {
     requests: grown(now.requests, before.requests),

@@ -97,22 +97,14 @@ const maxWaitMs = 5_000
 
 type EndAttempt = (isRefunded: boolean) => void
 
-/** Running attempts by the key they are counted under. */
-interface ActiveAttempts {
-  /** Registers an attempt; call the returned function when it ends. */
-  begin(key: string): EndAttempt
-  count(key: string): number
-  /**
-   * Resolves for one who waits when a slot is refunded, and for all when none runs any more.
-   * @throws Refusal 503 when the wait is over
-   */
-  nextFreeSlot(key: string): Promise<void>
-}
+type ActiveAttempts = ReturnType<typeof createActiveAttempts>
 
-function createActiveAttempts(): ActiveAttempts {
+/** Running attempts by the key they are counted under. */
+function createActiveAttempts() {
   const active = new Map<string, { count: number; waiting: WaitingLine<void> }>()
   return {
-    begin(key) {
+    /** Registers an attempt; call the returned function when it ends. */
+    begin(key: string): EndAttempt {
       const entry = active.get(key) ?? { count: 0, waiting: createWaitingLine<void>() }
       entry.count += 1
       active.set(key, entry)
@@ -123,7 +115,8 @@ function createActiveAttempts(): ActiveAttempts {
         while (entry.count === 0 && entry.waiting.serve());
       }
     },
-    count: key => active.get(key)?.count ?? 0,
-    nextFreeSlot: async key => active.get(key)?.waiting.join(maxWaitMs, serviceUnavailable).share,
+    count: (key: string) => active.get(key)?.count ?? 0,
+    /** Resolves for one that waits when a slot is refunded, and for all when none runs. @throws Refusal 503 */
+    nextFreeSlot: async (key: string) => active.get(key)?.waiting.join(maxWaitMs, serviceUnavailable).share,
   }
 }

@@ -1,5 +1,6 @@
 // A user's own sessions: listed, and ended one by one or all but the current one (CONTRACT §12, "Sessions").
 
+import { isSessionId } from '../accounts/session-list.ts'
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'
 import type { Operation } from '../openapi/operation.ts'
@@ -90,7 +91,7 @@ export function createSessionEndpoints({ sessions, signedIn, clock }: Dependenci
       return { status: 200, body: { sessions: listed } }
     }),
     signedIn(sessionOperations.end, async ({ user, parameter }) => {
-      if (isUuid(parameter)) await sessions.end(user.id, parameter)
+      if (isSessionId(parameter)) await sessions.end(user.id, parameter)
       return { status: 200, body: { message: messages.sessionEnded } }
     }),
     signedIn(sessionOperations.endOthers, async ({ user, sessionId, body }) => {
@@ -99,8 +100,4 @@ export function createSessionEndpoints({ sessions, signedIn, clock }: Dependenci
       return { status: 200, body: { message: messages.sessionsEnded, closed } }
     }),
   ]
-}
-
-function isUuid(text: string): boolean {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }

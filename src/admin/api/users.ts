@@ -1,5 +1,6 @@
 // Operators see, create, change and delete users, end their access, and help those who ask (CONTRACT §7, §13).
 
+import { isSessionId } from '../../accounts/session-list.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'
 import type { AdminDependencies, AdminEndpoint } from './admin-endpoint.ts'
@@ -130,7 +131,7 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
       operation: userOperations.endSession,
       async handle({ params, audited }) {
         const userId = parseUserId(params.id)
-        const session = isUuid(params.session) ? params.session : noSession
+        const session = isSessionId(params.session) ? params.session : noSession
         if (!(await sessions.end(userId, session, audited({ userId, changes: { session } }))))
           throw notFound()
         await changesVisible()
@@ -185,7 +186,3 @@ export function createUserAdministration(dependencies: AdminDependencies): Admin
 
 /** The nil UUID (RFC 9562 §5.9). */
 const noSession = '00000000-0000-0000-0000-000000000000'
-
-function isUuid(text: string | undefined): text is string {
-  return text !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
-}
