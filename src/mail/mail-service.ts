@@ -76,9 +76,7 @@ export function createMailService(
   })
   const unwatch = mailQueue.onWake(worker.wake)
   const pruner = createPruner({
-    store: {
-      prune: (now, limit) => mails.prune(new Date(now.getTime() - retentionMs), limit),
-    },
+    pruneBatch: (now, limit) => mails.prune(new Date(now.getTime() - retentionMs), limit),
     clock,
     onError: error => failureLog('the log of mails was not pruned', error),
   })

@@ -34,12 +34,7 @@ export function startBackgroundWork(
     { ...gatewayProcess, readCode },
     metrics.counters.mails,
   )
-  const eventSettings = config.derive(({ events, webhooks: { timeout, retention } }) => ({
-    events,
-    timeoutMs: timeout,
-    retentionMs: retention,
-  }))
-  const events = createEventService(eventSettings, {
+  const events = createEventService(config.get, {
     database,
     clock,
     random: Math.random,
@@ -50,10 +45,8 @@ export function startBackgroundWork(
   })
   const { sessions, codeIssues } = stores
   const pruner = createPruner({
-    store: {
-      prune: async (now, limit) =>
-        Math.max(await sessions.prune(now, limit), await codeIssues.prune(now, limit)),
-    },
+    pruneBatch: async (now, limit) =>
+      Math.max(await sessions.prune(now, limit), await codeIssues.prune(now, limit)),
     clock,
     onError: error => failureLog('expired sessions and codes not pruned', error),
   })

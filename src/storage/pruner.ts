@@ -12,17 +12,15 @@ interface Pruner {
 }
 
 interface Dependencies {
-  store: {
-    /** Deletes up to `limit` records. @returns how many were deleted */
-    prune(now: Date, limit: number): Promise<number>
-  }
+  /** Deletes up to `limit` records. @returns how many were deleted */
+  pruneBatch(now: Date, limit: number): Promise<number>
   clock: Clock
   /** Called when a round fails; the next one runs at its usual time. */
   onError: (error: unknown) => void
 }
 
 /** Prunes a few seconds after creation, and every ten minutes after that. */
-export function createPruner({ store, clock, onError }: Dependencies): Pruner {
+export function createPruner({ pruneBatch, clock, onError }: Dependencies): Pruner {
   let isStopped = false
   let timer = setTimeout(round, firstDelayMs).unref()
 
@@ -38,7 +36,7 @@ export function createPruner({ store, clock, onError }: Dependencies): Pruner {
   async function prune(): Promise<number> {
     let total = 0
     while (!isStopped) {
-      const deleted = await store.prune(new Date(clock.now()), batchSize)
+      const deleted = await pruneBatch(new Date(clock.now()), batchSize)
       total += deleted
       if (deleted < batchSize) break
     }

@@ -60,15 +60,13 @@ export function createAlertService(
     onError: error => failureLog('webhook deliveries cannot be leased or recorded', error),
   })
   const pruner = createPruner({
-    store: {
-      async prune(now, limit) {
-        const before = new Date(now.getTime() - settings().retentionMs)
-        return Math.max(
-          await deliveries.prune(before, limit),
-          await store.prune(before, limit),
-          await stores.webhooks.forgetExpiredSecrets(now, limit),
-        )
-      },
+    async pruneBatch(now, limit) {
+      const before = new Date(now.getTime() - settings().retentionMs)
+      return Math.max(
+        await deliveries.prune(before, limit),
+        await store.prune(before, limit),
+        await stores.webhooks.forgetExpiredSecrets(now, limit),
+      )
     },
     clock,
     onError: error => failureLog('webhook delivery log not pruned', error),

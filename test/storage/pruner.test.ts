@@ -33,7 +33,8 @@ describeOverDatabases('pruning', open => {
       [userId, new Date(clock.now() + expiresIn), count],
     )
   const left = async () => (await database.query('select 1 from refresh_tokens')).length
-  const pruner = (onError = () => {}) => createPruner({ store: createSessionStore(database), clock, onError })
+  const pruner = (onError = () => {}) =>
+    createPruner({ pruneBatch: createSessionStore(database).prune, clock, onError })
 
   it('deletes every record from its expires_at on, and none before', async () => {
     await add(2500, 0)
@@ -51,7 +52,7 @@ describeOverDatabases('pruning', open => {
   it('happens shortly after the start and every ten minutes, until it is stopped', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const rounds = vi.fn(createSessionStore(database).prune)
-    const { stop } = createPruner({ store: { prune: rounds }, clock, onError: () => {} })
+    const { stop } = createPruner({ pruneBatch: rounds, clock, onError: () => {} })
     const settled = () => Promise.allSettled(rounds.mock.results.map(({ value }) => value))
     await vi.advanceTimersByTimeAsync(10_000)
     expect(rounds).toHaveBeenCalledTimes(1)
@@ -71,7 +72,7 @@ describeOverDatabases('pruning', open => {
     const failure = new StorageError('away', undefined, undefined)
     const onError = vi.fn()
     const prune = vi.fn(() => Promise.reject(failure))
-    const { stop } = createPruner({ store: { prune }, clock, onError })
+    const { stop } = createPruner({ pruneBatch: prune, clock, onError })
     await vi.advanceTimersByTimeAsync(11 * 60_000)
     expect(prune).toHaveBeenCalledTimes(2)
     expect(onError).toHaveBeenCalledWith(failure)
@@ -83,7 +84,7 @@ describeWithPostgres('pruning beside another connection', () => {
   it('holds up nobody: a record that is in use is left for the next round', async () => {
     const database = await postgresDatabase()
     const { prune, stop } = createPruner({
-      store: createSessionStore(database),
+      pruneBatch: createSessionStore(database).prune,
       clock: movableClock(),
       onError: () => {},
     })

@@ -24,7 +24,9 @@ export async function readStoredKeys(store: KeyStore, sealer: Sealer | undefined
     rows = await store.all()
   }
   const decrypted = await decryptStoredKeys(rows, sealer)
-  if (sealer !== undefined) for (const { row } of decrypted) await sealRow(row, store, sealer)
+  if (sealer === undefined) return decrypted
+  for (const { kid, private_jwk: text } of rows)
+    if (!isSealed(text)) await store.replaceText(kid, text, sealer.seal(text, kid))
   return decrypted
 }
 
@@ -44,14 +46,6 @@ export function decryptStoredKeys(
 
 function signsNow({ signs_from, read_at }: StoredKey): boolean {
   return signs_from !== null && signs_from <= read_at
-}
-
-async function sealRow(
-  { kid, private_jwk: text }: StoredKey,
-  store: KeyStore,
-  sealer: Sealer,
-): Promise<void> {
-  if (!isSealed(text)) await store.replaceText(kid, text, sealer.seal(text, kid))
 }
 
 function unseal({ kid, private_jwk: stored }: StoredKey, sealer: Sealer | undefined): string {

@@ -18,11 +18,6 @@ export class DataDirLocked extends Error {
   }
 }
 
-interface DataDirLock {
-  /** Releases the folder; a second call does nothing. */
-  release(): Promise<void>
-}
-
 /** How long an empty lock file is honoured: its writer died within microseconds of creating it. */
 const EMPTY_LOCK_TTL_MS = 1_000
 /** How long a process waits for another one that is taking over the same stale lock. */
@@ -31,9 +26,10 @@ const TAKEOVER_TIMEOUT_MS = 5_000
 /**
  * Acquires `<dir>/peage.lock`; a lock whose process is gone is taken over. A process is identified by its pid and
  * start time, so that a reused pid (process 1 of every container) does not hold the folder forever.
+ * @returns `release` gives the folder up; a second call does nothing
  * @throws DataDirLocked when its process is alive
  */
-export async function lockDataDir(dir: string): Promise<DataDirLock> {
+export async function lockDataDir(dir: string): Promise<{ release(): Promise<void> }> {
   const file = join(dir, 'peage.lock')
   const mine = JSON.stringify({ pid: process.pid, started: processStart(process.pid), lock: randomUUID() })
   await acquire(file, mine, dir)

@@ -4,7 +4,7 @@ import type { Script } from './redis-scripts.ts'
 
 export interface ScriptCall {
   readonly script: Script
-  readonly key: string
+  readonly keys: readonly string[]
   readonly args: readonly (string | number)[]
 }
 
@@ -17,7 +17,7 @@ export async function evaluateAll(
   const isPipelined = calls.length > 1 && client instanceof Redis
   const results = isPipelined
     ? await evaluatePipelined(client, calls)
-    : calls.map(call => orEval(client, call, client.evalsha(call.script.sha, 1, call.key, ...call.args)))
+    : calls.map(call => orEval(client, call, client.evalsha(call.script.sha, 1, ...call.keys, ...call.args)))
   await Promise.allSettled(results)
   return results
 }
@@ -33,17 +33,13 @@ export async function evaluateForAll(
     const lists = await Promise.all(keys.map(key => evaluateForAll(client, script, [key], args)))
     return lists.flat()
   }
-  try {
-    return (await client.evalsha(script.sha, keys.length, ...keys, ...args)) as unknown[]
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error
-    return (await client.eval(script.lua, keys.length, ...keys, ...args)) as unknown[]
-  }
+  const replies = client.evalsha(script.sha, keys.length, ...keys, ...args)
+  return (await orEval(client, { script, keys, args }, replies)) as unknown[]
 }
 
 async function evaluatePipelined(client: Redis, calls: readonly ScriptCall[]): Promise<Promise<unknown>[]> {
   const pipeline = client.pipeline()
-  for (const { script, key, args } of calls) pipeline.evalsha(script.sha, 1, key, ...args)
+  for (const { script, keys, args } of calls) pipeline.evalsha(script.sha, 1, ...keys, ...args)
   const replies = (await pipeline.exec()) ?? []
   return calls.map((call, index) => {
     const [error, reply] = replies[index] ?? [new Error('no reply')]
@@ -52,17 +48,13 @@ async function evaluatePipelined(client: Redis, calls: readonly ScriptCall[]): P
 }
 
 /** Sends the source where the server does not have it: it was restarted or replaced. */
-async function orEval(client: Redis | Cluster, { script, key, args }: ScriptCall, reply: Promise<unknown>) {
+async function orEval(client: Redis | Cluster, { script, keys, args }: ScriptCall, reply: Promise<unknown>) {
   try {
     return await reply
   } catch (error) {
-    if (!isUnknownScript(error)) throw error
-    return client.eval(script.lua, 1, key, ...args)
+    if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+    return client.eval(script.lua, keys.length, ...keys, ...args)
   }
-}
-
-function isUnknownScript(error: unknown): boolean {
-  return messageOf(error).startsWith('NOSCRIPT')
 }
 
 export function messageOf(error: unknown): string {

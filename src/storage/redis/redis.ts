@@ -120,11 +120,16 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
     }
   }
 
-  /** An error may concern one key only, or every script: a check decides. */
-  function failed(error: unknown): ScriptError {
-    if (error instanceof ScriptError) return error
-    void check()
-    return new ScriptError(`redis: ${messageOf(error)}`)
+  async function whileUp<T>(work: () => Promise<T>): Promise<T> {
+    if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof ScriptError) throw error
+      // An error may concern one key only, or every script: a check decides.
+      void check()
+      throw new ScriptError(`redis: ${messageOf(error)}`)
+    }
   }
 
   const pipelines = createBatches({
@@ -145,22 +150,8 @@ export function openRedis(address: RedisAddress, hooks: RedisHooks = {}): Script
 
   return {
     isUp,
-    async run(script, key, args) {
-      if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
-      try {
-        return await pipelines({ script, key, args })
-      } catch (error) {
-        throw failed(error)
-      }
-    },
-    async runForAll(script, keys, args) {
-      if (!isUp()) throw new ScriptError(`redis is down: ${lastError}`)
-      try {
-        return await withTimeout(evaluateForAll(client, script, keys, args))
-      } catch (error) {
-        throw failed(error)
-      }
-    },
+    run: (script, key, args) => whileUp(() => pipelines({ script, keys: [key], args })),
+    runForAll: (script, keys, args) => whileUp(() => withTimeout(evaluateForAll(client, script, keys, args))),
     ping: check,
     async whenUp(timeoutMs) {
       if (!isUp()) {

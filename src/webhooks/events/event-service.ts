@@ -1,6 +1,6 @@
 // Sends events to the service that the operator chose, once per host, and prunes those that have ended.
 import type { Clock } from '../../clock.ts'
-import type { EventsConfig } from '../../config/sections/schema.ts'
+import type { Config, EventsConfig } from '../../config/sections/schema.ts'
 import { createLogThrottle } from '../../observability/log-throttle.ts'
 import type { DeliveryOutcomes } from '../../observability/metrics/counters.ts'
 import { startOutboxWorker } from '../../outbox/outbox-worker.ts'
@@ -14,11 +14,8 @@ import { createEventStore, type LeasedEvent } from './event-store.ts'
 
 export interface EventSettings {
   /** Undefined where no service is told: what is stored stays where it is. */
-  readonly events: EventsConfig | undefined
-  /** `webhooks.timeout`. */
-  readonly timeoutMs: number
-  /** `webhooks.retention`. */
-  readonly retentionMs: number
+  readonly events?: EventsConfig | undefined
+  readonly webhooks: Pick<Config['webhooks'], 'timeout' | 'retention'>
 }
 
 export interface EventService {
@@ -67,10 +64,11 @@ export function createEventService(settings: () => EventSettings, dependencies: 
   const resolve = createResolver({ allowPrivate: true })
   const throttle = createLogThrottle(clock)
   async function lease(running: number): Promise<Leased[]> {
-    const { events: target, timeoutMs } = settings()
+    const { events: target, webhooks } = settings()
     if (target === undefined || running >= maxRunning) return []
     const now = clock.now()
     const { ca } = dependencies
+    const timeoutMs = webhooks.timeout
     const send = createSender({ resolve, allowPrivate: true, isTrusted: true, timeoutMs, ca })
     const leaseUntil = new Date(now + timeoutMs + leaseMarginMs)
     const leased = await store.lease(maxRunning - running, new Date(now), leaseUntil)
@@ -104,12 +102,11 @@ export function createEventService(settings: () => EventSettings, dependencies: 
     onError: error => dependencies.onError('events cannot be leased or recorded', error),
   })
   const pruner = createPruner({
-    store: {
-      async prune(now, limit) {
-        const before = new Date(now.getTime() - settings().retentionMs)
-        const unsent = settings().events === undefined ? await store.pruneUnsent(before, limit) : 0
-        return Math.max(unsent, await store.prune(before, limit))
-      },
+    async pruneBatch(now, limit) {
+      const { events: target, webhooks } = settings()
+      const before = new Date(now.getTime() - webhooks.retention)
+      const unsent = target === undefined ? await store.pruneUnsent(before, limit) : 0
+      return Math.max(unsent, await store.prune(before, limit))
     },
     clock,
     onError: error => dependencies.onError('events not pruned', error),

@@ -83,8 +83,7 @@ describeOverDatabases('events', open => {
 
   const settingsOf = (url: string, more: Partial<EventsConfig> = {}): EventSettings => ({
     events: { url, secret, types: ['user.created'], ...more },
-    timeoutMs: 10_000,
-    retentionMs: 30 * 86_400_000,
+    webhooks: { timeout: 10_000, retention: 30 * 86_400_000 },
   })
 
   function start(settings: EventSettings | (() => EventSettings), over = database): EventService {
@@ -172,7 +171,7 @@ describeOverDatabases('events', open => {
     for (const user of users.slice(0, 3)) await stored.change(user, ['0'])
     expect(await stored.store.lease(10, new Date(time), new Date(time + 25_000))).toHaveLength(3)
     // Leases that outlast the steps of the clock: what is under way is sent by one replica.
-    const settings = { ...settingsOf(to.url), timeoutMs: 600_000 }
+    const settings = { ...settingsOf(to.url), webhooks: { timeout: 600_000, retention: 30 * 86_400_000 } }
     const replicas = [start(settings), start(settings)]
     for (const user of users.slice(3)) await stored.change(user, ['0'])
     await Promise.all(
