@@ -33,9 +33,7 @@ interface Dependencies {
   /** From 0 to 1. */
   random(): number
   outcomes: Pick<MailOutcomes, 'count'>
-  /** Called when the store fails. */
   onStoreError(error: unknown): void
-  /** Called when a mail could not be sent. */
   onFailure(mail: LeasedMail, failure: SmtpFailure): void
 }
 

@@ -63,7 +63,7 @@ export function createSmtpSender(server: SmtpServer, waitMs: number): MailSender
         const message = await buildMessage(mail)
         const { session, mails } = await acquire(signal)
         try {
-          await session.send({ from: mail.from.address, to: mail.to }, message, signal)
+          await session.send(mail.from.address, mail.to, message, signal)
           release(session, mails + 1)
         } catch (error) {
           // A refused mail leaves the conversation where the server thinks it is: begin a new one.

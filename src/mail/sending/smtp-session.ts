@@ -6,15 +6,9 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { SmtpServer } from '../../config/formats/mail.ts'
 import { SmtpFailure, toSmtpFailure } from './smtp-failure.ts'
 
-export interface Envelope {
-  readonly from: string
-  /** The one recipient. */
-  readonly to: string
-}
-
 export interface SmtpSession {
-  /** @throws SmtpFailure; the session can be used again unless `isOpen` is false */
-  send(envelope: Envelope, message: Buffer, signal: AbortSignal): Promise<void>
+  /** @param to the one recipient @throws SmtpFailure; the session can be used again unless `isOpen` is false */
+  send(from: string, to: string, message: Buffer, signal: AbortSignal): Promise<void>
   /** Asks the server whether it is still there. */
   isAlive(signal: AbortSignal): Promise<boolean>
   readonly isOpen: boolean
@@ -108,7 +102,7 @@ export async function openSession(server: SmtpServer, signal: AbortSignal): Prom
   }
 
   return {
-    async send({ from, to }, message, abort) {
+    async send(from, to, message, abort) {
       await run(done => connection.send({ from, to: [to], size: message.length }, message, done), abort)
     },
     async isAlive(abort) {
