@@ -56,8 +56,8 @@ function isUpToDate() {
 
 /** @returns the name of the last file of the write-ahead log that a start may look into */
 async function makeDatabase(dir) {
-  const { openEmbedded } = await import('../build/storage/pglite/pglite.js')
-  const database = await openEmbedded({ dir })
+  const { openFolder } = await import('../build/composition/open-folder.js')
+  const database = await openFolder(dir)
   await database.migrate()
   // Patterns for other databases: two thirds of the folder, for nobody.
   await database.query("update pg_database set datistemplate = false where datname like 'template_'")
