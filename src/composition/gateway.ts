@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/sections/schema.ts'
 import { setCertificate, setTimeouts } from '../http/http-server.ts'
+import { keepShapeOfTicks } from '../http/node-internals.ts'
 import { createClientListener } from '../proxy/client-listener.ts'
 import { createCompletion } from '../proxy/completion.ts'
 import type { TargetStatus } from '../upstream/targets/target-status.ts'
@@ -55,6 +56,7 @@ export async function createGateway(
   gatewayProcess: GatewayProcess,
   changesVisibleEverywhere: ChangesVisibleEverywhere,
 ): Promise<Gateway> {
+  keepShapeOfTicks()
   const serving = openServingProcess(gatewayProcess)
   const resourcePool = createResourcePool()
   const { feed, openStreams, lastUsed, pendingRevocations, metrics } = serving

@@ -1,4 +1,5 @@
 // Every use of a private part of Node: docs/dev/private-parts.md lists their reasons, gains and tests.
+import { executionAsyncResource } from 'node:async_hooks'
 import type { Worker } from 'node:cluster'
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -181,4 +182,20 @@ export async function withoutOptimizingWasm<T>(work: () => Promise<T>): Promise<
     running -= 1
     if (running === 0) setFlagsFromString('--wasm-dynamic-tiering')
   }
+}
+
+/** Node's record of one tick, with its callback and ids. */
+export let tickRecord: object | undefined
+
+/**
+ * Keeps `process.nextTick` fast, by keeping one record of a tick. V8 forgets the shape of an object that no longer exists.
+ * If a collection finds no waiting tick, Node's compiled code stops using the shape of ticks for good, and each request
+ * costs 5 to 25 µs more. Call this once, before the process serves.
+ *
+ * Can go when the lowest of several processes costs as much without it. https://github.com/nodejs/node/pull/13446
+ */
+export function keepShapeOfTicks(): void {
+  process.nextTick(() => {
+    tickRecord = executionAsyncResource()
+  })
 }

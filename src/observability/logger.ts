@@ -29,12 +29,7 @@ export async function createLogger(
       })
     : output
   const logger = pino(
-    {
-      level,
-      base,
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      serializers: { err: serializeError },
-    },
+    { level, base, timestamp: () => `,"time":"${now()}"`, serializers: { err: serializeError } },
     destination,
   )
   destinations.set(logger, destination)
@@ -48,7 +43,26 @@ export async function createLogger(
 export function lineWriter(logger: Logger): (members: string) => void {
   const destination = destinations.get(logger)
   if (destination === undefined) throw new Error('lineWriter needs a logger of createLogger')
-  return members => destination.write(`{"level":30,"time":"${new Date().toISOString()}",${members}}\n`)
+  return members => destination.write(`{"level":30,"time":"${now()}",${members}}\n`)
+}
+
+let latestMs = 0
+let latestText = ''
+let secondMs = 0
+let secondText = ''
+
+/** Now, in RFC 3339 and UTC. Cached: most lines share the second of the one before, and many the millisecond. */
+function now(): string {
+  const nowMs = Date.now()
+  if (nowMs === latestMs) return latestText
+  const sinceSecondMs = nowMs - secondMs
+  if (sinceSecondMs < 0 || sinceSecondMs >= 1000) {
+    secondMs = nowMs - (nowMs % 1000)
+    secondText = new Date(secondMs).toISOString().slice(0, 20)
+  }
+  latestMs = nowMs
+  latestText = `${secondText}${String(nowMs - secondMs).padStart(3, '0')}Z`
+  return latestText
 }
 
 /**

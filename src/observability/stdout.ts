@@ -47,45 +47,53 @@ interface LogBuffer {
  */
 const maxWaitMs = 100
 
-/** In characters. */
-const maxBatchLength = 64 * 1024
+const maxBufferBytes = 64 * 1024
 
 /** What may wait for a reader that stalls: the gateway serves on, and must not fill its memory with lines. */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 /**
  * Writes lines in batches: a write per line would cost each request a tenth of its time.
+ * Buffers bytes: a concatenated string would keep all its pieces alive, to be copied at every garbage collection.
+ * That was 3 % of a request's cost.
  * @param onLost receives how many lines were dropped, once half of what waited has been read
  */
 function createLogBuffer(output: ByteOutput, onLost: (lines: number) => void): LogBuffer {
-  let batch: string[] = []
-  let batchLength = 0
+  const buffer = Buffer.allocUnsafe(maxBufferBytes)
+  let bufferedBytes = 0
   let timer: NodeJS.Timeout | undefined
   let lostLines = 0
+  const send = (batch: Buffer) => {
+    if (output.writableLength > (lostLines === 0 ? maxWaitingBytes : maxWaitingBytes / 2)) {
+      lostLines += countLines(batch)
+      return
+    }
+    output.write(batch)
+    if (lostLines === 0) return
+    const lines = lostLines
+    lostLines = 0
+    // Not within a write: a line that was given room is not written yet.
+    queueMicrotask(() => onLost(lines))
+  }
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
-    const lines = batch
-    batch = []
-    batchLength = 0
-    if (lines.length === 0) return
-    if (output.writableLength > (lostLines === 0 ? maxWaitingBytes : maxWaitingBytes / 2)) {
-      lostLines += lines.length
-      return
-    }
-    output.write(Buffer.from(lines.join('')))
-    if (lostLines === 0) return
-    const lost = lostLines
-    lostLines = 0
-    // Not within a write: a line that was given room is not written yet.
-    queueMicrotask(() => onLost(lost))
+    if (bufferedBytes === 0) return
+    // A copy: the output may not be done with it when the next line comes.
+    const batch = Buffer.from(buffer.subarray(0, bufferedBytes))
+    bufferedBytes = 0
+    send(batch)
   }
   return {
     write(line) {
-      batch.push(line)
-      batchLength += line.length
-      if (batchLength >= maxBatchLength) flush()
-      else timer ??= setTimeout(flush, maxWaitMs)
+      // A UTF-16 code unit takes at most three bytes of UTF-8.
+      const maxLineBytes = line.length * 3
+      if (maxLineBytes > maxBufferBytes - bufferedBytes) flush()
+      if (maxLineBytes > maxBufferBytes) send(Buffer.from(line))
+      else {
+        bufferedBytes += buffer.write(line, bufferedBytes)
+        timer ??= setTimeout(flush, maxWaitMs)
+      }
     },
     flush,
   }
@@ -133,6 +141,12 @@ function createWholeLineWriter(output: Writable): ByteOutput {
       return queuedBytes + output.writableLength
     },
   }
+}
+
+function countLines(lines: Buffer): number {
+  let count = 0
+  for (let at = lines.indexOf(lineBreak); at !== -1; at = lines.indexOf(lineBreak, at + 1)) count += 1
+  return count
 }
 
 function splitAtLineEnds(lines: Buffer): Buffer[] {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { expect, it } from 'vitest'
-import { withoutOptimizingWasm } from '../../src/http/node-internals.ts'
+import { keepShapeOfTicks, tickRecord, withoutOptimizingWasm } from '../../src/http/node-internals.ts'
 
 declare global {
   namespace WebAssembly {
@@ -46,4 +46,11 @@ it('V8 optimizes no WebAssembly that is compiled and called meanwhile, and all o
   const other = new WebAssembly.Instance(new WebAssembly.Module(SAME_LOOP_IN_OTHER_BYTES)).exports.f
   expect(await isOptimizedWhenHot(other)).toBe(true)
   expect(await isOptimizedMeanwhile()).toBe(false)
+})
+
+it('the record of a tick is an object of Node, with the callback and the ids of its tick', async () => {
+  keepShapeOfTicks()
+  await sleep(1)
+  expect(tickRecord).toMatchObject({ callback: expect.any(Function) })
+  expect(Object.getOwnPropertySymbols(tickRecord).map(String)).toContain('Symbol(async_id_symbol)')
 })
