@@ -1,5 +1,4 @@
 // Registration and login, applying the rules of spec §4 in its order.
-
 import { messages } from '../refusals/catalog.ts'
 import { Refusal } from '../refusals/refusal.ts'
 import { StorageError } from '../storage/database.ts'

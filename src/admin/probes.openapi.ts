@@ -1,5 +1,4 @@
 // Endpoints without authentication: liveness, readiness and metrics (CONTRACT §7).
-
 import type { Operation } from '../openapi/operation.ts'
 import { oneOf, record, text } from '../openapi/schema-builders.ts'
 import { Type } from '../schema/type.ts'

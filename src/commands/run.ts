@@ -1,5 +1,6 @@
 // The command line as a function: its commands and their exit codes (CONTRACT §1).
 import { Command, CommanderError } from 'commander'
+import { systemClock } from '../clock.ts'
 import { packageFacts } from '../version.ts'
 import { type ConfigOption, withConfigurationAlone } from './config-option.ts'
 import type { Io } from './io.ts'
@@ -12,7 +13,7 @@ const commands: Readonly<Record<string, (io: Io) => Command | Promise<Command>>>
   check: checkCommand,
   explain: async io => (await import('./explain/command.ts')).explainCommand(io),
   test: async io => (await import('./test/command.ts')).testCommand(io),
-  migrate: async io => (await import('./migrate.ts')).migrateCommand(io),
+  migrate: migrateCommand,
   schema: schemaCommand,
   users: async io => (await import('./users/commands.ts')).usersCommand(io),
   mail: async io => (await import('./mail/command.ts')).mailCommand(io),
@@ -99,6 +100,33 @@ function checkCommand(io: Io): Command {
 
 function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** Brings the database up to date. Many replicas may run it at once. */
+function migrateCommand(io: Io): Command {
+  return withConfigurationAlone(new Command('migrate'))
+    .description('apply what is new in migrations/ and stop')
+    .action(async ({ config: file }: ConfigOption) => {
+      const { createLogger } = await import('../observability/logger.ts')
+      const { createFailureLog } = await import('../storage/failure-log.ts')
+      const { openStorage } = await import('../storage/open.ts')
+      const { openFolder } = await import('../composition/open-folder.ts')
+      const { readConfig } = await import('./read-config.ts')
+      const { inPlainWords } = await import('./store-failure.ts')
+      const { storage, server } = readConfig(io, file, io.stderr)
+      const logger = await createLogger(server.log, io.stderr)
+      // Redis has nothing to migrate.
+      const stores = { storage: { ...storage, redis: '' } }
+      const failureLog = createFailureLog({ logger, clock: systemClock })
+      const openAndMigrate = async () => {
+        const backing = await openStorage(stores, { logger, failureLog, clock: systemClock }, openFolder)
+        return backing.migrate().finally(backing.close)
+      }
+      const applied = await openAndMigrate().catch(error => {
+        throw inPlainWords(error, storage, file)
+      })
+      await print(io.stdout, [`${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}\n`])
+    })
 }
 
 /** As committed in gateway.schema.json. */

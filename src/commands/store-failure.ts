@@ -1,5 +1,4 @@
 // Explains a storage failure to the operator: which database failed, why, and what to check.
-
 import type { Config } from '../config/sections/schema.ts'
 import { StorageError } from '../storage/database.ts'
 

@@ -1,5 +1,4 @@
 // The OpenAPI description of all operations that the gateway serves itself, for clients and operators.
-
 import { emitAlert } from '../admin/api/emit-alert.ts'
 import { explainRequest } from '../admin/api/explain-request.ts'
 import { listAudit } from '../admin/api/list-audit.ts'

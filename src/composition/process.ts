@@ -1,5 +1,4 @@
 // What lives as long as the process: configuration, clock, log, metrics and stores; and what serving clients needs.
-
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'

@@ -1,5 +1,4 @@
 // Assembles what users do with their account: sessions, password, export and deletion, and what needs a mail.
-
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
 import { createRedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createOwnAccount } from '../accounts/own-account.ts'

@@ -1,5 +1,4 @@
 // What the guards of one configuration query: signing keys, caches, rate limiters, and the stores behind them.
-
 import type { Config } from '../config/sections/schema.ts'
 import type { GuardDependencies } from '../gate/gate.ts'
 import { createSessionCache, type SessionCache } from '../identity/cache/session-cache.ts'

@@ -1,5 +1,4 @@
 // The cases of `peage test`: from a file of their own or from gateway.yaml, each with its position.
-
 import type { Decoded } from '../schema/type.ts'
 import {
   appendToPointer,

@@ -1,5 +1,4 @@
 // Validates a YAML source against a schema: fills in the defaults and reports values of the wrong shape.
-
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, unescapeKey } from './diagnostics.ts'
 import { checkShape, type ShapeError } from './sections/shape.ts'

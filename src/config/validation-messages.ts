@@ -1,5 +1,4 @@
 // Turns errors of shape into one sentence each, at the place where it can be fixed.
-
 import type { Schema } from '../schema/type.ts'
 import { appendToPointer, type Diagnostic, joinPath } from './diagnostics.ts'
 import { nearest } from './did-you-mean.ts'

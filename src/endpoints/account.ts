@@ -1,5 +1,4 @@
 // The endpoints of one's own account: shown, exported, deleted (CONTRACT §12, "Account").
-
 import type { AccountExportStore } from '../accounts/account-export-store.ts'
 import type { OwnAccount } from '../accounts/own-account.ts'
 import type { Clock } from '../clock.ts'

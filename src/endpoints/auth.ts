@@ -1,5 +1,4 @@
 // The four endpoints under /api/v1/auth (spec §4): their rate limits, and the body members passed to the accounts.
-
 import type { Accounts } from '../accounts/accounts.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import type { Sessions } from '../accounts/sessions.ts'

@@ -1,5 +1,4 @@
 // The endpoints that verify or change one's email (CONTRACT §12, "Email").
-
 import type { AccountCodes } from '../accounts/codes/account-codes.ts'
 import { isStorableEmail, normalizeEmail } from '../accounts/email.ts'
 import type { OwnAccount } from '../accounts/own-account.ts'

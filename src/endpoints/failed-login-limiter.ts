@@ -1,6 +1,5 @@
 // Limits that count failed logins and wrong codes only (CONTRACT §2, `login_failures`; §12), and admit no extra guess
 // under concurrency.
-
 import { createWaitingLine, type WaitingLine } from '../async/semaphore.ts'
 import { type LimitNames, rateLimited } from '../refusals/limits.ts'
 import { Refusal, serviceUnavailable } from '../refusals/refusal.ts'

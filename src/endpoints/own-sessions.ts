@@ -1,5 +1,4 @@
 // A user's own sessions: listed, and ended one by one or all but the current one (CONTRACT §12, "Sessions").
-
 import { isSessionId } from '../accounts/session-list.ts'
 import type { SessionStore } from '../accounts/session-store.ts'
 import type { Clock } from '../clock.ts'

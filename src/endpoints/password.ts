@@ -1,5 +1,4 @@
 // The change of one's own password (CONTRACT §12, "Password").
-
 import type { OwnAccount } from '../accounts/own-account.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'

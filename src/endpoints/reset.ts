@@ -1,5 +1,4 @@
 // The endpoints for a forgotten password (CONTRACT §12, "Password").
-
 import type { PasswordReset } from '../accounts/codes/account-codes.ts'
 import { normalizeEmail } from '../accounts/email.ts'
 import { mergeRefusals, type Operation } from '../openapi/operation.ts'

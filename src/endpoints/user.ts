@@ -1,5 +1,4 @@
 // The endpoints under /api/v1/user: a pro user's personal API token and alert webhook (spec §4, CONTRACT §5).
-
 import type { Clock } from '../clock.ts'
 import type { ApiTokenStore } from '../identity/api-tokens/api-token-store.ts'
 import { hashApiToken, makeApiToken, type RandomBytes } from '../identity/api-tokens/api-tokens.ts'

@@ -211,3 +211,16 @@ export function toExplainRequest({
 function authorityHost(path: string): string {
   return path.startsWith('/') ? 'localhost' : (/^[a-z]+:\/\/([^/?#]*)/i.exec(path)?.[1] ?? '')
 }
+
+/** An explanation for programs: on the command line with `--json`, and from the admin API. */
+export function toDocument({ request, route, guards, refusal, upstream, headers }: Explanation) {
+  const { method, path, as } = request
+  return {
+    request: { method, path, as },
+    route,
+    guards,
+    status: refusal?.status ?? null,
+    upstream: upstream && { name: upstream.name, url: upstream.url },
+    headers,
+  }
+}

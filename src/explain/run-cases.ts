@@ -1,5 +1,4 @@
 // Runs a configuration's test cases, and finds the routes and guards that none of them reached (CONTRACT §1).
-
 import { activeGuards, type GuardName } from '../config/active-guards.ts'
 import type { Config } from '../config/sections/schema.ts'
 import type { LocatedCase } from '../config/test-cases.ts'

@@ -1,6 +1,5 @@
 // Stubs for stores and keys in explained requests: one user per plan, and the daily usage that the request
 // states.
-
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createOwnAccountEndpoints, switchedOffOperations } from '../endpoints/account.ts'

@@ -1,5 +1,4 @@
 // Reseals under `auth.key_secret`, while gateways run, secrets sealed under `auth.key_secret_old` or in plain text.
-
 import type { SealedColumn } from './sealed-column-store.ts'
 import { isSealed, type Sealer } from './sealer.ts'
 

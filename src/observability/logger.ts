@@ -1,5 +1,4 @@
 // The log: one JSON line per event on standard output, pretty-printed on a terminal.
-
 import { type Logger, pino, stdSerializers } from 'pino'
 import type { Config } from '../config/sections/schema.ts'
 

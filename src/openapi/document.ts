@@ -1,5 +1,4 @@
 // Builds the OpenAPI 3.1 document of a set of operations.
-
 import { catalog, type RefusalCode, upgradePath } from '../refusals/catalog.ts'
 import { type Schema, Type } from '../schema/type.ts'
 import { commonRefusals, type DescribedResponse, type Operation } from './operation.ts'

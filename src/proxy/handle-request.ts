@@ -1,5 +1,4 @@
 // One request, top to bottom: its routing decision leads to a route, a local endpoint, a preflight or a refusal.
-
 import type { LocalEndpoint } from '../endpoints/local-endpoint.ts'
 import type { ChainResult } from '../gate/guards/chain.ts'
 import type { ToRoute } from '../gate/routing/decision.ts'

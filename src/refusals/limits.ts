@@ -1,6 +1,5 @@
 // The refusals of limits (429): rate limits, with the headers of draft-ietf-httpapi-ratelimit-headers-09 (CONTRACT §3),
 // and the daily limit.
-
 import { dailyLimitSentence, upgradePath } from './catalog.ts'
 import { Refusal } from './refusal.ts'
 

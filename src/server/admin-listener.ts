@@ -1,5 +1,4 @@
 // Starts the admin listener, once for the gateway, with the services and the settings that it needs.
-
 import { randomBytes } from 'node:crypto'
 import { createPasswords, type Passwords } from '../accounts/password.ts'
 import { createAddressFilter, type IsAllowedAddress } from '../admin/allowed-addresses.ts'

@@ -3,8 +3,7 @@ import type { AdminDependencies, ExplainQuestion } from '../admin/api/admin-endp
 import type { Clock } from '../clock.ts'
 import type { ListedValue } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
-import { toDocument } from '../explain/document.ts'
-import { createExplain, type Explain, toExplainRequest } from '../explain/explain.ts'
+import { createExplain, type Explain, toDocument, toExplainRequest } from '../explain/explain.ts'
 
 /** @param listed the running configuration, masked */
 export function createRunningExplain(

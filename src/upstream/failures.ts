@@ -1,6 +1,5 @@
 // What came of an attempt: a failure is classified for the client, which never sees an address or error (CONTRACT §6),
 // for its target's health, and for retries (CONTRACT §2, `retries`).
-
 import type { IncomingMessage } from 'node:http'
 import { errors } from 'undici'
 import type { RequestBody } from '../http/request-body.ts'

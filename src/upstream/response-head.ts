@@ -1,5 +1,4 @@
 // The head of an upstream's response as the client receives it: headers, trailers, 1xx and reason phrase (CONTRACT §6).
-
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Refusal } from '../refusals/refusal.ts'
 

@@ -1,5 +1,4 @@
 // The current plan, verification and API token of many users in one query, to re-authorize long-lived open streams.
-
 import type { Database } from '../storage/database.ts'
 import type { Plan } from './user.ts'
 

@@ -1,6 +1,5 @@
 // The secret of a webhook: generated and signed with as Standard Webhooks has it, and sealed if `auth.key_secret` is set
 // (https://github.com/standard-webhooks/standard-webhooks).
-
 import { createHmac } from 'node:crypto'
 import type { Column } from '../identity/sealed-column-store.ts'
 import { isSealed, type Sealer } from '../identity/sealer.ts'

@@ -1,5 +1,4 @@
 // Alerts that downstream services emit to users' webhooks (CONTRACT §7).
-
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'

@@ -1,5 +1,4 @@
 // What operators send the admin API, in bodies and queries: what is unknown or unreadable is refused, not ignored.
-
 import { type ParsedUrlQuery, parse } from 'node:querystring'
 import type { FastifyRequest } from 'fastify'
 import { JsonObject, readJsonObject } from '../../http/json-body.ts'

@@ -1,5 +1,4 @@
 // The audit log. No endpoint changes it.
-
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Refusal } from '../../refusals/refusal.ts'

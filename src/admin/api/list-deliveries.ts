@@ -1,5 +1,4 @@
 // The delivery log, for operators (CONTRACT §7).
-
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'

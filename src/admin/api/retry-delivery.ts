@@ -1,5 +1,4 @@
 // One more attempt of a delivery, now (CONTRACT §13).
-
 import { parseSubject } from '../../identity/tokens/tokens.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

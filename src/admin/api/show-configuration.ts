@@ -1,5 +1,4 @@
 // The running configuration without its secrets, and the last reload (CONTRACT §13).
-
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'

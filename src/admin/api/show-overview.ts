@@ -1,5 +1,4 @@
 // How the gateway is, and how the last 15 minutes were: for the console (CONTRACT §13).
-
 import type { Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'
 import { Type } from '../../schema/type.ts'

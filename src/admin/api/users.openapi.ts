@@ -1,5 +1,4 @@
 // Requests and responses of the operators' account endpoints (CONTRACT §7).
-
 import { accountExport } from '../../openapi/account-export.ts'
 import { mergeRefusals, type Operation } from '../../openapi/operation.ts'
 import * as terms from '../../openapi/schema-builders.ts'

@@ -1,5 +1,4 @@
 // Operators see, create, change and delete users, end their access, and help those who ask (CONTRACT §7, §13).
-
 import { isSessionId } from '../../accounts/session-list.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'

@@ -1,7 +1,6 @@
 // Formats an explanation: aligned text for people, the JSON of CONTRACT §1 for programs.
-
-import { toDocument } from '../../explain/document.ts'
 import type { Explanation, GuardOutcome } from '../../explain/explain.ts'
+import { toDocument } from '../../explain/explain.ts'
 import type { HeaderDiff } from '../../explain/header-diff.ts'
 
 export function explanationAsJson(explanation: Explanation): string {

@@ -1,5 +1,4 @@
 // Gives commands access to accounts: on the database, or through the gateway that has it open.
-
 import { createPasswords } from '../../accounts/password.ts'
 import { systemClock } from '../../clock.ts'
 import { createChangeRecorder } from '../../composition/record-changes.ts'

@@ -1,5 +1,4 @@
 // Operators must be distinguishable: the log and the audit name them by their tokens (CONTRACT §2, `admin`).
-
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import type { Validation } from '../validate.ts'
 import { diagnosticAt, type YamlSource } from '../yaml/yaml-source.ts'

@@ -16,14 +16,12 @@ import {
   sharedTargets,
   validTargets,
 } from './declarations.ts'
-import { checkEvents } from './event-rules.ts'
 import { checkHeaders } from './header-rules.ts'
 import { checkHostBypasses } from './host-bypass.ts'
 import { checkKeySecrets } from './key-rules.ts'
 import { checkPathBypasses } from './path-bypass.ts'
 import { checkRouteConflicts } from './route-conflicts.ts'
 import { checkListeners, checkWorkers } from './server-rules.ts'
-import { checkStorage } from './storage-rules.ts'
 import { checkTlsIsUsed } from './tls.ts'
 
 /** @param validation what is already known to be invalid: nothing is concluded from it */
@@ -175,4 +173,22 @@ function checkCors(yaml: YamlSource, validation: Validation): Diagnostic[] {
     const message = 'cannot go with every origin (*): name the origins that may send credentials'
     return [diagnosticAt(yaml, appendToPointer(corsPointer, 'credentials'), message)]
   })
+}
+
+/** Without a secret, anyone who reaches the service could forge events. */
+function checkEvents(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { events } = yaml.value as { events?: { url?: unknown; secret?: unknown } | null }
+  if (!events?.url || events.secret !== '') return []
+  if (!validation.isValid('/events/url') || !validation.isValid('/events/secret')) return []
+  const pointer = yaml.locations.has('/events/secret') ? '/events/secret' : '/events'
+  return [diagnosticAt(yaml, pointer, 'needs a secret to sign with: secret: whsec_ and base64')]
+}
+
+/** With `postgres_listen` alone a gateway would start on the embedded database, and not on the intended server. */
+function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
+  const { storage } = yaml.value as { storage?: { postgres?: string; postgres_listen?: string } | null }
+  const pointer = '/storage/postgres_listen'
+  if (!storage?.postgres_listen || storage.postgres !== '') return []
+  if (!validation.isValid('/storage/postgres') || !validation.isValid(pointer)) return []
+  return [diagnosticAt(yaml, pointer, 'only listens: set storage.postgres, the same database, beside it')]
 }

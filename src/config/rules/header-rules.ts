@@ -1,5 +1,4 @@
 // What `routes[].headers` may set and remove: no header that the gateway sets itself, and none that frames a message.
-
 import type { Diagnostic } from '../diagnostics.ts'
 import { canonicalName, identityNames, isHopByHop } from '../formats/header-names.ts'
 import { type DeclaredRoute, isSection } from './declarations.ts'

@@ -1,5 +1,4 @@
 // Finds routes that let requests for other hosts bypass the guards of a route limited to some hosts (CONTRACT §2).
-
 import { type Diagnostic, mostProblems } from '../diagnostics.ts'
 import { isGatewayPath, isMoreSpecific, overlap, type PathPattern } from '../formats/path-pattern.ts'
 import { type Leaf, PathTree, type Placed } from '../formats/path-tree.ts'

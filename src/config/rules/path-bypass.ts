@@ -1,5 +1,4 @@
 // `allow_in_path` must not open a way around the guards of the same service (CONTRACT §6).
-
 import type { Diagnostic } from '../diagnostics.ts'
 import type { DeclaredRoute, SameService } from './declarations.ts'
 

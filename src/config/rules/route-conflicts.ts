@@ -1,5 +1,4 @@
 // Routes that cannot be told apart: by name in logs and metrics, or by any request. Uses maps: routes may be many.
-
 import type { Diagnostic } from '../diagnostics.ts'
 import { comparisonKey } from '../formats/path-pattern.ts'
 import type { DeclaredRoute } from './declarations.ts'

@@ -1,5 +1,4 @@
 // Warns of settings that a gateway starts with, though they are hardly what was meant.
-
 import { appendToPointer, type Diagnostic } from '../diagnostics.ts'
 import { isLookedUp } from '../formats/addresses.ts'
 import type { Validation } from '../validate.ts'

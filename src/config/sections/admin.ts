@@ -1,5 +1,4 @@
 // The `admin` section: the second listener, and who may do what there.
-
 import { Type } from '../../schema/type.ts'
 import { formatted, NAME_PATTERN, section } from './builders.ts'
 

@@ -1,5 +1,4 @@
 // The `auth` section: tokens, keys, hashing, and the limits of the account endpoints (spec §8, CONTRACT §3).
-
 import { Type } from '../../schema/type.ts'
 import { formatted, formattedOrZero, rate, section } from './builders.ts'
 

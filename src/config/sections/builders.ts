@@ -1,5 +1,4 @@
 // Builders for the sections of the schema.
-
 import { type Keywords, type Properties, type Schema, Type } from '../../schema/type.ts'
 import { type FormatName, formats } from '../formats/formats.ts'
 

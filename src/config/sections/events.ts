@@ -1,5 +1,4 @@
 // The `events` section: which service is told what happens to users (CONTRACT §12).
-
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 

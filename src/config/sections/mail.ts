@@ -1,5 +1,4 @@
 // The `mail` section: how mails are sent, what they link to, how long their codes are good (CONTRACT §12).
-
 import { Type } from '../../schema/type.ts'
 import { formatted, rate, section } from './builders.ts'
 

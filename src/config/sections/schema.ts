@@ -1,6 +1,5 @@
 // What gateway.yaml may contain: the one source of the types, the JSON Schema and the validation (CONTRACT §2).
 // A key with a default is required here: defaults are filled in before anything is checked.
-
 import type { Decoded, Written } from '../../schema/type.ts'
 import { Type } from '../../schema/type.ts'
 import { admin } from './admin.ts'

@@ -1,5 +1,4 @@
 // The `server` section: the listener of clients.
-
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 import { cors } from './cors.ts'

@@ -1,6 +1,5 @@
 // Whether a value has the shape that a schema describes, and its decoding. Covers the keywords that the configuration
 // uses; a test holds it to ajv, which takes longer to compile the schema than a start may wait.
-
 import { converterOf, decoderOf, type Keywords, type Schema } from '../../schema/type.ts'
 import { appendToPointer } from '../diagnostics.ts'
 import { type FormatName, formatError } from '../formats/formats.ts'

@@ -1,5 +1,4 @@
 // The `tests` section: expectations of the rest of the file, checked by `peage test` (CONTRACT §1).
-
 import { Type } from '../../schema/type.ts'
 import { formatted, section } from './builders.ts'
 

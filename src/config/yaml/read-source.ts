@@ -1,5 +1,4 @@
 // Reads a file into values and their locations, or into the errors that prevent it.
-
 import { type Diagnostic, locateDiagnostics, type Problems } from '../diagnostics.ts'
 import { inUtf8, maxFileBytes, type ReadFile, readErrorReason, readLimited } from '../read-file.ts'
 import { interpolate } from './interpolate.ts'

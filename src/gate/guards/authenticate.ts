@@ -1,5 +1,4 @@
 // The authentication guard: bearer token, else API key, else 401 (spec §5).
-
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import { rateLimitKey } from '../../http/client-address.ts'
 import { hashApiToken } from '../../identity/api-tokens/api-tokens.ts'

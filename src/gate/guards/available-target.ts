@@ -1,5 +1,4 @@
 // Requires an available target, and room for the client there, before the daily use is counted: no use is spent in vain.
-
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { tooManyConnections } from '../../refusals/limits.ts'

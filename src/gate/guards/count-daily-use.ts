@@ -1,5 +1,4 @@
 // The daily-use guard: counts uses per UTC day for plan `free`, on routes with `free_daily`.
-
 import type { Clock } from '../../clock.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { createDailyLimitReached } from '../../refusals/limits.ts'

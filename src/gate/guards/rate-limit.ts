@@ -1,5 +1,4 @@
 // The rate limit of a route (CONTRACT §2, `rate_limit`): per user, or per client address if anonymous.
-
 import { clientKeyOf } from '../../identity/client-key.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { rateLimited, rateLimitHeaders } from '../../refusals/limits.ts'

@@ -1,5 +1,4 @@
 // Matches requests to routes: segment by segment from the left, then by host, then by method (CONTRACT §2).
-
 import { PathTree } from '../../config/formats/path-tree.ts'
 import type { Route } from './route.ts'
 

@@ -1,5 +1,4 @@
 // Compiles a declared route: parses its path, expands its methods, prepares its rewriting and its changes of headers.
-
 import { canonicalName } from '../../config/formats/header-names.ts'
 import { type PathPattern, parsePathPattern } from '../../config/formats/path-pattern.ts'
 import type { RouteConfig } from '../../config/sections/schema.ts'

@@ -1,5 +1,4 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
-
 import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
 import {
   type Database,

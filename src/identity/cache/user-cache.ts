@@ -1,5 +1,4 @@
 // Caches users and the owners of API tokens until the database reports that they changed (CONTRACT §3).
-
 import { chain, type MaybePromise } from '../../async/maybe-promise.ts'
 import type { CacheResults } from '../../observability/metrics/counters.ts'
 import type { ChangeFeed } from '../../storage/change-feed.ts'

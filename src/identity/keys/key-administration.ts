@@ -1,5 +1,4 @@
 // Operations on the stored signing keys: list, generate, rotate and retire.
-
 import { isSealed, type Sealer } from '../sealer.ts'
 import { assertionSignerAt, type KeyTimes, type Lifetimes, retirableFrom, signerAt } from './key-schedule.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'

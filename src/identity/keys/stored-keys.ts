@@ -1,5 +1,4 @@
 // Decrypts the stored keys; generates the first if there is none, and seals those in plain text.
-
 import { isSealed, type Sealer } from '../sealer.ts'
 import type { KeyStore, StoredKey } from './key-store.ts'
 import { generatePrivateJwk, KeyError, readPrivateJwk, type SigningKey, withSubject } from './signing-key.ts'

@@ -1,5 +1,4 @@
 // Identity assertions: signed statements of the caller's identity that upstreams verify with the JWKS (CONTRACT §6).
-
 import type { Clock } from '../../clock.ts'
 import type { Plan } from '../../users/user.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'

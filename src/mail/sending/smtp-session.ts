@@ -1,5 +1,4 @@
 // One connection to an SMTP server: opened, encrypted and checked, logged in, and good for many mails one after another.
-
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'

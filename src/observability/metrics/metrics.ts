@@ -1,5 +1,4 @@
 // All metrics of this process, for as long as it runs: a reload of the configuration does not reset them.
-
 import { type Counters, createCounters } from './counters.ts'
 import { createExposition, type Exposition } from './exposition.ts'
 import { gauge } from './families.ts'

@@ -1,7 +1,6 @@
 // Checks an endpoint's health at intervals (CONTRACT §2, `health`): any 2xx or 3xx passes.
 import { type buildConnector, Client } from 'undici'
 import type { UpstreamConfig } from '../../config/sections/schema.ts'
-import { problemOf } from './check-problem.ts'
 import { createConnector, type Dial } from './dial.ts'
 import type { OutlierEjection } from './outlier-ejection.ts'
 
@@ -104,4 +103,23 @@ function startCheck(connect: buildConnector.connector, { path, timeout, dial }: 
   client.on('connectionError', (_origin, _clients, error) => end(problemOf(error)))
   request().then(end, error => end(problemOf(error)))
   return { problem, cancel: () => end('cancelled') }
+}
+
+/** Returns words and the code of the error, and nothing that the target sent. @param error of undici or `node:net` */
+function problemOf(error: unknown): string {
+  const { name, code } = error as { name?: unknown; code?: unknown }
+  if (name === 'TimeoutError') return 'timeout'
+  if (typeof code !== 'string') return 'connection failed'
+  return `${wordsOf(code)} (${code})`
+}
+
+function wordsOf(code: string): string {
+  if (/TIMEOUT|ETIMEDOUT/.test(code)) return 'timeout'
+  if (code === 'ECONNREFUSED') return 'connection refused'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'name not found'
+  if (/CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|ALTNAME|CA_|SIGNATURE/.test(code))
+    return 'certificate not accepted'
+  if (/SSL|TLS/.test(code) || code === 'EPROTO') return 'TLS failed'
+  if (code.startsWith('HPE_')) return 'malformed response'
+  return 'connection failed'
 }
