@@ -150,7 +150,7 @@ async function build(
     createUpgradeEndpoints(config.subscription.upgrade_url),
     switchedOffOperations(config),
   )
-  const gate = createGate({
+  const gate = await createGate({
     config,
     findLocalPath,
     dependencies: guardDependencies,

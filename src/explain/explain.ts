@@ -96,7 +96,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
     { add: () => () => {} },
     { bodyIdleTimeoutMs: config.server.timeouts.body_idle, logoutEndsStreams: false },
   )
-  const gate = createGate({
+  const whenBuilt = createGate({
     config,
     findLocalPath,
     dependencies: stubDependencies(config.limits.free_daily, caller, clock),
@@ -106,6 +106,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
   })
 
   return async explainRequest => {
+    const gate = await whenBuilt
     const { usedToday, verified, user } = explainRequest
     Object.assign(caller, { usedToday, verified, user })
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })
