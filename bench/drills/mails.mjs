@@ -17,7 +17,7 @@ import { post } from './subjects.mjs'
 
 const asked = 200
 const queued = setting('MAILS', 100_000, 2_000)
-/** Seconds from one try to the next (CONTRACT §12), a tenth more and some that the tries take. */
+/** Seconds between two attempts, with a tenth more and the time of the attempts. */
 const retries = [40, 140, 670]
 const hour = 3_600
 const hook = new URL('heap-on-signal.mjs', import.meta.url).href

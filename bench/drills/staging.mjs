@@ -13,7 +13,7 @@ const everyMs = 100
 const calmMs = 5_000
 const recovery = 5_000
 
-/** Statuses that are right while the store is away, and how soon they come: CONTRACT §4. */
+/** The statuses that a request may get while the store is down, and the time within which it gets them. */
 const bars = {
   redis: { paying: [200], free: [200, 429], soon: 1_000 },
   postgres: { paying: [200, 503], free: [200, 429, 503], soon: 2_000 },

@@ -120,7 +120,7 @@ async function leasedByTheDead(database, users) {
   return new Set(before.filter(id => after.has(id)))
 }
 
-/** Once the healthy have all that is for them; a lease of the killed replica ends within 40 s (CONTRACT §5). */
+/** Waits until the healthy receivers have all their deliveries. A lease of the killed replica ends within 40 s. */
 async function settled(database, users) {
   const healthy = users.filter((_, index) => kindOf(index) === 'up')
   for (let waited = 0; waited < 45_000; waited += 500) {

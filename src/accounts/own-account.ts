@@ -18,8 +18,8 @@ export interface OwnAccount {
    */
   checkPassword(owner: Owner, current: string): Promise<{ hash: string; sessionEpoch: number }>
   /**
-   * Ends every session and opens a new one. Of concurrent changes with one current password, one wins: for the others
-   * that password is wrong by then.
+   * Ends every session and opens a new one. If concurrent changes use one current password, one of them wins. The others
+   * then have a wrong password.
    * @param change `next` has a form that an account can have; `userAgent` is shown to the user with the new session
    * @throws Refusal `password_unchanged`
    */
@@ -27,7 +27,7 @@ export interface OwnAccount {
     owner: Owner,
     change: { current: string; next: string; userAgent: string | undefined },
   ): Promise<SignedIn>
-  /** Of concurrent deletions one wins: for the others the password is wrong by then. */
+  /** One of several concurrent deletions wins. The others then have a wrong password. */
   delete(owner: Owner, current: string): Promise<void>
 }
 

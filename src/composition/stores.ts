@@ -26,7 +26,7 @@ interface Dependencies {
 }
 
 export function createStores({ database, mailQueue, recordChanges }: Dependencies) {
-  // One for both stores: whoever waits for a user's row lock waits here, and only the first holds a connection.
+  // Both stores share it. A task that needs a user's row lock waits here, so each user takes one connection of the pool.
   const perUser = createCoalescingQueue<number>(isStorageError)
   return {
     users: createUserStore(database, recordChanges),

@@ -23,7 +23,7 @@ interface LoadedSource {
   readonly read: LoadedConfig | Problems
   /** The digest of the file's bytes, or the reason why the file is unreadable. */
   readonly digest: string
-  /** The error of a machine that could not read a file. `read` then says nothing about the configuration. */
+  /** The error of a machine that could not read a file. `read` is then no result about the configuration. */
   readonly failure?: unknown
 }
 

@@ -131,7 +131,7 @@ function confirmEndpoint({ codes, redeemSubmitted, requireSignedIn }: Dependenci
     body: { message: messages.emailChanged, email },
     userId,
   })
-  // A token stands for itself: whoever has it opened the mail, and credentials beside it are not read.
+  // A token proves that its sender has read the mail. Other credentials of the request are not read.
   return publicEndpoint(emailOperations.confirmChange, async (request, authenticate) => {
     const token = tokenOf(request.body)
     if (token !== '') {

@@ -6,7 +6,7 @@ import type { Plan, User } from '../users/user.ts'
 
 export type LocalEndpoint = PublicEndpoint | GuardedEndpoint | DocumentEndpoint
 
-/** Serves all clients. It reads no credential unless the body makes it ask for one. */
+/** Serves all clients. It reads a credential only if the body requires one. */
 export interface PublicEndpoint {
   readonly kind: 'public'
   readonly operation: Operation

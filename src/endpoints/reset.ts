@@ -60,7 +60,7 @@ interface Dependencies {
 
 export function createResetEndpoints({ passwordReset, redeemSubmitted }: Dependencies): PublicEndpoint[] {
   return [
-    // Its log line names no user: it would tell whether there is one.
+    // The log line names no user, because a reader of the log would learn whether the account exists.
     publicEndpoint(resetOperations.forgot, async ({ body, client }) => {
       if (passwordReset === undefined) throw new Refusal('mail_not_configured')
       return {

@@ -19,8 +19,8 @@ interface CodeClaim {
 }
 
 /**
- * Runs `redeem` with what the request contains. Wrong codes count as failed logins. Tokens do not, because nobody guesses
- * 256 bits.
+ * Runs `redeem` with the code or token of the request. Wrong codes count as failed logins. Wrong tokens do not count,
+ * because 256 bits cannot be guessed.
  * @throws Refusal `rate_limited`; whatever `redeem` throws
  */
 export type RedeemSubmitted = <T>(

@@ -127,7 +127,7 @@ export function createUserEndpoints({
       return { status: 200, body: { message: messages.apiTokenRevoked } }
     }),
     proEndpoint(userOperations.registerWebhook, async request => {
-      // A refusal of the token comes before one of the body; where the webhook is stored, it is looked at again.
+      // The credential is checked before the body, and again in the transaction that stores the webhook.
       await requireLiveCredential(request)
       const { user, body } = request
       const { url, secret, created_at } = await webhooks.register(user.id, body.value('url'), tx =>

@@ -17,7 +17,7 @@ export function createNoticeRecorder(
     if (settings()?.notices !== true) return
     for (const change of changes) {
       const notice = noticeOf(change)
-      // An inactive user is nobody here.
+      // An inactive user counts as unknown.
       if (notice === undefined || change.user.is_active === 0) continue
       await mails.add(tx, { ...notice, userId: change.user.id })
     }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { createCoalescingQueue } from '../../src/async/coalescing-queue.ts'
 
-/** Work that ends when it is told to, and the order in which it began. */
+/** Work that ends on request, and the order in which it began. */
 function tasks() {
   const begun: string[] = []
   const ends = new Map<string, (outcome: string | Error) => void>()

@@ -1,4 +1,4 @@
-// One user's row lock: the calls that wait for it hold one connection of the pool, whoever makes them.
+// One user's row lock: the calls that wait for it hold one connection of the pool, for clients and operators together.
 import { readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'

@@ -58,8 +58,8 @@ export interface EmailVerification {
 
 export interface EmailChange {
   /**
-   * Sends a code to the new email and a notice to the present one, unless somebody else has the new email. All cases take
-   * the same time.
+   * Sends a code to the new email and a notice to the current one. If another account has the new email, no code is sent.
+   * All cases take the same time.
    * @param user whose password was right, with the session epoch of that moment
    * @param newEmail normalised, one mailbox
    */

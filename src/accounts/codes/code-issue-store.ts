@@ -168,7 +168,7 @@ async function lockUser(
   return rows.length === 1
 }
 
-/** Whoever else has the email, active or not. */
+/** Returns the other account that has the email, active or not. */
 async function findOther(
   tx: Queryable,
   email: string,

@@ -29,7 +29,7 @@ import type { Parameter } from './input.ts'
 export interface AdminEndpoint {
   /** Has exactly one successful response. */
   readonly operation: OperationOfOperators
-  /** Whether the audit has its refusals; by default not those of `GET`, but for a role that is not allowed. */
+  /** Whether the audit records every refusal. By default, of a `GET` it records only the refusal of a role. */
   readonly auditsRefusals?: boolean
   /** Of the successful response. */
   readonly headers?: Readonly<Record<string, string>>
@@ -52,7 +52,7 @@ export interface AdminRequest {
 
 interface AuditedChange {
   readonly userId: number | undefined
-  /** The changed fields with their new values; empty when the operation itself says it all. */
+  /** The changed fields with their new values; empty if the operation changes no field. */
   readonly changes: Readonly<Record<string, unknown>>
   /** The values of these fields before the change, read in the same transaction. */
   readonly previous?: Readonly<Record<string, unknown>> | undefined

@@ -1,4 +1,4 @@
-// Operators see, create, change and delete users, end their access, and help those who ask (CONTRACT §7, §13).
+// Operators list, create, change and delete users, end their access, and reset their uses and passwords.
 import { isSessionId } from '../../accounts/session-list.ts'
 import { messages } from '../../refusals/catalog.ts'
 import { Refusal } from '../../refusals/refusal.ts'

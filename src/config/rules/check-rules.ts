@@ -184,7 +184,7 @@ function checkEvents(yaml: YamlSource, validation: Validation): Diagnostic[] {
   return [diagnosticAt(yaml, pointer, 'needs a secret to sign with: secret: whsec_ and base64')]
 }
 
-/** With `postgres_listen` alone a gateway would start on the embedded database, and not on the intended server. */
+/** With only `postgres_listen`, a gateway would start on the embedded database and not on the intended server. */
 function checkStorage(yaml: YamlSource, validation: Validation): Diagnostic[] {
   const { storage } = yaml.value as { storage?: { postgres?: string; postgres_listen?: string } | null }
   const pointer = '/storage/postgres_listen'

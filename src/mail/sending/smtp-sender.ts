@@ -91,7 +91,7 @@ function buildMessage({ from, to, subject, text, html, messageId, date }: Outgoi
     ...(html === undefined ? {} : { html }),
     messageId,
     date,
-    // RFC 3834: nobody's holiday notice answers it.
+    // RFC 3834: automatic replies, for example holiday notices, do not answer it.
     headers: { 'Auto-Submitted': 'auto-generated' },
     disableFileAccess: true,
     disableUrlAccess: true,

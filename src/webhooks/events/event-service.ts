@@ -57,7 +57,7 @@ interface Leased {
   readonly send: Send
 }
 
-/** @param settings of the moment; events that are leased later go where the later settings say */
+/** @param settings returns the active settings; an event is sent by the settings under which it was leased */
 export function createEventService(settings: () => EventSettings, dependencies: Dependencies): EventService {
   const { database, clock, outcomes } = dependencies
   const store = createEventStore(database)
