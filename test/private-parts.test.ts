@@ -16,7 +16,8 @@ const signs: Record<string, RegExp> = {
   'a member with an underscore': /[.?]_[a-zA-Z]|\{(?:[^{}=:]*[,\s])?_[a-z]\w*(?=[,\s}])[^{}=]*\} =/,
   'a symbol of others': /getOwnPropertySymbols|Symbol\.for\(|\.symbols\b|Reflect\.ownKeys/,
   'a flag of V8, or a binding of Node': /setFlagsFromString|\.binding\(|executionAsyncResource/,
-  'an undocumented member of a connection': /\.(?:assignSocket|destroySoon)\b|\bparser\?: \{|_httpMessage/,
+  'an undocumented member of a connection':
+    /\.(?:assignSocket|destroySoon|shouldKeepAlive|useChunkedEncodingByDefault)\b|\bparser\?: \{|_httpMessage/,
   "the parser of undici, or cluster's messages": /\bllhttp|internalMessage|NODE_CLUSTER/,
   'an undeclared member': /as unknown as (?:\{|Record<symbol)|declare module/,
   'a method replaced on an object of others':

@@ -8,7 +8,8 @@ import { ClientDisconnected, Refusal, serviceUnavailable } from '../refusals/ref
 import { StorageError } from '../storage/database.ts'
 import { endDeferred, flushDeferred } from './deferred-writes.ts'
 import { endGracefully, isEnding, lingeringClose, markEnding } from './lingering-close.ts'
-import { bufferWhilePending, isInBody, pendingResponse } from './pipelining.ts'
+import { isLastResponse } from './node-internals.ts'
+import { isInBody, pendingResponse, whenAnswered } from './pipelining.ts'
 
 /**
  * Receives every refusal and unexpected error, for the log.
@@ -53,7 +54,7 @@ export function sendRefusal(response: ServerResponse, thrown: unknown, onRefusal
   // A client that still waits for `100 Continue` may or may not send its body now: the connection is not reusable.
   if (request.headers.expect !== undefined && !fields.includes('connection'))
     allFields.push('connection', 'close')
-  lingeringClose(request, response, !response.shouldKeepAlive || allFields.includes('connection'))
+  lingeringClose(request, response, isLastResponse(response) || allFields.includes('connection'))
   endDeferred(response.writeHead(refusal.status, STATUS_CODES[refusal.status], allFields), body)
 }
 
@@ -99,14 +100,7 @@ export function refuseHandedOver(
   head: Buffer,
   ownFields: readonly string[],
 ): void {
-  const pending = pendingResponse(socket)
-  if (!socket.writable) socket.resume()
-  else if (pending === undefined) endWithRefusal(socket, new Refusal('request_invalid'), ownFields)
-  else {
-    // While paused, the rest of what the client sends stays with the client.
-    const stopBuffering = bufferWhilePending(server, socket, head, () => socket.pause())
-    pending.once('close', () => refuseHandedOver(server, socket, stopBuffering(), ownFields))
-  }
+  whenAnswered(server, socket, head, () => endWithRefusal(socket, new Refusal('request_invalid'), ownFields))
 }
 
 function endWithRefusal(socket: Duplex, refusal: Refusal, ownFields: readonly string[]): void {

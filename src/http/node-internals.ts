@@ -6,8 +6,8 @@ import type { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Creates a response on the connection of a request that Node handed over with an `upgrade` event. Neither the
- * constructor nor `assignSocket` is documented.
+ * Creates a response on the connection of a request that Node handed over with an `upgrade` event. It is the last response
+ * of the connection. The constructor, `assignSocket` and `shouldKeepAlive` are not documented.
  *
  * Can go when Node 24.9 is the oldest supported version: its `shouldUpgradeCallback` decides before the event.
  * https://github.com/nodejs/node/pull/59824
@@ -15,7 +15,26 @@ import { setFlagsFromString } from 'node:v8'
 export function attachResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
   response.assignSocket(request.socket)
+  response.shouldKeepAlive = false
   return response
+}
+
+/**
+ * Whether Node ends the connection after this response, as far as the request decides it.
+ *
+ * Can go when Node documents `shouldKeepAlive`. https://github.com/nodejs/node/issues/20807
+ */
+export function isLastResponse(response: ServerResponse): boolean {
+  return !response.shouldKeepAlive
+}
+
+/**
+ * Calls back when the response to a pipelined request owns the connection. Until then its `socket` is null.
+ *
+ * Can go when Node documents an event for it. https://github.com/jshttp/on-finished/issues/10
+ */
+export function onceOwnsConnection(response: ServerResponse, begin: () => void): void {
+  response.once('socket', begin)
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { flushDeferred } from './deferred-writes.ts'
 import { isEnding } from './lingering-close.ts'
+import { onceOwnsConnection } from './node-internals.ts'
 
 /** The responses that have not closed, in the order of their requests. */
 const pending = Symbol('pending')
@@ -26,7 +27,7 @@ export function whenWritable(request: IncomingMessage, response: ServerResponse,
     flushDeferred()
     connection.destroy()
   } else {
-    response.once('socket', () => {
+    onceOwnsConnection(response, () => {
       // If its body failed to parse, the request is refused as the last of its connection, and must use up no limit.
       if (request.complete || !isEnding(connection)) start()
     })
@@ -44,8 +45,13 @@ function responseOpened(response: ServerResponse): number {
 export function responseClosed({ req: request }: ServerResponse): void {
   const connection: Connection = request.socket
   connection[pending]?.shift()
+  connection[unread] = undefined
+  if (request.complete) return
+  connection[unread] = request
   // An idle connection must not keep its last request in memory.
-  connection[unread] = request.complete ? undefined : request
+  request.once('end', () => {
+    if (connection[unread] === request) connection[unread] = undefined
+  })
 }
 
 /** For a server whose requests do not pass `whenWritable`. */
@@ -69,6 +75,32 @@ export function isIdle(connection: Connection): boolean {
 /** Whether the body of a request that has been answered is still arriving, or failed to parse. */
 export function isInBody(connection: Connection): boolean {
   return connection[unread]?.complete === false
+}
+
+/** Whether an earlier request of the connection waits for its response. A response that was ended may still be sent. */
+export function isUnanswered(connection: Connection): boolean {
+  return connection[pending]?.at(-1)?.writableEnded === false
+}
+
+/**
+ * For the listeners of `upgrade` and `connect`. Calls back when the pending responses have been sent, with the bytes that
+ * were received meanwhile. It never calls back if the connection ends with these responses.
+ * @param head the bytes that followed the request
+ */
+export function whenAnswered(
+  server: Server,
+  socket: Socket,
+  head: Buffer,
+  onAnswered: (received: Buffer) => void,
+): void {
+  const response = pendingResponse(socket)
+  if (!socket.writable) socket.resume()
+  else if (response === undefined) onAnswered(head)
+  else {
+    // While paused, the rest of what the client sends stays with the client.
+    const stopBuffering = bufferWhilePending(server, socket, head, () => socket.pause())
+    response.once('close', () => whenAnswered(server, socket, stopBuffering(), onAnswered))
+  }
 }
 
 /** A client that sends more than this before its response is stopped. */

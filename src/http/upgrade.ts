@@ -5,7 +5,7 @@ import { Server as TlsServer } from 'node:tls'
 import { refuseHandedOver } from './error-handlers.ts'
 import { endGracefully } from './lingering-close.ts'
 import { attachResponse } from './node-internals.ts'
-import { bufferWhilePending, pendingResponse } from './pipelining.ts'
+import { bufferWhilePending, isUnanswered, whenAnswered } from './pipelining.ts'
 
 /**
  * If a server has an `upgrade` listener, Node hands over every such request with its connection, HTTP/2's `h2c` too.
@@ -21,10 +21,13 @@ export function routeUpgrades(
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', destroySocket)
-    if (pendingResponse(socket) !== undefined || !socket.writable)
-      refuseHandedOver(server, socket, head, ownFields)
-    else if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, head)
-    else reparseWithoutUpgrade(server, request, socket, head)
+    if (isUnanswered(socket)) refuseHandedOver(server, socket, head, ownFields)
+    // A client may have the whole previous response before Node knows that it was sent, mostly over TLS.
+    else
+      whenAnswered(server, socket, head, received => {
+        if (mayUpgrade(request)) dispatchUpgrade(server, request, socket, received)
+        else reparseWithoutUpgrade(server, request, socket, received)
+      })
   })
 }
 
@@ -51,7 +54,6 @@ function destroySocket(this: Socket): void {
 /** Does what Node does for a plain request's response, as far as the last response of a connection needs it. */
 function dispatchUpgrade(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const response = attachResponse(request)
-  response.shouldKeepAlive = false
   socket.setTimeout(server.timeout)
   // A client sends nothing before its 101 (RFC 6455 §4.1); bytes that still come go to `detachSocket`'s caller.
   const stopBuffering = bufferWhilePending(server, socket, head, () => {

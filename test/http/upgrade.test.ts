@@ -1,11 +1,14 @@
 // Requests with `Upgrade`, alone and between others: each is seen as it was sent, however its bytes are cut.
+import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createHttpServer } from '../../src/http/http-server.ts'
 import { isIdle, responseClosed, whenWritable } from '../../src/http/pipelining.ts'
 import { detachSocket, routeUpgrades } from '../../src/http/upgrade.ts'
 import { chunked, RawConnection, requestBytes } from '../security/raw-client.ts'
+import { first } from '../support/certificates.ts'
 import { listen } from '../support/upstream.ts'
 import { handshake } from '../support/web-sockets.ts'
 import { sizes, turns, writePieces } from './pieces.ts'
@@ -286,3 +289,46 @@ describe('a request with `Upgrade`', () => {
     connection.close()
   })
 })
+
+/** In a thread of its own: a client in this one would never read a response before the server's callbacks have run. */
+const secureClient = `
+import { connect } from 'node:tls'
+import { parentPort, workerData } from 'node:worker_threads'
+
+async function converse() {
+  const socket = connect({ port: workerData, host: '127.0.0.1', rejectUnauthorized: false })
+  socket.write('GET / HTTP/1.1\\r\\nHost: gw.test\\r\\n\\r\\n')
+  const statuses = []
+  for await (const chunk of socket) {
+    statuses.push(String(chunk).slice(9, 12))
+    if (statuses.length === 2) return statuses.join()
+    socket.write('GET / HTTP/1.1\\r\\nHost: gw.test\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n')
+  }
+}
+const results = {}
+for (let i = 0; i < 20; i++) {
+  const statuses = await converse()
+  results[statuses] = (results[statuses] ?? 0) + 1
+}
+parentPort.postMessage(results)
+`
+
+it('an upgrade over TLS right after a complete response is not refused', async () => {
+  const server = createHttpServer({ timeouts, tls: first, isIdle }, (request, response) => {
+    whenWritable(request, response, () => {
+      response.on('close', () => responseClosed(response))
+      setImmediate(() => {
+        response.end('ok')
+        // Node reports a write over TLS in the next turn, and reads what the client has sent meanwhile before that.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+      })
+    })
+  })
+  routeUpgrades(server, () => true)
+  const { port } = new URL(await listen(server))
+  const script = new URL(`data:text/javascript,${encodeURIComponent(secureClient)}`)
+  const client = new Worker(script, { workerData: Number(port) })
+  const [results] = await once(client, 'message')
+  server.close()
+  expect(results).toEqual({ '200,200': 20 })
+}, 30_000)
