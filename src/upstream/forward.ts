@@ -34,6 +34,8 @@ export async function forward(options: ForwardOptions): Promise<void> {
       body = await readSmallBody(options)
     }
     for (;;) {
+      // The response emits `close` once. A request that waits for a connection afterwards would wait in vain.
+      if (response.destroyed) throw new ClientDisconnected()
       const reserved = takeReserved(reservation)
       reservation = undefined
       const isAdmitted = isCounted || tried.length > 0
@@ -41,7 +43,7 @@ export async function forward(options: ForwardOptions): Promise<void> {
       const taken =
         reserved ?? takeConnection({ upstream, client, waiting: observer }, { tried, isAdmitted, wait })
       const connected = taken instanceof Promise ? await taken : taken
-      // A response emits `close` once. A request that is dispatched afterwards would never be aborted.
+      // A request that is dispatched after `close` would never be aborted.
       if (response.destroyed) {
         connected.connection.release()
         throw new ClientDisconnected()
@@ -107,11 +109,7 @@ function sendOnce(
       span,
       onOver: resolve,
     })
-    try {
-      connection.dispatch(dispatchOptions, relay)
-    } catch (error) {
-      relay.onError(error as Error)
-    }
+    connection.dispatch(dispatchOptions, relay)
   })
 }
 

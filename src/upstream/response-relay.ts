@@ -54,7 +54,7 @@ type RelayState =
 /** `unanswered`: the request may be sent again. `reported`: the observer was notified, or a WebSocket is open. */
 export type RelayEnd = 'unanswered' | 'reported'
 
-interface Options {
+interface Attempt {
   readonly options: ForwardOptions
   readonly endpoint: Endpoint
   /** Streamed to the upstream; null for a body that was read before, and for none. */
@@ -72,7 +72,7 @@ interface Options {
  * (The newer interface wraps them and builds an object of the headers for every response.)
  */
 export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
-  readonly #relayed: Options
+  readonly #attempt: Attempt
   readonly #options: ForwardOptions
   #state: RelayState = 'connecting'
   #endAttempt: EndAttempt | undefined
@@ -84,10 +84,10 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   /** From `performance.now()`; 0 once the result is reported. */
   #sentAtMs = performance.now()
 
-  constructor(relayed: Options) {
-    this.#relayed = relayed
-    this.#options = relayed.options
-    this.#endAttempt = relayed.endpoint.beginAttempt()
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt
+    this.#options = attempt.options
+    this.#endAttempt = attempt.endpoint.beginAttempt()
     this.#options.observer.waiter = this
   }
 
@@ -103,7 +103,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       return
     }
     this.#state = 'sent'
-    if (this.#relayed.sendsContinue) this.#options.response.writeContinue()
+    if (this.#attempt.sendsContinue) this.#options.response.writeContinue()
   }
 
   /** The first byte of a response has come, whether or not a valid response follows. */
@@ -114,10 +114,10 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, statusText: string): boolean {
     if (status < 200) return this.#onInterim(status, rawHeaders)
     this.#reportResult('answered')
-    this.#relayed.span?.onStatus(status)
+    this.#attempt.span?.onStatus(status)
     const { request, response, requestId, responseHeaderRules, onEventStream } = this.#options
     const canSendTrailers =
-      request.method !== 'HEAD' && status !== 204 && status !== 304 && response.useChunkedEncodingByDefault
+      request.method !== 'HEAD' && status !== 204 && status !== 304 && request.httpVersion === '1.1'
     const fields = relayHeaders(status, rawHeaders, requestId, responseHeaderRules, canSendTrailers)
     try {
       response.writeHead(status, reasonPhrase(status, statusText), fields)
@@ -138,7 +138,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
 
   #onInterim(status: number, rawHeaders: Buffer[]): true {
     const { request, response, responseTimeoutMs } = this.#options
-    const { body } = this.#relayed
+    const { body } = this.#attempt
     if (status > 101) writeInformational(request, response, status, rawHeaders)
     const sentBeforeMs = body === null ? performance.now() - this.#sentAtMs : 0
     // undici would wait for as long again after each of them.
@@ -166,10 +166,10 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       return
     }
     this.#reportResult('answered')
-    this.#relayed.span?.onStatus(101)
+    this.#attempt.span?.onStatus(101)
     this.#leave('open')
     observer.waiter = tunnel
-    this.#relayed.onOver('reported')
+    this.#attempt.onOver('reported')
   }
 
   onData(chunk: Buffer): boolean {
@@ -190,9 +190,8 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       return
     }
     const isStreaming = this.#state === 'streaming'
-    this.#end('complete')
+    this.#end('complete', undefined, isStreaming ? 'over' : 'whole_corked')
     if (isStreaming) response.end()
-    else this.#state = 'whole_corked'
   }
 
   onUpstreamEnd(): void {
@@ -238,7 +237,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   #fail(error: Error): void {
     if (this.isOver) return
     const { response } = this.#options
-    const { body, mayRetry } = this.#relayed
+    const { body, mayRetry } = this.#attempt
     if (response.headersSent) {
       this.#end('broken')
       response.destroy()
@@ -255,7 +254,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       isRetryable(this.#options, body, failure, error)
     ) {
       this.#leave(error)
-      this.#relayed.onOver('unanswered')
+      this.#attempt.onOver('unanswered')
     } else this.#end(refusalFor(error), error)
     this.#abort?.()
   }
@@ -266,7 +265,7 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
       const { upstream, observer } = this.#options
       const duration = performance.now() - this.#sentAtMs
       if (result !== 'inconclusive') observe(upstream.durations, duration)
-      observer.onAttempt(this.#relayed.endpoint.name, duration)
+      observer.onAttempt(this.#attempt.endpoint.name, duration)
     }
     this.#sentAtMs = 0
     clearTimeout(this.#deadline)
@@ -275,24 +274,28 @@ export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   }
 
   /** Reports the end of the exchange. @param error the reason, if it is not the outcome itself */
-  #end(outcome: Outcome | Refusal | ClientDisconnected, error?: Error): void {
+  #end(
+    outcome: Outcome | Refusal | ClientDisconnected,
+    error?: Error,
+    next: 'over' | 'whole_corked' = 'over',
+  ): void {
     const { request, response, observer } = this.#options
-    this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome))
+    this.#leave(outcome instanceof ClientDisconnected ? 'client_gone' : (error ?? outcome), next)
     if (outcome instanceof Error) observer.onRefused(outcome)
     else {
       // If the response ended before the request body, the rest of that body precedes the client's next request.
       if (outcome === 'complete') lingeringClose(request, response, false)
       observer.onEnd(outcome)
     }
-    this.#relayed.onOver('reported')
+    this.#attempt.onOver('reported')
   }
 
   /** Releases what the relay holds. @param result for the span of this attempt */
-  #leave(result: string | Error): void {
-    this.#state = 'over'
+  #leave(result: string | Error, next: 'over' | 'whole_corked' = 'over'): void {
+    this.#state = next
     this.#options.observer.waiter = undefined
-    this.#relayed.span?.end(result)
+    this.#attempt.span?.end(result)
     this.#unregisterStream?.()
-    this.#relayed.body?.destroy()
+    this.#attempt.body?.destroy()
   }
 }

@@ -23,6 +23,7 @@ describeWithPostgres('over one connection to the upstream', () => {
   narrow: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 200ms, response: 5s } }
 routes:
   - { name: open, path: /open, upstream: narrow, auth: none }
+  - { name: named, path: /named, upstream: narrow }
   - { name: counted, path: /counted, upstream: narrow, free_daily: true }
   - { name: counted-briefly, path: /counted-briefly, upstream: narrow, free_daily: true, timeout: 400ms }
 `,
@@ -76,6 +77,13 @@ routes:
     expect(await usage()).toBe(before + answered.length)
   })
 
+  const isLocked = async () => {
+    const waiting = await gateway.sql(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting.length === 1
+  }
+
   /** While a use is being counted another request takes the connection. */
   async function overtaken(path: string): Promise<{ answer: Promise<unknown>; speak: () => void }> {
     const user = await newUser(gateway)
@@ -83,14 +91,7 @@ routes:
     await program.query('begin')
     await program.query('select from users where id = $1 for update', [user.id])
     const answer = use(user, path)
-    await expect
-      .poll(async () => {
-        const waiting = await gateway.sql(
-          `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        )
-        return waiting.length
-      })
-      .toBe(1)
+    await expect.poll(isLocked).toBe(true)
     const other = new RawConnection(gateway.url)
     other.write(requestBytes('GET', '/open'))
     await expect.poll(() => upstream.heads).toBe(1)
@@ -114,5 +115,26 @@ routes:
     const { answer, speak } = await overtaken('/counted-briefly')
     expect(await answer).toEqual([504, 'upstream_timeout'])
     speak()
+  })
+
+  it('a client that left while its user was looked up does not wait for the connection', async () => {
+    const { access } = await newUser(gateway)
+    const speak = silence()
+    const other = new RawConnection(gateway.url)
+    other.write(requestBytes('GET', '/open'))
+    await expect.poll(() => upstream.heads).toBe(1)
+    await program.query('begin')
+    await program.query('lock table users')
+    const client = new RawConnection(gateway.url)
+    client.write(requestBytes('GET', '/named', [`Authorization: Bearer ${access}`]))
+    await expect.poll(isLocked).toBe(true)
+    client.close()
+    // The gateway notices the close before it reads a later request.
+    await call(gateway.url, 'GET', '/unknown')
+    await program.query('commit')
+    const logged = () => gateway.log.map(line => JSON.parse(line)).find(({ route }) => route === 'named')
+    await expect.poll(logged, { timeout: 1_000 }).toMatchObject({ decision: 'client_gone' })
+    speak()
+    other.close()
   })
 })

@@ -33,8 +33,8 @@ export interface Waiter {
 }
 
 /**
- * The client of a request that waits for a connection, and later for its upstream. The waiter is an object because V8
- * allocates a function literal in the old generation if it is assigned to a property. Each one would keep its request
+ * The client of a request that waits for a connection, and later for its upstream. The relay and the tunnel are waiters
+ * themselves, so a request that does not queue creates no function for it. V8 would keep such a function, and its request,
  * in memory until the next full collection.
  */
 export interface WaitingClient {
