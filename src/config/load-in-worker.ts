@@ -57,7 +57,8 @@ export function createLoadInWorker({
         : `configuration could not be read (${error instanceof Error ? error.message : error})`
       return { ...locateDiagnostics(source.file, '', [{ offset: 0, path: '', message }]), digest: undefined }
     } finally {
-      await worker.terminate()
+      // A thread that waits for the system, for example for a lost mount, ends when the system call ends.
+      void worker.terminate()
     }
   }
 }

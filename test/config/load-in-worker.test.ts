@@ -1,6 +1,6 @@
 // The worker thread that reads the configuration for a reload: its result, its limits and its failures.
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { open, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -78,3 +78,21 @@ it('the error of a machine that could not read a file is thrown with its code', 
   const failing = createLoadInWorker({ program: pathToFileURL(join(folder, 'no-descriptors.mjs')) })
   await expect(failing(source)).rejects.toMatchObject({ code: 'EMFILE' })
 })
+
+it('a thread that waits for the system is left behind after the limit', async () => {
+  const pipe = join(folder, 'no-writer')
+  execFileSync('mkfifo', [pipe])
+  writeFileSync(
+    join(folder, 'blocked.mjs'),
+    `import fs from 'node:fs'; fs.readFileSync(${JSON.stringify(pipe)})`,
+  )
+  const blocked = createLoadInWorker({ program: pathToFileURL(join(folder, 'blocked.mjs')), limitMs: 500 })
+  try {
+    expect(await blocked(source)).toMatchObject({
+      problems: [{ message: 'configuration took longer than 0.5 s to read' }],
+    })
+  } finally {
+    // A writer lets the thread go on, and end.
+    await new Promise(resolve => open(pipe, 'w', resolve))
+  }
+}, 5_000)

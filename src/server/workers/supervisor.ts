@@ -47,8 +47,10 @@ export function createWorkerSlot({ fork, config, logger }: Options): WorkerSlot 
     // The configuration it was given misses a reload that happened during its start.
     while (answer !== undefined && error === undefined && given !== config()) {
       given = config()
-      error = (await started.channel.call('prepare', undefined, given))?.error
-      await started.channel.call('finish', undefined, 'commit')
+      const prepared = await started.channel.call('prepare', undefined, given)
+      const isPrepared = prepared !== undefined && prepared.error === undefined
+      const isActive = isPrepared && (await started.channel.call('finish', undefined, 'commit'))
+      if (!isActive) error = prepared?.error ?? 'a worker did not activate the configuration'
     }
     if (answer !== undefined && 'address' in answer && error === undefined) {
       isServing = !isEnding

@@ -1,6 +1,11 @@
-// How long a worker slot stays empty.
+// A worker slot: how long it stays empty, and which worker may fill it.
+import pino from 'pino'
 import { expect, it } from 'vitest'
-import { nextDelay } from '../../../src/server/workers/supervisor.ts'
+import type { Config } from '../../../src/config/sections/schema.ts'
+import type { ExitStatus, WorkerProcess } from '../../../src/server/workers/fork.ts'
+import type { WorkerApi } from '../../../src/server/workers/protocol.ts'
+import type { RpcChannel } from '../../../src/server/workers/rpc.ts'
+import { createWorkerSlot, nextDelay } from '../../../src/server/workers/supervisor.ts'
 
 it('a worker that dies is replaced after 100 ms, after twice as long each time it goes on, 10 s at most', () => {
   const delays: number[] = []
@@ -11,4 +16,49 @@ it('a worker that dies is replaced after 100 ms, after twice as long each time i
 it('one that served for 30 s begins anew', () => {
   expect(nextDelay(10_000, 29_999)).toBe(10_000)
   expect(nextDelay(10_000, 30_000)).toBe(100)
+})
+
+/** Opens a slot while the configuration is reloaded. @param replies of its worker by the name of the call */
+async function openDuringReload(replies: Record<string, unknown>) {
+  const [before, after] = [{}, {}] as Config[]
+  let active = before
+  let onExit: (status: ExitStatus) => void
+  const ended = new Promise<ExitStatus>(resolve => {
+    onExit = resolve
+  })
+  const call = async (name: keyof WorkerApi) => {
+    if (name === 'serve') active = after
+    return replies[name]
+  }
+  const worker: WorkerProcess = {
+    pid: 1,
+    ready: Promise.resolve(),
+    channel: { call, close() {} } as unknown as RpcChannel<WorkerApi>,
+    ended,
+    kill: () => onExit({ signal: 'SIGKILL' }),
+  }
+  const slot = createWorkerSlot({
+    fork: () => worker,
+    config: () => active as Config,
+    logger: pino({ level: 'silent' }),
+  })
+  try {
+    return await slot.open()
+  } finally {
+    slot.kill()
+  }
+}
+
+const serves = { address: 'http://127.0.0.1:8080' }
+
+it('a worker that starts during a reload takes the new configuration before it serves', async () => {
+  expect(await openDuringReload({ serve: serves, prepare: {}, finish: true })).toBe(serves.address)
+})
+
+it.each([
+  ['does not build', { prepare: { error: 'no certificate' } }, 'no certificate'],
+  ['does not reply to', {}, 'a worker did not activate the configuration'],
+  ['does not activate', { prepare: {} }, 'a worker did not activate the configuration'],
+])('a worker that %s the new configuration is not used', async (_, replies, error) => {
+  await expect(openDuringReload({ serve: serves, ...replies })).rejects.toThrow(error)
 })
