@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts'
 import type { ListedProblem } from '../config/diagnostics.ts'
 import { type ListedValue, type Listing, parseListing } from '../config/listing.ts'
+import type { Config } from '../config/sections/schema.ts'
 
 interface RunningValue extends ListedValue {
   /** The file has another value, which a reload cannot take. */
@@ -14,11 +15,17 @@ export interface LastReload {
   readonly problems: readonly ListedProblem[]
 }
 
+/** A configuration, and its values as operators may see them. */
+export interface ListedConfig {
+  readonly config: Config
+  /** Undefined if the configuration comes from no file. */
+  readonly listing: Listing | undefined
+}
+
 export interface ReloadOutcome {
   readonly problems: readonly ListedProblem[]
   /** The configuration that is active now; undefined if the new one is refused. */
-  readonly active?: {
-    readonly listing: Listing | undefined
+  readonly active?: ListedConfig & {
     /** JSON Pointers of changes that need a restart. */
     readonly restartRequired: readonly string[]
   }
@@ -26,15 +33,18 @@ export interface ReloadOutcome {
 
 export interface ConfigurationRecord {
   reloaded(outcome: ReloadOutcome): void
+  /** The active configuration. Its listing masks the secrets of this configuration and of no other. */
+  active(): ListedConfig
   running(): RunningValue[]
   lastReload(): LastReload | null
   /** How many reloads have been tried. */
   counts(): { success: number; failure: number }
 }
 
-/** @param first the configuration at the start; undefined where it came from no file */
-export function createConfigurationRecord(first: Listing | undefined, clock: Clock): ConfigurationRecord {
+/** @param first the configuration at the start */
+export function createConfigurationRecord(first: ListedConfig, clock: Clock): ConfigurationRecord {
   let latest = first
+  const valuesOf = ({ listing }: ListedConfig) => (listing === undefined ? [] : parseListing(listing))
   /** Values from the start on that no reload can take. */
   let waiting: readonly string[] = []
   let last: LastReload | null = null
@@ -45,14 +55,15 @@ export function createConfigurationRecord(first: Listing | undefined, clock: Clo
       counts[ok ? 'success' : 'failure'] += 1
       last = { at: new Date(clock.now()), ok, problems }
       if (active === undefined) return
-      latest = active.listing
+      latest = active
       waiting = active.restartRequired.map(toPath)
     },
+    active: () => latest,
     running() {
-      const values = latest === undefined ? [] : parseListing(latest)
-      if (waiting.length === 0 || first === undefined) return values
+      const values = valuesOf(latest)
+      if (waiting.length === 0 || first.listing === undefined) return values
       const waits = ({ path }: ListedValue) => waiting.some(section => isWithin(path, section))
-      const unchanged = parseListing(first).filter(waits)
+      const unchanged = valuesOf(first).filter(waits)
       const all = [
         ...values.filter(value => !waits(value)),
         ...unchanged.map((value): RunningValue => ({ ...value, waits_for_restart: true })),

@@ -45,21 +45,13 @@ export async function startAdminListener(
   { dataPlane, background: { alerts, deliveries, mails }, listing }: Options,
 ): Promise<AdminListener> {
   const { changesVisible, targetStatus, workers } = dataPlane
+  for (const warning of warningsOf(startConfig)) logger.warn({}, warning)
+  if (startConfig.admin === undefined)
+    return { address: undefined, reloaded() {}, beginStop() {}, close: async () => {} }
   const settings = config.derive(adminSettingsOf)
-  for (const warning of settings().warnings) logger.warn({}, warning)
   const consoleSessions = createConsoleSessions(() => settings().operators, clock)
-  const configuration = createConfigurationRecord(listing, clock)
+  const configuration = createConfigurationRecord({ config: startConfig, listing }, clock)
   let isStopping = false
-  const control = {
-    reloaded(outcome: ReloadOutcome) {
-      configuration.reloaded(outcome)
-      consoleSessions.closeOrphans()
-    },
-    beginStop() {
-      isStopping = true
-    },
-  }
-  if (startConfig.admin === undefined) return { ...control, address: undefined, close: async () => {} }
   const gather = async (part: MetricsPart) => [
     await metrics.gather(part),
     ...((await workers?.metrics(part)) ?? []),
@@ -86,7 +78,7 @@ export async function startAdminListener(
     renderMetrics: async () => (workers === undefined ? metrics.text() : mergedText(await gather('all'))),
     health,
     configuration,
-    explain: createRunningExplain(config.get, clock, configuration.running),
+    explain: createRunningExplain(configuration.active, clock),
     resetTtlMs: () => config.get().mail?.code_ttl.reset,
     wakeMails: mailQueue.wake,
     history,
@@ -113,7 +105,17 @@ export async function startAdminListener(
     await drain.run(0)
     throw error
   }
-  return { ...control, address: addressOf(app), close: drain.run }
+  return {
+    address: addressOf(app),
+    reloaded(outcome) {
+      configuration.reloaded(outcome)
+      consoleSessions.closeOrphans()
+    },
+    beginStop() {
+      isStopping = true
+    },
+    close: drain.run,
+  }
 }
 
 /** What it reads of the active configuration. */

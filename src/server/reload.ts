@@ -73,7 +73,7 @@ export function createReload({ gatewayProcess, source, dataPlane, onOutcome }: O
       path: '',
       text: `worker ${pid} did not activate it in time`,
     }))
-    onOutcome({ problems, active: { listing, restartRequired } })
+    onOutcome({ problems, active: { config, listing, restartRequired } })
     for (const pointer of restartRequired) {
       const key = pointer.slice(1).replaceAll('/', '.')
       logger.warn(

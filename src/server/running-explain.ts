@@ -1,30 +1,29 @@
-// Explains requests by the running configuration, one at a time, without its secrets (CONTRACT §13).
+// Explains requests by the active configuration, one at a time, without its secrets.
 import type { AdminDependencies, ExplainQuestion } from '../admin/api/admin-endpoint.ts'
+import type { ListedConfig } from '../admin/configuration-record.ts'
 import type { Clock } from '../clock.ts'
-import type { ListedValue } from '../config/listing.ts'
+import { parseListing } from '../config/listing.ts'
 import type { Config } from '../config/sections/schema.ts'
 import { createExplain, type Explain, toDocument, toExplainRequest } from '../explain/explain.ts'
 
-/** @param listed the running configuration, masked */
-export function createRunningExplain(
-  current: () => Config,
-  clock: Clock,
-  listed: () => readonly ListedValue[],
-): AdminDependencies['explain'] {
-  let config: Config | undefined
+/** @param active returns the active configuration with the listing that masks its secrets */
+export function createRunningExplain(active: () => ListedConfig, clock: Clock): AdminDependencies['explain'] {
+  let explained: Config | undefined
   let explain: Explain | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(question: ExplainQuestion): Promise<object> {
     // Not before the first question, because most gateways are never asked.
-    if (explain === undefined || config !== current()) explain = createExplain(current(), clock)
-    config = current()
+    // A reload may end before the explanation does, and its listing has other secrets at other places.
+    const { config, listing } = active()
+    if (explain === undefined || config !== explained) explain = await createExplain(config, clock)
+    explained = config
     const explanation = await explain(toExplainRequest(question))
     const { headers, ...rest } = toDocument(explanation)
     const { routes } = config
     const index = routes.findIndex(({ name }) => name === explanation.route)
     const mask = (of: 'request' | 'response') => {
-      const hidden = hiddenFields(listed(), index, of)
+      const hidden = hiddenFields(listing, index, of)
       const { set, remove } = headers[of]
       const shown = Object.entries(set).map(([name, value]) => [
         name,
@@ -45,13 +44,13 @@ export function createRunningExplain(
 
 /** The fields that a route sets to something secret, in lower case. */
 function hiddenFields(
-  values: readonly ListedValue[],
+  listing: ListedConfig['listing'],
   route: number,
   of: 'request' | 'response',
 ): Set<string> {
   const prefix = `routes[${route}].headers.${of}.set`
   return new Set(
-    values
+    (listing === undefined ? [] : parseListing(listing))
       .filter(({ path, value }) => value === '***' && path.startsWith(prefix))
       .map(({ path }) => nameIn(path.slice(prefix.length)).toLowerCase()),
   )
