@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type CodeDerivation, createCodeDerivation } from '../accounts/codes/code-derivation.ts'
 import { createCodeKeys } from '../accounts/codes/code-key-store.ts'
+import { createRedeemCode, type RedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createPendingRevocations, type PendingRevocations } from '../accounts/pending-revocations.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/sections/schema.ts'
@@ -101,6 +102,7 @@ export interface ServingProcess extends GatewayProcess {
   readonly openStreams: OpenStreams
   readonly nameLookups: NameLookups
   readonly failedLogins: FailedLoginLimiter
+  readonly redeemCode: RedeemCode
   readonly logOrigin: LogOrigin
   newRequestId(): string
   onUntrustedForwarder(peer: string): void
@@ -109,7 +111,7 @@ export interface ServingProcess extends GatewayProcess {
 }
 
 export function openServingProcess(gatewayProcess: GatewayProcess): ServingProcess {
-  const { storage, stores, metrics, clock, logger, failureLog } = gatewayProcess
+  const { storage, stores, codeDerivation, metrics, clock, logger, failureLog } = gatewayProcess
   const feed = createChangeFeed({
     listen: storage.listen,
     database: storage.database,
@@ -147,6 +149,7 @@ export function openServingProcess(gatewayProcess: GatewayProcess): ServingProce
       onError: error => failureLog('last use of an API token not written', error),
     }),
     failedLogins: createFailedLoginLimiter(),
+    redeemCode: createRedeemCode({ codes: stores.codeRedemptions, derivation: codeDerivation, clock }),
     logOrigin: createOriginLog({ logger, clock }),
     newRequestId: createRequestIds(randomBytes),
     onUntrustedForwarder: createForwarderNotice(metrics.counters, logger),
@@ -181,8 +184,8 @@ function createCurrentConfig(atStart: Config, onActivate: (next: Config) => void
       let made = make(source)
       return () => {
         if (source === current) return made
+        made = make(current)
         source = current
-        made = make(source)
         return made
       }
     },

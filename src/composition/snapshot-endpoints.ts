@@ -1,6 +1,5 @@
 // Assembles what users do with their account: sessions, password, export and deletion, and what needs a mail.
 import { type AccountCodes, createAccountCodes } from '../accounts/codes/account-codes.ts'
-import { createRedeemCode } from '../accounts/codes/redeem-code.ts'
 import { createOwnAccount } from '../accounts/own-account.ts'
 import type { Passwords } from '../accounts/password.ts'
 import type { ValidateNewPassword } from '../accounts/password-rules.ts'
@@ -84,12 +83,11 @@ function openAccountCodes(
   { code_ttl: ttlMs, rate_limits: rateLimits, notices }: NonNullable<Config['mail']>,
   { serving, passwords, validateNewPassword, createRateLimiter, changesVisible }: Dependencies,
 ): AccountCodes {
-  const { stores, codeDerivation: derivation, clock, mailQueue: mails } = serving
-  const redemptions = stores.codeRedemptions
+  const { stores, redeemCode, clock, mailQueue: mails } = serving
   return createAccountCodes({
     issues: stores.codeIssues,
-    redemptions,
-    redeemCode: createRedeemCode({ codes: redemptions, derivation, clock }),
+    redemptions: stores.codeRedemptions,
+    redeemCode,
     passwords,
     validateNewPassword,
     limiters: {

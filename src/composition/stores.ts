@@ -5,14 +5,14 @@ import { createCodeRedemptionStore } from '../accounts/codes/code-redemption-sto
 import { createSessionStore } from '../accounts/session-store.ts'
 import { createAuditStore } from '../admin/audit-store.ts'
 import { createUserDetailsStore } from '../admin/user-details-store.ts'
-import { createCoalescingQueue } from '../async/coalescing-queue.ts'
 import { createApiTokenStore, revokeApiToken } from '../identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../identity/keys/key-store.ts'
 import type { MailQueue } from '../mail/mail-queue.ts'
-import { type Database, isStorageError } from '../storage/database.ts'
+import type { Database } from '../storage/database.ts'
 import { createUsageStore } from '../usage/usage-store.ts'
 import type { RecordUserChanges } from '../users/user-change.ts'
 import { createUserDirectory } from '../users/user-directory.ts'
+import { createUserQueue } from '../users/user-record-store.ts'
 import { createUserStatusStore } from '../users/user-status-store.ts'
 import { createUserStore } from '../users/user-store.ts'
 import { createWebhookStore, removeWebhook } from '../webhooks/webhook-store.ts'
@@ -27,7 +27,7 @@ interface Dependencies {
 
 export function createStores({ database, mailQueue, recordChanges }: Dependencies) {
   // Both stores share it. A task that needs a user's row lock waits here, so each user takes one connection of the pool.
-  const perUser = createCoalescingQueue<number>(isStorageError)
+  const perUser = createUserQueue()
   return {
     users: createUserStore(database, recordChanges),
     userStatuses: createUserStatusStore(database),

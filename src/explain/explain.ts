@@ -85,7 +85,7 @@ export interface ForwardedTo {
 export type Explain = (request: ExplainRequest) => Promise<Explanation>
 
 /** Explain one request at a time, because all share the stubs. */
-export function createExplain(config: Config, clock: Clock): Explain {
+export async function createExplain(config: Config, clock: Clock): Promise<Explain> {
   const caller: Caller = { usedToday: 0, verified: true, user: undefined }
   const findLocalPath = stubEndpoints(config)
   const { guards: decisions } = createCounters()
@@ -96,7 +96,7 @@ export function createExplain(config: Config, clock: Clock): Explain {
     { add: () => () => {} },
     { bodyIdleTimeoutMs: config.server.timeouts.body_idle, logoutEndsStreams: false },
   )
-  const whenBuilt = createGate({
+  const gate = await createGate({
     config,
     findLocalPath,
     dependencies: stubDependencies(config.limits.free_daily, caller, clock),
@@ -106,7 +106,6 @@ export function createExplain(config: Config, clock: Clock): Explain {
   })
 
   return async explainRequest => {
-    const gate = await whenBuilt
     const { usedToday, verified, user } = explainRequest
     Object.assign(caller, { usedToday, verified, user })
     for (const decided of Object.values(decisions)) Object.assign(decided, { pass: 0, refuse: 0, error: 0 })

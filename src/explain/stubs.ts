@@ -126,7 +126,7 @@ function unreachable(): never {
   throw new Error('an explained request reached an endpoint')
 }
 
-/** Has every dependency that an endpoint can name. All of them fail, except the one that only makes endpoints. */
+/** The endpoints are created only for their paths and plans. Every call of a dependency throws. */
 const stubsOfEndpoints = new Proxy(
   { signedIn: createSignedInEndpoint(unreachable) },
   { get: (own, name) => Reflect.get(own, name) ?? unreachable },

@@ -55,7 +55,10 @@ interface Options {
   clock: Clock
 }
 
-/** A reload builds a gate while requests are served. It lets them run after this many routes, about 20 ms of work. */
+/**
+ * A reload builds a gate while requests are served. They run after this many compiled routes, about 20 ms of work. The
+ * tables that follow take about 60 ms for 10,000 routes, in one turn.
+ */
 const routesPerTurn = 1_000
 
 export async function createGate({

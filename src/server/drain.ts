@@ -21,6 +21,7 @@ export function createDrain(app: FastifyInstance): Drain {
   const unusedSockets = new Set<Socket>()
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
+    // `http/upgrade.ts` emits the event again for a connection that it gives back to the parser.
     if (sockets.has(socket)) return
     unusedSockets.add(socket)
     sockets.add(socket)

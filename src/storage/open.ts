@@ -71,7 +71,7 @@ const REDIS_START_TIMEOUT_MS = 1_000
 export async function openStorage(
   { storage }: Pick<Config, 'storage'>,
   dependencies: Dependencies,
-  openFolder: OpenFolder = openDataFolder,
+  openFolder: OpenFolder,
 ): Promise<Storage> {
   const opened = storage.postgres
     ? await openProductionDatabase(storage, dependencies)

@@ -1,5 +1,12 @@
 // The statements that store and change one user's record, each alone or in the caller's transaction.
-import { type Database, type Queryable, StorageError, type TransactionStep } from '../storage/database.ts'
+import { type CoalescingQueue, createCoalescingQueue } from '../async/coalescing-queue.ts'
+import {
+  type Database,
+  isStorageError,
+  type Queryable,
+  StorageError,
+  type TransactionStep,
+} from '../storage/database.ts'
 import type { Plan, User } from './user.ts'
 
 export interface UserPatch {
@@ -109,4 +116,9 @@ export async function changeOfUser(
 /** Whether a change failed because two accounts would have had one email: a unique violation. */
 export function isEmailTaken(error: unknown): boolean {
   return error instanceof StorageError && error.code === '23505'
+}
+
+/** Waiting for a user's row lock occupies a connection. In this queue only one call of a user waits for it. */
+export function createUserQueue(): CoalescingQueue<number> {
+  return createCoalescingQueue(isStorageError)
 }

@@ -1,12 +1,6 @@
 // The records of webhooks: at most one per user.
-import { createCoalescingQueue } from '../async/coalescing-queue.ts'
-import {
-  countRows,
-  type Database,
-  isStorageError,
-  type Queryable,
-  type TransactionStep,
-} from '../storage/database.ts'
+import type { CoalescingQueue } from '../async/coalescing-queue.ts'
+import { countRows, type Database, type Queryable, type TransactionStep } from '../storage/database.ts'
 import { changeOfUser, lockUser } from '../users/user-record-store.ts'
 
 interface NewWebhook {
@@ -44,10 +38,7 @@ export interface WebhookStore {
  * Every method throws StorageError when the store fails.
  * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
  */
-export function createWebhookStore(
-  database: Database,
-  perUser = createCoalescingQueue<number>(isStorageError),
-): WebhookStore {
+export function createWebhookStore(database: Database, perUser: CoalescingQueue<number>): WebhookStore {
   return {
     put: (userId, webhook, now, precondition) =>
       perUser.run(userId, () =>

@@ -5,6 +5,7 @@ import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
+import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { describeOverAllDatabases } from '../support/databases.ts'
 import { openFeed } from '../support/feed.ts'
 
@@ -163,7 +164,7 @@ describeOverAllDatabases('the change feed', open => {
     })
 
     it('hears of both where one takes the place of another', async () => {
-      const store = createApiTokenStore(database)
+      const store = createApiTokenStore(database, createUserQueue())
       await store.replace(id, `first${id}`, new Date())
       const changes = await heardOf(() => store.replace(id, `second${id}`, new Date()))
       expect(changes.sort()).toEqual([`key first${id}`, `key second${id}`])
@@ -179,7 +180,7 @@ describeOverAllDatabases('the change feed', open => {
 
     it('hears nothing of its use', async () => {
       await insertKey(`used${id}`)
-      const store = createApiTokenStore(database)
+      const store = createApiTokenStore(database, createUserQueue())
       const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
       expect(await heardOf(() => store.recordUse(keyId, new Date()))).toEqual([])
       expect(await heardOf(onKey('created_at = now()', `used${id}`))).toEqual([])

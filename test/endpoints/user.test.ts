@@ -9,6 +9,7 @@ import { type ApiTokenStore, createApiTokenStore } from '../../src/identity/api-
 import { Refusal } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
 import type { User } from '../../src/users/user.ts'
+import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import type { Webhooks } from '../../src/webhooks/webhooks.ts'
 import { embeddedDatabase } from '../support/databases.ts'
@@ -32,7 +33,7 @@ let made = 0
 
 beforeAll(async () => {
   database = await embeddedDatabase()
-  apiTokens = createApiTokenStore(database)
+  apiTokens = createApiTokenStore(database, createUserQueue())
 })
 beforeEach(async () => {
   made += 1

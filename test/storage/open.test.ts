@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Config } from '../../src/config/sections/schema.ts'
 import { createFailureLog } from '../../src/storage/failure-log.ts'
-import { openStorage } from '../../src/storage/open.ts'
+import { openDataFolder, openStorage } from '../../src/storage/open.ts'
 import { createRateLimiters } from '../../src/storage/rate-limiter.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startRedis } from '../support/servers.ts'
@@ -33,7 +33,11 @@ beforeEach(() => {
 })
 
 async function isWhole(storage: Config['storage']): Promise<void> {
-  const backing = await openStorage({ storage }, { logger, failureLog: () => {}, clock: systemClock })
+  const backing = await openStorage(
+    { storage },
+    { logger, failureLog: () => {}, clock: systemClock },
+    openDataFolder,
+  )
   try {
     const applied = await backing.migrate()
     expect(applied.length).toBeGreaterThan(0)
@@ -61,6 +65,7 @@ describe('the backing, embedded', () => {
     const again = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis: '', data_dir } },
       { logger, failureLog: () => {}, clock: systemClock },
+      openDataFolder,
     )
     expect(again.database.kind).toBe('embedded')
     expect(again.scriptRunner).toBeUndefined()
@@ -73,6 +78,7 @@ describe('the backing, embedded', () => {
       openStorage(
         { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
         { logger, failureLog: () => {}, clock: systemClock },
+        openDataFolder,
       )
     await expect(open('redis://:p%ss@127.0.0.1:1')).rejects.toThrow('URI malformed')
     const again = await open('')
@@ -113,6 +119,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
     const backing = await openStorage(
       { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
       { logger, failureLog: createFailureLog({ logger, clock }), clock },
+      openDataFolder,
     )
     expect([backing.gauges.isRedisUp?.(), await backing.checks.redis?.()]).toEqual([false, false])
     const limiter = backing.createRateLimiter('test', { limit: 2, windowMs: 600_000 })
@@ -136,6 +143,7 @@ describeWithRedisBinary('a Redis that cannot be used', () => {
       openStorage(
         { storage: { postgres: '', postgres_listen: '', pool: 2, redis, data_dir } },
         { logger, failureLog: () => {}, clock: systemClock },
+        openDataFolder,
       )
     await expect(open(`${server.url}/99`)).rejects.toThrow('storage.redis names database 99')
     const backing = await open(`${server.url}/15`)

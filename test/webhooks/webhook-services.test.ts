@@ -1,6 +1,7 @@
 // Expired deliveries, alerts and secrets are pruned automatically.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
+import { createUserQueue } from '../../src/users/user-record-store.ts'
 import {
   type AlertService,
   alertSettingsOf,
@@ -43,7 +44,7 @@ it('a replaced secret that signs no more is gone from its record within minutes'
     () => settings,
     {
       storage: { database },
-      stores: { webhooks: createWebhookStore(database) },
+      stores: { webhooks: createWebhookStore(database, createUserQueue()) },
       sealer: undefined,
       clock: { now: () => time },
       failureLog: () => {},

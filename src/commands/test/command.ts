@@ -27,7 +27,7 @@ export function testCommand(io: Io): Command {
         : orExit(loadCases({ file, env: io.env, readFile: fileReader(io) }), io.stderr)
     // Success without a single case would be a lie.
     if (cases.length === 0) throw new Error(`${file ?? name} has no tests`)
-    const report = await runCases(loaded.config, createExplain(loaded.config, systemClock), cases)
+    const report = await runCases(loaded.config, await createExplain(loaded.config, systemClock), cases)
     await print(io.stdout, [json ? reportAsJson(report) : reportAsText(report)])
     if (report.results.some(({ misses }) => misses.length > 0)) {
       throw new CommanderError(1, 'peage.test', 'some cases failed')

@@ -1,12 +1,6 @@
 // The records of personal API tokens, for the authentication guard and the owner's endpoints.
-import { createCoalescingQueue } from '../../async/coalescing-queue.ts'
-import {
-  type Database,
-  isStorageError,
-  prepared,
-  type Queryable,
-  type TransactionStep,
-} from '../../storage/database.ts'
+import type { CoalescingQueue } from '../../async/coalescing-queue.ts'
+import { type Database, prepared, type Queryable, type TransactionStep } from '../../storage/database.ts'
 import { changeOfUser, lockUser } from '../../users/user-record-store.ts'
 
 /** An API token that is not revoked; its owner may be inactive. */
@@ -49,10 +43,7 @@ export interface ApiTokenStore {
  * Every method throws StorageError when the store fails.
  * @param perUser waiting for a user's row lock occupies a connection: in the queue only one call of a user waits so
  */
-export function createApiTokenStore(
-  database: Database,
-  perUser = createCoalescingQueue<number>(isStorageError),
-): ApiTokenStore {
+export function createApiTokenStore(database: Database, perUser: CoalescingQueue<number>): ApiTokenStore {
   return {
     async findActive(tokenHash) {
       const [row] = await database.query<{ id: number; user_id: number }>(FIND_ACTIVE, [tokenHash])

@@ -87,7 +87,7 @@ async function compare(
       premium: await newUser(gateway, 'premium'),
       pro: await newUser(gateway, 'pro'),
     }
-    const explain = createExplain(config, gateway.clock)
+    const explain = await createExplain(config, gateway.clock)
     for (const question of asked) {
       const user = question.as === 'anonymous' ? undefined : users[question.as]
       const differences = await pair({ gateway, sender, explain, upstreams, question, user, config, report })

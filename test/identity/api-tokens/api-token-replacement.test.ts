@@ -7,6 +7,7 @@ import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/a
 import { Refusal } from '../../../src/refusals/refusal.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
+import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
 import { describeWithPostgres } from '../../support/services.ts'
@@ -45,7 +46,7 @@ describeOverDatabases('a key that replaces another', open => {
 
   beforeAll(async () => {
     database = await open()
-    store = createApiTokenStore(database)
+    store = createApiTokenStore(database, createUserQueue())
   })
   beforeEach(async () => {
     id = await newUser(database)
@@ -89,7 +90,7 @@ describeOverDatabases('a key that replaces another', open => {
   it('of 50 at once each succeeds and exactly one is live', async () => {
     const hashes = Array.from({ length: 50 }, (_, i) => hashOf(`${id} of many ${i}`))
     // Stands for ten replicas, which only the database can serialize.
-    const stores = Array.from({ length: 10 }, () => createApiTokenStore(database))
+    const stores = Array.from({ length: 10 }, () => createApiTokenStore(database, createUserQueue()))
     const answers = await Promise.all(
       hashes.map((hash, i) => (stores[i % 10] as ApiTokenStore).replace(id, hash, now)),
     )
@@ -184,7 +185,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
 
   it('one user’s replacements hold one connection, however many wait', async () => {
     const small = openPostgres({ url: database.url, maxConnections: 2, onError: () => {} })
-    const store = createApiTokenStore(small)
+    const store = createApiTokenStore(small, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])
     const waiting = Promise.all(
@@ -212,7 +213,7 @@ describeWithPostgres('replacing under a lock that another holds', () => {
   })
 
   it('where the store gives no answer those that wait fail with the first, not one after the other', async () => {
-    const store = createApiTokenStore(database)
+    const store = createApiTokenStore(database, createUserQueue())
     await holder.query('begin')
     await holder.query('select 1 from users where id = $1 for update', [id])
     const begun = performance.now()

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ApiTokenStore, createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
 import { hashApiToken, makeApiToken } from '../../../src/identity/api-tokens/api-tokens.ts'
 import type { Database } from '../../../src/storage/database.ts'
+import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 
@@ -84,7 +85,7 @@ describeOverDatabases('the records of keys', open => {
 
   beforeAll(async () => {
     database = await open()
-    store = createApiTokenStore(database)
+    store = createApiTokenStore(database, createUserQueue())
     const created = await createUserStore(database).create('a@b.c', 'a hash')
     id = created.outcome === 'created' ? created.id : 0
     await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, sha256('live')])

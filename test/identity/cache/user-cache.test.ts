@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
 import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'
 import type { Database } from '../../../src/storage/database.ts'
+import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { describeOverDatabases } from '../../support/databases.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
@@ -42,7 +43,7 @@ describeOverDatabases('known users', open => {
     }
     return createUserCache({
       users: createUserStore(counting),
-      apiTokens: createApiTokenStore(counting),
+      apiTokens: createApiTokenStore(counting, createUserQueue()),
       feed,
       maxUsers,
       results: { hit: 0, miss: 0, bypass: 0 },

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../../../src/storage/database.ts'
 import type { Plan } from '../../../src/users/user.ts'
+import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
 import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
@@ -23,7 +24,7 @@ export interface Row {
 export type Stored = ReturnType<typeof storedIn>
 
 export function storedIn(database: Database, now: () => number) {
-  const webhooks = createWebhookStore(database)
+  const webhooks = createWebhookStore(database, createUserQueue())
   const alerts = createAlertStore(database)
   const deliveries = createDeliveryStore(database)
   let made = 0
