@@ -5,7 +5,8 @@ import { createPasswords } from '../../src/accounts/password.ts'
 import { newPasswordValidator } from '../../src/accounts/password-rules.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
-import { describeOverDatabases, embeddedDatabase } from '../support/databases.ts'
+import { lendDatabase } from '../support/lent-database.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { openRoom, outcome, password, type Room, tally } from './setup.ts'
 
 const hashes = vi.spyOn(argon2, 'hash')
@@ -15,7 +16,7 @@ beforeEach(() => {
   verifications.mockClear()
 })
 
-describeOverDatabases('accounts', open => {
+describeOverSetups('accounts', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
 
@@ -262,7 +263,7 @@ describeOverDatabases('accounts', open => {
 
 describe('accounts without their store', () => {
   it('register answers 500, login lets the failure go up', async () => {
-    const database = await embeddedDatabase()
+    const database = await lendDatabase()
     const room = await openRoom(database)
     await room.register('before@example.com')
     await database.close()

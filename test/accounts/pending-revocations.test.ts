@@ -5,9 +5,10 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
-import { embeddedDatabase, postgresDatabase } from '../support/databases.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { lendDatabase } from '../support/lent-database.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
-import { describeWithPostgres, describeWithPostgresBinary } from '../support/services.ts'
+import { describeWithPostgresBinary, describeWithServices } from '../support/services.ts'
 import { openRoom, outcome, password, type Room } from './setup.ts'
 
 /** A database whose connection can be cut and restored. */
@@ -37,7 +38,7 @@ describe('logouts while the store is away', () => {
   let count = 0
 
   beforeAll(async () => {
-    embedded = await embeddedDatabase()
+    embedded = await lendDatabase()
     const cut = cuttable(embedded)
     database = cut.database
     state = cut.state
@@ -197,7 +198,7 @@ describe('logouts while the store is away', () => {
   })
 })
 
-describeWithPostgres('logouts of a user whom another program has locked', () => {
+describeWithServices('logouts of a user whom another program has locked', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let program: Client
   let room: Room

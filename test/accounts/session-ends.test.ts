@@ -1,13 +1,14 @@
 // What ends a session ends it for good, whatever rotation is under way (CONTRACT §12, "Sessions").
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SignedIn } from '../../src/accounts/sessions.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { describeOverDatabases } from '../support/databases.ts'
 import { claimsOf } from '../support/sessions.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { day, openRoom, outcome, type Room } from './setup.ts'
 
-describeOverDatabases('a session', open => {
+describeOverSetups('a session', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
   let people = 0

@@ -3,9 +3,10 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import type { TokenPair } from '../../src/accounts/sessions.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database, Queryable } from '../../src/storage/database.ts'
-import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { describeWithServices } from '../support/services.ts'
 import { endless, storedToken } from '../support/sessions.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
 
 let count = 0
@@ -34,7 +35,7 @@ async function recordOf(database: Database, token: string): Promise<Row | undefi
 
 const used = (room: Room, token: string) => outcome(room.sessions.refresh(token))
 
-describeOverDatabases('sessions', open => {
+describeOverSetups('sessions', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
 
@@ -268,7 +269,7 @@ async function raceRevokeAll(room: Room): Promise<void> {
   expect(await room.activeSessions(id)).toEqual([])
 }
 
-describeWithPostgres('sessions of two connections', () => {
+describeWithServices('sessions of two connections', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let room: Room
 

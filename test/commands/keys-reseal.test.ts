@@ -14,7 +14,7 @@ import { call, login } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { type Program, runProgram, startProgram } from '../support/program.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 import { folder, lentFolder, peage, writeConfiguration } from './users-setup.ts'
 
 const one = 'the-first-secret-long-and-random-0123'
@@ -126,7 +126,7 @@ describe('peage keys reseal', () => {
   })
 })
 
-describeWithPostgres(
+describeWithServices(
   'another key_secret, in the order of docs/key-rotation.md, while two replicas serve',
   () => {
     let postgres: string

@@ -1,7 +1,7 @@
 // `peage keys …` on the keys in the database: their output, and that they are done when they end.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 import type { Printed } from './peage.ts'
 import { folder, lentFolder, peage, writeConfiguration } from './users-setup.ts'
 
@@ -98,7 +98,7 @@ routes: [{ path: /x, upstream: app, identity_assertion: true }]`)
   })
 })
 
-describeWithPostgres('peage keys rotate, where replicas may run', () => {
+describeWithServices('peage keys rotate, where replicas may run', () => {
   const cwd = folder()
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   beforeAll(async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 import { folder, peage, writeConfiguration } from './users-setup.ts'
 
 const events = `
@@ -10,7 +10,7 @@ upstreams: {}
 mail: { smtp: 'smtp://127.0.0.1:1', from: no-reply@example.com }
 events: { url: 'http://127.0.0.1:1/', secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }`
 
-describeWithPostgres('peage users', () => {
+describeWithServices('peage users', () => {
   let url: string
   const cwd = folder()
   beforeAll(async () => {

@@ -9,7 +9,8 @@ import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { lendDatabase } from '../support/lent-database.ts'
-import { areServicesThere, describeAlone, describeWithPostgres, poolSize } from '../support/services.ts'
+import { areServicesThere, poolSize } from '../support/services.ts'
+import { describeOverSetups, services } from '../support/setups.ts'
 import { emptyFolder, type Printed, runIn } from './peage.ts'
 
 /** Runs a command line in `cwd`; standard input is no terminal, unless one is passed in. */
@@ -70,10 +71,9 @@ export interface Place {
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** Runs one suite on a migrated Postgres database, and on a migrated embedded one where there is none, or in a full matrix. */
+/** Runs one suite on a migrated database of each set-up. */
 export function describeOverPlaces(title: string, suite: (place: Place) => void): void {
-  describeAlone(`${title} (embedded)`, () => suite(embeddedPlace()))
-  describeWithPostgres(`${title} (Postgres)`, () => suite(postgresPlace()))
+  describeOverSetups(title, setup => suite(setup === services ? postgresPlace() : embeddedPlace()))
 }
 
 /** Where it does not matter. */

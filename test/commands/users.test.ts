@@ -8,7 +8,7 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
 import { json, runIn } from './peage.ts'
 import { describeOverPlaces, folder, peage, writeConfiguration } from './users-setup.ts'
@@ -527,7 +527,7 @@ describe('peage users', () => {
   })
 })
 
-describeWithPostgres('peage users on a Postgres without tables', () => {
+describeWithServices('peage users on a Postgres without tables', () => {
   const cwd = folder()
   let url = ''
   afterAll(() => dropPostgresDatabase(url))

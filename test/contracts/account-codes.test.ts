@@ -1,4 +1,5 @@
 // The rows of codes on both databases: which are live, which tries count, and which of many uses at once wins.
+
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
 import {
@@ -18,12 +19,12 @@ import { createSealer } from '../../src/identity/sealer.ts'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore, endSessions } from '../../src/users/user-store.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
 const minute = 60_000
 let people = 0
 
-describeOverAllDatabases('account codes', open => {
+describeOnBothSetups('account codes', ({ openDatabase: open }) => {
   let database: Database
   let issues: CodeIssueStore
   let codes: CodeRedemptionStore

@@ -1,4 +1,5 @@
 // CONTRACT §8: which changes are notified, and that the feed receives them, over both databases.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
@@ -6,10 +7,10 @@ import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { createUserQueue } from '../../src/users/user-record-store.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
 import { openFeed } from '../support/feed.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
-describeOverAllDatabases('the change feed', open => {
+describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   let database: Database
   let feed: ChangeFeed
   const heard: string[] = []

@@ -1,4 +1,5 @@
 // What codes are spent for, on both databases: with the code or not at all, recorded of as it is committed, hashed late.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountCodes } from '../../src/accounts/codes/account-codes.ts'
 import { createCodeDerivation } from '../../src/accounts/codes/code-derivation.ts'
@@ -24,13 +25,13 @@ import type { Database } from '../../src/storage/database.ts'
 import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
 const clock = { now: () => Date.now() }
 let people = 0
 
-describeOverAllDatabases('what a code is spent for', open => {
+describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
   let database: Database
   let changes: CodeRedemptionStore
   let user: { id: number; email: string }

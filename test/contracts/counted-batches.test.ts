@@ -1,4 +1,5 @@
 // Uses counted together: the same answers as one by one, whatever is locked, lost or counted beside them.
+
 import fc from 'fast-check'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -6,9 +7,10 @@ import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createDailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
-import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
+import { postgresDatabase } from '../support/databases.ts'
 import { runs } from '../support/property-runs.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
 const TODAY = '2096-02-28'
 let users = 0
@@ -35,7 +37,7 @@ function counterOf(database: Database, dailyLimit: number, day = TODAY) {
 
 const unused: UsageRecord = { daily_usage: 0, last_usage_date: null }
 
-describeOverAllDatabases('uses counted together', open => {
+describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()
@@ -86,7 +88,7 @@ describeOverAllDatabases('uses counted together', open => {
   })
 })
 
-describeWithPostgres('uses counted together on Postgres', () => {
+describeWithServices('uses counted together on Postgres', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let other: Client
   beforeAll(async () => {

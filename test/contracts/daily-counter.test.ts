@@ -1,4 +1,5 @@
 // The daily count: never a use too many or too few, over both databases, with and without Redis.
+
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
@@ -8,9 +9,9 @@ import type { ScriptRunner } from '../../src/storage/redis/redis-scripts.ts'
 import { createDailyCounter, type DailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageHint } from '../../src/usage/usage-hint.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
 // In the future, because Redis drops keys at once whose expiry is past.
 const TODAY = '2096-02-28'
@@ -166,7 +167,7 @@ function countsRight(world: () => World): void {
   })
 }
 
-describeOverAllDatabases('daily counter without Redis', open => {
+describeOnBothSetups('daily counter without Redis', ({ openDatabase: open }) => {
   let world: World
   beforeAll(async () => {
     world = createWorld(await open(), undefined)
@@ -178,7 +179,7 @@ describeOverAllDatabases('daily counter without Redis', open => {
   countsRight(() => world)
 })
 
-describeOverAllDatabases('daily counter with Redis', open => {
+describeOnBothSetups('daily counter with Redis', ({ openDatabase: open }) => {
   describeWithRedisBinary('of the test’s own', () => {
     let server: Server
     let keyValue: ScriptRunner

@@ -1,10 +1,11 @@
 // The contract of every Database, over the embedded one and over Postgres.
+
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Database, StorageError } from '../../src/storage/database.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
-describeOverAllDatabases('database', open => {
+describeOnBothSetups('database', ({ openDatabase: open }) => {
   let database: Database
 
   beforeAll(async () => {

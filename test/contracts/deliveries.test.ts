@@ -1,12 +1,14 @@
 // The delivery store over both databases: which are leased, how long, and what ends them (CONTRACT §5, §7).
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import { createAlertStore } from '../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
 import type { LeasedDelivery, LeaseRequest } from '../../src/webhooks/delivery/lease-store.ts'
-import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
@@ -14,7 +16,7 @@ const lease = 25_000
 const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
 const gone = { responseStatus: 410, error: null, result: 'failed' } as const
 
-describeOverAllDatabases('deliveries', open => {
+describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   let database: Database
   let stored: Stored
   let time: number
@@ -632,7 +634,7 @@ describeOverAllDatabases('deliveries', open => {
   })
 })
 
-describeWithPostgres('deliveries by the hundred thousand', () => {
+describeWithServices('deliveries by the hundred thousand', () => {
   it('are taken as quickly as a few, in both lanes, though no statistics tell of them yet', async () => {
     const database = await postgresDatabase()
     try {

@@ -13,7 +13,7 @@ import {
 import { openRedis } from '../../src/storage/redis/redis.ts'
 import type { ScriptRunner } from '../../src/storage/redis/redis-scripts.ts'
 import { type Server, startRedis } from '../support/servers.ts'
-import { describeWithRedis, describeWithRedisBinary, emptyRedisUrl } from '../support/services.ts'
+import { describeWithRedisBinary, describeWithServices, emptyRedisUrl } from '../support/services.ts'
 
 const MINUTE = 60_000
 
@@ -134,7 +134,7 @@ describe('limiter in memory', () => {
   })
 })
 
-describeWithRedis('limiter in Redis', () => {
+describeWithServices('limiter in Redis', () => {
   const clock = { now: () => Date.now() }
   let url: string
   let scriptRunner: ScriptRunner

@@ -10,7 +10,7 @@ import { runMigrations } from '../../src/storage/migrate.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { openEmbedded } from '../support/open-embedded.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 
 const files = (await readdir(new URL('../../migrations/', import.meta.url)))
   .sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))
@@ -33,7 +33,7 @@ describe('migrations (embedded)', () => {
   })
 })
 
-describeWithPostgres('migrations (Postgres)', () => {
+describeWithServices('migrations (Postgres)', () => {
   let url: string
   let opened: PostgresDatabase[]
 

@@ -1,16 +1,17 @@
 // CONTRACT §12: which ends of sessions are notified, whoever wrote them, and that rotations and pruning are not.
+
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
 import { openFeed } from '../support/feed.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 
 const hour = 3_600_000
 
-describeOverAllDatabases('the feed of sessions', open => {
+describeOnBothSetups('the feed of sessions', ({ openDatabase: open }) => {
   let database: Database
   let feed: ChangeFeed
   let store: SessionStore

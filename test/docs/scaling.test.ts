@@ -1,13 +1,14 @@
 // The statements of docs/scaling.md that partition refresh tokens, as they stand there.
+
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { day, openRoom, outcome, password, type Room } from '../accounts/setup.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const hourMs = day / 24
 
-describeOverDatabases('refresh tokens in partitions', open => {
+describeOverSetups('refresh tokens in partitions', ({ openDatabase: open }) => {
   let database: Database
   let room: Room
   let before: string

@@ -12,7 +12,7 @@ import type { User } from '../../src/users/user.ts'
 import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
 import type { Webhooks } from '../../src/webhooks/webhooks.ts'
-import { embeddedDatabase } from '../support/databases.ts'
+import { lendDatabase } from '../support/lent-database.ts'
 import { bytesOf } from '../support/refusals.ts'
 
 const asked = {
@@ -32,7 +32,7 @@ let user: User
 let made = 0
 
 beforeAll(async () => {
-  database = await embeddedDatabase()
+  database = await lendDatabase()
   apiTokens = createApiTokenStore(database, createUserQueue())
 })
 beforeEach(async () => {

@@ -1,4 +1,5 @@
 // Secrets under the old key are resealed while other processes read and write them.
+
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createKeyStore, privateJwks } from '../../src/identity/keys/key-store.ts'
 import { generatePrivateJwk } from '../../src/identity/keys/signing-key.ts'
@@ -7,14 +8,14 @@ import { createSealedColumn } from '../../src/identity/sealed-column-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createWebhookSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const old = await createSealer('the secret before')
 const both = await createSealer('the secret of now', 'the secret before')
 const now = await createSealer('the secret of now')
 const another = await createSealer('a secret of nobody here')
 
-describeOverDatabases('resealing', open => {
+describeOverSetups('resealing', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()

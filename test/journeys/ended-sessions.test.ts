@@ -6,9 +6,9 @@ import { call, giveKey, newUser } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 
-describeWithPostgres('while sessions and API tokens are being ended', () => {
+describeWithServices('while sessions and API tokens are being ended', () => {
   let postgres: string
   let gateway: TestGateway
   /** Another replica, in the midst of it. */

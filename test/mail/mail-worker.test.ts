@@ -1,4 +1,5 @@
 // Mails from a real store to a real SMTP server: sent once, tried again on schedule, given up, taken up after a crash.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createCodeDerivation, createReadMailedCode } from '../../src/accounts/codes/code-derivation.ts'
@@ -13,7 +14,7 @@ import type { SmtpFailure } from '../../src/mail/sending/smtp-failure.ts'
 import { createSmtpSender } from '../../src/mail/sending/smtp-sender.ts'
 import type { OutboxWorker } from '../../src/outbox/outbox-worker.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { startMailServer, startScriptedServer } from '../support/smtp.ts'
 
 const minuteMs = 60_000
@@ -28,7 +29,7 @@ interface Row {
   due_at: Date
 }
 
-describeOverDatabases('sending mails', open => {
+describeOverSetups('sending mails', ({ openDatabase: open }) => {
   let database: Database
   let time: number
   let userId: number

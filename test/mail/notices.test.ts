@@ -5,7 +5,7 @@ import { createNoticeRecorder } from '../../src/mail/notices.ts'
 import type { Database } from '../../src/storage/database.ts'
 import type { User } from '../../src/users/user.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
-import { embeddedDatabase } from '../support/databases.ts'
+import { lendDatabase } from '../support/lent-database.ts'
 
 let database: Database
 let id: number
@@ -17,7 +17,7 @@ const mails = () =>
   )
 
 beforeAll(async () => {
-  database = await embeddedDatabase()
+  database = await lendDatabase()
 })
 beforeEach(async () => {
   settings = { notices: true }

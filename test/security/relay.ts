@@ -44,6 +44,7 @@ export function throughRelay(setup: Setup) {
   const relayed: { relay: Relay | undefined; setup: Setup } = {
     relay: undefined,
     setup: {
+      ...setup,
       async open() {
         direct = await setup.open()
         if (direct.postgres === '') return direct

@@ -1,13 +1,8 @@
 // The whole corpus before three kinds of upstream: node, a real nginx, and one with every leniency at once.
 import { describe, expect, inject, it } from 'vitest'
 import { startNginx } from '../support/nginx.ts'
-import {
-  areServicesThere,
-  describeAlone,
-  describeWithNginx,
-  describeWithServices,
-} from '../support/services.ts'
-import { alone, type Setup, services } from '../support/setups.ts'
+import { describeWithNginx, isFullMatrix } from '../support/services.ts'
+import { alone, eitherSetup, type Setup } from '../support/setups.ts'
 import { corpus, expand } from './corpus.ts'
 import { openArena, secretPrefix } from './fuzz/arena.ts'
 import type { Attack } from './fuzz/attack.ts'
@@ -85,21 +80,15 @@ function suite(setup: Setup, reading: 'plain' | 'lax', before?: Behaviour): void
   }, 120_000)
 }
 
-function behaviours(title: string, setup: Setup): void {
-  describe(`the whole corpus before node ${title}`, () => suite(setup, 'plain'))
-  describe(`the whole corpus before the laxest upstream ${title}`, () => suite(setup, 'lax'))
-  describeWithNginx(`the whole corpus before nginx ${title}`, () =>
-    suite(setup, 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
-  )
-}
+// The upstream's reading of a request does not depend on the store: on a second set-up the laxest upstream is enough.
+if (isFullMatrix)
+  describe('the whole corpus before the laxest upstream (embedded)', () => suite(alone, 'lax'))
 
-// What an upstream makes of a request has nothing to do with the store: beside the services, the laxest one is enough.
-describeAlone('alone', () => {
-  if (areServicesThere())
-    describe('the whole corpus before the laxest upstream (alone)', () => suite(alone, 'lax'))
-  else behaviours('(alone)', alone)
-})
-describeWithServices('on Postgres and Redis', () => behaviours('(on Postgres and Redis)', services))
+describe('the whole corpus before node', () => suite(eitherSetup(), 'plain'))
+describe('the whole corpus before the laxest upstream', () => suite(eitherSetup(), 'lax'))
+describeWithNginx('the whole corpus before nginx', () =>
+  suite(eitherSetup(), 'plain', upstream => startNginx(inject('nginxBin'), upstream, secretPrefix)),
+)
 
 it('the corpus is all here', () => {
   expect([corpus.paths.length, corpus.headers.length, corpus.raw_requests.length]).toEqual([94, 59, 71])

@@ -1,11 +1,12 @@
 // What operators list that is rare in a long log is read by an index (CONTRACT §13).
+
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMailStore } from '../../src/mail/mail-store.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createDeliveryStore } from '../../src/webhooks/delivery/delivery-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
-describeOverDatabases('of a long log', open => {
+describeOverSetups('of a long log', ({ openDatabase: open }) => {
   let database: Database
   /** Answers each statement with the plan for it. */
   let planning: Database

@@ -3,10 +3,11 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { createPruner } from '../../src/storage/pruner.ts'
 import { type MovableClock, movableClock } from '../accounts/setup.ts'
-import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
-describeOverDatabases('pruning', open => {
+describeOverSetups('pruning', ({ openDatabase: open }) => {
   let database: Database
   let userId: number
   let clock: MovableClock
@@ -80,7 +81,7 @@ describeOverDatabases('pruning', open => {
   })
 })
 
-describeWithPostgres('pruning beside another connection', () => {
+describeWithServices('pruning beside another connection', () => {
   it('holds up nobody: a record that is in use is left for the next round', async () => {
     const database = await postgresDatabase()
     const { prune, stop } = createPruner({

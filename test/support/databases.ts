@@ -1,17 +1,9 @@
 // Migrated databases for tests: an embedded one that is lent, and one on a real Postgres server.
 import { randomBytes } from 'node:crypto'
 import { Pool } from 'pg'
-import { describe, inject } from 'vitest'
-import type { Database } from '../../src/storage/database.ts'
-import type { EmbeddedDatabase } from '../../src/storage/pglite/pglite.ts'
+import { inject } from 'vitest'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
-import { lendDatabase } from './lent-database.ts'
-import { areServicesThere, describeAlone, describeWithPostgres, postgresUrl } from './services.ts'
-
-/** A migrated embedded database in memory; close it. */
-export function embeddedDatabase(): Promise<EmbeddedDatabase> {
-  return lendDatabase()
-}
+import { postgresUrl } from './services.ts'
 
 /** A migrated database of its own on the real Postgres server; closing it drops it. */
 export async function postgresDatabase(): Promise<PostgresDatabase & { readonly url: string }> {
@@ -63,28 +55,6 @@ async function createDatabase(name: string, how = ''): Promise<string> {
 /** Drops one of these, whoever is still connected to it. */
 export async function dropPostgresDatabase(url: string): Promise<void> {
   await onServer(`drop database if exists ${new URL(url).pathname.slice(1)} with (force)`)
-}
-
-export type OpenDatabase = () => Promise<Database>
-
-/**
- * Runs one suite over a real Postgres, or over the embedded database where the services are not there: test/contracts
- * holds that the two are alike. A full matrix has both.
- */
-export function describeOverDatabases(title: string, suite: (open: OpenDatabase) => void): void {
-  describeAlone(`${title} (embedded)`, () => suite(embeddedDatabase))
-  describeWithPostgres(`${title} (Postgres)`, () => suite(postgresDatabase))
-}
-
-/** Whether this is the one of a suite's databases for what has nothing to do with the database. */
-export function isOneOf(open: OpenDatabase): boolean {
-  return open === (areServicesThere() ? postgresDatabase : embeddedDatabase)
-}
-
-/** Runs one suite over the embedded database and over a real Postgres (reported as skipped where there is none). */
-export function describeOverAllDatabases(title: string, suite: (open: OpenDatabase) => void): void {
-  describe(`${title} (embedded)`, () => suite(embeddedDatabase))
-  describeWithPostgres(`${title} (Postgres)`, () => suite(postgresDatabase))
 }
 
 let serverPool: Pool | undefined

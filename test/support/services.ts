@@ -8,24 +8,10 @@ export const isFullMatrix = process.env.TEST_FULL_MATRIX === '1'
 /** `storage.pool` of a test's gateway: it opens them all when it starts, and each costs Postgres a process. */
 export const poolSize = 4
 
-/** A suite that needs the run's Postgres server. */
-export function describeWithPostgres(title: string, suite: () => void): void {
-  describeWhere(inject('postgresUrl'), 'no Postgres (TEST_DATABASE_URL, or a postgres binary)', title, suite)
-}
-
-/** A suite that needs the run's Redis server. */
-export function describeWithRedis(title: string, suite: () => void): void {
-  describeWhere(inject('redisUrl'), 'no Redis (TEST_REDIS_URL, or a redis-server binary)', title, suite)
-}
-
-/** A suite that needs both. */
+/** A suite that needs the run's Postgres and Redis servers. */
 export function describeWithServices(title: string, suite: () => void): void {
-  describeWithPostgres(title, () => describeWithRedis('with Redis', suite))
-}
-
-/** A suite that is run with the services too, on what stands in for them; `.ci/run` has both. */
-export function describeAlone(title: string, suite: () => void): void {
-  if (isFullMatrix || !areServicesThere()) describe(title, suite)
+  const missing = inject('postgresUrl') === '' ? 'Postgres (TEST_DATABASE_URL)' : 'Redis (TEST_REDIS_URL)'
+  describeWhere(areServicesThere() ? 'there' : '', `no ${missing}`, title, suite)
 }
 
 export function areServicesThere(): boolean {

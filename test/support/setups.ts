@@ -1,33 +1,47 @@
-// The two set-ups that a gateway is promised to work in alike: alone, and on Postgres and Redis.
-import { createMigratedDatabase, dropPostgresDatabase } from './databases.ts'
-import { embedded, type Stores } from './gateway.ts'
-import { areServicesThere, describeAlone, describeWithServices, emptyRedisUrl } from './services.ts'
+// The two set-ups in which a gateway must work the same way: the embedded database, and Postgres with Redis.
+import { describe } from 'vitest'
+import type { Database } from '../../src/storage/database.ts'
+import { createMigratedDatabase, dropPostgresDatabase, postgresDatabase } from './databases.ts'
+import type { Stores } from './gateway.ts'
+import { lendDatabase } from './lent-database.ts'
+import { areServicesThere, describeWithServices, emptyRedisUrl, isFullMatrix } from './services.ts'
 
 export interface Setup {
+  /** A migrated database for a test without a gateway; close it. */
+  openDatabase(): Promise<Database>
+  /** Where a gateway stores its data. */
   open(): Promise<Stores>
-  /** Call it when the gateways on it have stopped. */
+  /** Call it after the gateways on it have stopped. */
   drop(stores: Stores): Promise<void>
 }
 
-/**
- * Runs one suite on Postgres and Redis, or alone where they are not there: test/contracts holds that the stores are
- * alike. A full matrix has both.
- */
+/** Runs one suite on one set-up, or on both in a full matrix. `test/contracts` shows that both behave alike. */
 export function describeOverSetups(title: string, suite: (setup: Setup) => void): void {
-  describeAlone(`${title} (alone)`, () => suite(alone))
+  if (isFullMatrix) describeOnBothSetups(title, suite)
+  else describe(title, () => suite(eitherSetup()))
+}
+
+/** Runs one suite on both set-ups, also without a full matrix. */
+export function describeOnBothSetups(title: string, suite: (setup: Setup) => void): void {
+  describe(`${title} (embedded)`, () => suite(alone))
   describeWithServices(`${title} (on Postgres and Redis)`, () => suite(services))
 }
 
-/** The embedded database, and no Redis. */
-export const alone: Setup = { open: async () => embedded, drop: async () => {} }
+/** The embedded database without Redis. */
+export const alone: Setup = {
+  openDatabase: lendDatabase,
+  open: async () => ({ postgres: '', redis: '' }),
+  drop: async () => {},
+}
 
-/** Postgres with a migrated database of the suite's own, and Redis. */
+/** Postgres, with a migrated database of the suite's own, and Redis. */
 export const services: Setup = {
+  openDatabase: postgresDatabase,
   open: async () => ({ postgres: await createMigratedDatabase(), redis: await emptyRedisUrl() }),
   drop: ({ postgres }) => dropPostgresDatabase(postgres),
 }
 
-/** Where either will do: to start a program on the embedded database takes twice the CPU. */
+/** For tests that need only one set-up. The services cost half the CPU of the embedded database. */
 export function eitherSetup(): Setup {
   return areServicesThere() ? services : alone
 }

@@ -5,10 +5,10 @@ import { RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../support/databases.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
 
-describeWithPostgres('over one connection to the upstream', () => {
+describeWithServices('over one connection to the upstream', () => {
   let postgres: string
   let upstream: ScriptedUpstream
   let gateway: TestGateway

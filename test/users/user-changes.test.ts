@@ -1,11 +1,12 @@
 // What is recorded of changed users: once for what truly changed, in the transaction of the change, in its order.
+
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
 import { createUserStore } from '../../src/users/user-store.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
-describeOverDatabases('what is recorded of changed users', open => {
+describeOverSetups('what is recorded of changed users', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()

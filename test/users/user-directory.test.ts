@@ -1,8 +1,9 @@
 // Finding users page by page: whole, in order, and by an index (CONTRACT §13).
+
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserDirectory, type UserDirectory, type UserQuery } from '../../src/users/user-directory.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
 const emails = [
   'ada@example.com',
@@ -18,7 +19,7 @@ const emails = [
   '\ud7ff@example.com',
 ]
 
-describeOverDatabases('the directory of users', open => {
+describeOverSetups('the directory of users', ({ openDatabase: open }) => {
   let database: Database
   let directory: UserDirectory
   const ids = new Map<string, number>()

@@ -3,9 +3,9 @@ import type { Database } from '../../src/storage/database.ts'
 import { createUserDirectory } from '../../src/users/user-directory.ts'
 import { createUserStore, type UserStore } from '../../src/users/user-store.ts'
 import { openRoom, outcome } from '../accounts/setup.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 
-describeOverDatabases('the records of users', open => {
+describeOverSetups('the records of users', ({ openDatabase: open }) => {
   let database: Database
   let users: UserStore
 

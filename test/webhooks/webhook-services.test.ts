@@ -8,14 +8,14 @@ import {
   createAlertService,
 } from '../../src/webhooks/webhook-services.ts'
 import { createWebhookStore } from '../../src/webhooks/webhook-store.ts'
-import { embeddedDatabase } from '../support/databases.ts'
+import { lendDatabase } from '../support/lent-database.ts'
 import { storedIn } from './delivery/stored.ts'
 
 const day = 24 * 60 * 60_000
 let database: EmbeddedDatabase
 let opened: AlertService
 beforeEach(async () => {
-  database = await embeddedDatabase()
+  database = await lendDatabase()
 })
 afterEach(async () => {
   await opened.stop(0)

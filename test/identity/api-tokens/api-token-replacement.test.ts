@@ -1,4 +1,5 @@
 // At most one active API token per user, under concurrent replacements, revocations, deactivations and deletions.
+
 import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -9,9 +10,10 @@ import type { Database } from '../../../src/storage/database.ts'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
-import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithServices } from '../../support/services.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
 const now = new Date('2026-02-03T04:05:06.789Z')
@@ -39,7 +41,7 @@ async function newUser(database: Database): Promise<number> {
   return created.id
 }
 
-describeOverDatabases('a key that replaces another', open => {
+describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   let database: Database
   let store: ApiTokenStore
   let id: number
@@ -167,7 +169,7 @@ describeOverDatabases('a key that replaces another', open => {
   })
 })
 
-describeWithPostgres('replacing under a lock that another holds', () => {
+describeWithServices('replacing under a lock that another holds', () => {
   let database: Awaited<ReturnType<typeof postgresDatabase>>
   let holder: Client
   let id: number

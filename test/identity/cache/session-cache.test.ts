@@ -1,16 +1,17 @@
 // Cached sessions over real stores: what is read, which changes are heard, and that nothing is believed without the feed.
+
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createSessionStore, type SessionStore } from '../../../src/accounts/session-store.ts'
 import { createSessionCache, type SessionCache } from '../../../src/identity/cache/session-cache.ts'
 import type { Database } from '../../../src/storage/database.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 
 const hour = 3_600_000
 
-describeOverDatabases('cached sessions', open => {
+describeOverSetups('cached sessions', ({ openDatabase: open }) => {
   let database: Database
   let store: SessionStore
   let feed: HandFeed

@@ -6,7 +6,7 @@ import { openSigningKeys, type SigningKeys } from '../../../src/identity/keys/si
 import { createTokens, type Tokens } from '../../../src/identity/tokens/tokens.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { type MovableClock, movableClock } from '../../accounts/setup.ts'
-import { embeddedDatabase } from '../../support/databases.ts'
+import { lendDatabase } from '../../support/lent-database.ts'
 import { endless } from '../../support/sessions.ts'
 
 const minute = 60_000
@@ -22,7 +22,7 @@ describe('known tokens', () => {
   let atEnd: () => Promise<void>
 
   beforeAll(async () => {
-    database = await embeddedDatabase()
+    database = await lendDatabase()
   })
   afterAll(() => database?.close())
   beforeEach(async () => {

@@ -1,14 +1,15 @@
 // Cached users and owners of API tokens over real stores: what is read, and how changes invalidate it.
+
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApiTokenStore } from '../../../src/identity/api-tokens/api-token-store.ts'
 import { createUserCache, type UserCache } from '../../../src/identity/cache/user-cache.ts'
 import type { Database } from '../../../src/storage/database.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 
-describeOverDatabases('known users', open => {
+describeOverSetups('known users', ({ openDatabase: open }) => {
   let database: Database
   let feed: HandFeed
   let known: UserCache

@@ -1,15 +1,16 @@
 // Which key signs, and which may be deleted when, as operators see and change it.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createKeyAdministration } from '../../../src/identity/keys/key-administration.ts'
 import { type Lifetimes, propagationDelayMs } from '../../../src/identity/keys/key-schedule.ts'
 import { createKeyStore } from '../../../src/identity/keys/key-store.ts'
 import { createSealer } from '../../../src/identity/sealer.ts'
 import type { Database } from '../../../src/storage/database.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 
 const day = 24 * 60 * 60_000
 
-describeOverDatabases('the administration of keys', open => {
+describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()

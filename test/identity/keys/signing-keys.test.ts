@@ -11,8 +11,9 @@ import { openSigningKeys, readSigningKeys } from '../../../src/identity/keys/sig
 import { createSealer } from '../../../src/identity/sealer.ts'
 import { type Database, StorageError } from '../../../src/storage/database.ts'
 import { movableClock } from '../../accounts/setup.ts'
-import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithServices } from '../../support/services.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const ed = generateKeyPairSync('ed25519')
@@ -185,7 +186,7 @@ describe('keys from files', () => {
   })
 })
 
-describeOverDatabases('keys in the database', open => {
+describeOverSetups('keys in the database', ({ openDatabase: open }) => {
   let database: Database
   const clock = movableClock()
   const onError = vi.fn()
@@ -388,7 +389,7 @@ describeOverDatabases('keys in the database', open => {
   })
 })
 
-describeWithPostgres('two replicas that make the first key', () => {
+describeWithServices('two replicas that make the first key', () => {
   it('end with one, also where the one that began later comes first', async () => {
     const database = await postgresDatabase()
     const store = createKeyStore(database)

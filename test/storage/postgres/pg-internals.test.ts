@@ -3,9 +3,9 @@ import { Client } from 'pg'
 import { expect, it } from 'vitest'
 import { withTimeout } from '../../../src/storage/postgres/pg-internals.ts'
 import { postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { describeWithServices } from '../../support/services.ts'
 
-describeWithPostgres('the timeout of one statement', () => {
+describeWithServices('the timeout of one statement', () => {
   it('ends the statement before the timeout of the connection does', async () => {
     const database = await postgresDatabase()
     const client = new Client({ connectionString: database.url, query_timeout: 10_000 })

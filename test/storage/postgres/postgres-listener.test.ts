@@ -7,10 +7,10 @@ import { type ChangeFeed, createChangeFeed } from '../../../src/storage/change-f
 import type { PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
 import { postgresListener } from '../../../src/storage/postgres/postgres-listener.ts'
 import { postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { describeWithServices } from '../../support/services.ts'
 import { type StallingRelay, startStallingRelay } from '../../support/stalling-relay.ts'
 
-describeWithPostgres('a feed from a Postgres server', () => {
+describeWithServices('a feed from a Postgres server', () => {
   let database: PostgresDatabase & { readonly url: string }
   let relay: StallingRelay
   let feed: ChangeFeed

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openPostgres } from '../../../src/storage/postgres/postgres.ts'
 import { postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { describeWithServices } from '../../support/services.ts'
 import { startStallingRelay } from '../../support/stalling-relay.ts'
 
-describeWithPostgres('connections asked for by ten at once', () => {
+describeWithServices('connections asked for by ten at once', () => {
   let server: Awaited<ReturnType<typeof postgresDatabase>>
   beforeAll(async () => {
     server = await postgresDatabase()

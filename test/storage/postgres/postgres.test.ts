@@ -10,7 +10,7 @@ import { prepared, StorageError } from '../../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../../src/storage/postgres/postgres.ts'
 import { createPostgresDatabase, dropPostgresDatabase } from '../../support/databases.ts'
 import { type Server, startPostgres } from '../../support/servers.ts'
-import { describeWithPostgres, describeWithPostgresBinary } from '../../support/services.ts'
+import { describeWithPostgresBinary, describeWithServices } from '../../support/services.ts'
 
 const opened: PostgresDatabase[] = []
 const lost: StorageError[] = []
@@ -37,7 +37,7 @@ async function failure(attempt: Promise<unknown>): Promise<{ error: StorageError
   return { error, after: performance.now() - started }
 }
 
-describeWithPostgres('a Postgres connection', () => {
+describeWithServices('a Postgres connection', () => {
   let url: string
   beforeAll(async () => {
     url = await createPostgresDatabase()

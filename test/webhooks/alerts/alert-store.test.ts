@@ -1,10 +1,10 @@
 // An alert to one user goes with that user, also where both come at once (CONTRACT §12).
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { describeWithServices } from '../../support/services.ts'
 import { type Stored, storedIn } from '../delivery/stored.ts'
 
-describeWithPostgres('an alert to a user who is deleted meanwhile', () => {
+describeWithServices('an alert to a user who is deleted meanwhile', () => {
   const now = new Date('2026-02-03T04:05:06.789Z')
   const alert = { id: '11111111-2222-4333-8444-555555555555', type: 'test', body: '{}' }
   let database: Awaited<ReturnType<typeof postgresDatabase>>

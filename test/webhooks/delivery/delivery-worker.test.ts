@@ -1,4 +1,5 @@
 // Deliveries to real receivers over TLS, from a real store: sent, retried, abandoned, returned (CONTRACT §5).
+
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -10,8 +11,8 @@ import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-wo
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
-import { describeOverDatabases, isOneOf } from '../../support/databases.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { describeOverSetups, eitherSetup } from '../../support/setups.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
 interface Seen {
@@ -33,7 +34,7 @@ const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 
-describeOverDatabases('delivering', open => {
+describeOverSetups('delivering', setup => {
   let database: Database
   let stored: Stored
   let time: number
@@ -42,7 +43,7 @@ describeOverDatabases('delivering', open => {
   const hooks: Hook[] = []
   const running: OutboxWorker[] = []
   beforeAll(async () => {
-    database = await open()
+    database = await setup.openDatabase()
     stored = storedIn(database, () => time)
   })
   beforeEach(async () => {
@@ -206,7 +207,7 @@ describeOverDatabases('delivering', open => {
     }
 
     // How it is read has nothing to do with the database; that it is kept, the tests below show on each.
-    if (isOneOf(open)) {
+    if (setup === eitherSetup()) {
       it.each([
         ['seconds', '7', 7 * seconds],
         ['a date', 'Tue, 03 Feb 2026 05:05:06 GMT', 1 * hours],
@@ -403,7 +404,7 @@ describeOverDatabases('delivering', open => {
     })
   })
 
-  it.each(isOneOf(open) ? [301, 302, 307, 308, 400, 401, 404, 429] : [302])(
+  it.each(setup === eitherSetup() ? [301, 302, 307, 308, 400, 401, 404, 429] : [302])(
     'takes %d for a failure, and follows nothing',
     async status => {
       const target = await hook(status)

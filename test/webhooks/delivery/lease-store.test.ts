@@ -1,14 +1,15 @@
 // Which due deliveries are leased when many wait: one receiver's long backlog delays no other receiver.
+
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import type { LeaseRequest } from '../../../src/webhooks/delivery/lease-store.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
 const crowded = 'crowded.example:443'
 const alone = 'zz-alone.example:443'
 
-describeOverDatabases('claiming', open => {
+describeOverSetups('claiming', ({ openDatabase: open }) => {
   let database: Database
   let stored: Stored
   const now = Date.now()

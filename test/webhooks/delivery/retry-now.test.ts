@@ -1,14 +1,15 @@
 // An operator has a delivery tried once more: which can be, and what becomes of it (CONTRACT §13).
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import type { LeasedDelivery } from '../../../src/webhooks/delivery/lease-store.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { type Stored, storedIn } from './stored.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const leaseMs = 25_000
 
-describeOverDatabases('a delivery that is to be tried now', open => {
+describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }) => {
   let database: Database
   let stored: Stored
   let time: number

@@ -1,4 +1,5 @@
 // Events to a real service, over http and TLS, from a real store: signed, in order, tried again (CONTRACT §12).
+
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
@@ -16,8 +17,8 @@ import {
 import { createSender } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
 import { startReceiver } from '../../support/receiver.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { storedIn } from '../delivery/stored.ts'
 import { eventsIn, type StoredEvents } from './stored-events.ts'
 
@@ -37,7 +38,7 @@ interface Service {
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const otherSecret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 
-describeOverDatabases('events', open => {
+describeOverSetups('events', ({ openDatabase: open }) => {
   let database: Database
   let stored: StoredEvents
   let time: number

@@ -1,10 +1,12 @@
 // The events' records over both databases: whose turn it is, and what ends one (CONTRACT §12).
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import type { LeasedEvent } from '../../../src/webhooks/events/event-store.ts'
-import { describeOverDatabases, postgresDatabase } from '../../support/databases.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { postgresDatabase } from '../../support/databases.ts'
+import { describeWithServices } from '../../support/services.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { eventsIn, type StoredEvents } from './stored-events.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
@@ -12,7 +14,7 @@ const leaseMs = 25_000
 const delivered = { responseStatus: 204, error: null, result: 'delivered' } as const
 const failed = { responseStatus: 410, error: null, result: 'failed' } as const
 
-describeOverDatabases('events', open => {
+describeOverSetups('events', ({ openDatabase: open }) => {
   let database: Database
   let stored: StoredEvents
   let time: number
@@ -164,7 +166,7 @@ describeOverDatabases('events', open => {
   })
 })
 
-describeWithPostgres('an event behind one that ends in the same moment', () => {
+describeWithServices('an event behind one that ends in the same moment', () => {
   it('gets its turn, whichever of the two commits first', async () => {
     const database = await postgresDatabase()
     try {

@@ -5,7 +5,7 @@ import type { Database } from '../../../src/storage/database.ts'
 import type { User } from '../../../src/users/user.ts'
 import type { UserChange } from '../../../src/users/user-change.ts'
 import { createEventRecorder } from '../../../src/webhooks/events/record-events.ts'
-import { embeddedDatabase } from '../../support/databases.ts'
+import { lendDatabase } from '../../support/lent-database.ts'
 
 const now = Date.parse('2026-02-03T04:05:06.789Z')
 const user: User = {
@@ -23,7 +23,7 @@ const settings = (types: EventsConfig['types']): EventsConfig => ({ url: 'http:/
 
 let database: Database
 beforeAll(async () => {
-  database = await embeddedDatabase()
+  database = await lendDatabase()
 })
 beforeEach(() => database.query('delete from events').then(() => {}))
 afterAll(() => database.close())
