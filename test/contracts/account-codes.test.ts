@@ -96,6 +96,13 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
 
   it.each<[string, (id: number) => Promise<unknown>]>([
     ['another email', id => database.query("update users set email = email || '.net' where id = $1", [id])],
+    [
+      'another email that was changed back',
+      async id => {
+        await database.query("update users set email = 'x' || email where id = $1", [id])
+        await database.query('update users set email = substr(email, 2) where id = $1', [id])
+      },
+    ],
     ['all sessions ended', id => database.transaction(tx => endSessions(tx, id))],
     ['another password', id => createUserStore(database).setPassword(id, 'another hash')],
     ['the user inactive', id => database.query('update users set is_active = 0 where id = $1', [id])],

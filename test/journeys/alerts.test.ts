@@ -24,7 +24,6 @@ describeOverSetups('the admin listener', setup => {
   const deliveries = async (query = '') => (await list(query)).body.deliveries as Delivery[]
 
   let user: TestUser
-  let other: TestUser
   async function receiving(): Promise<TestUser> {
     const made = await newUser(at.gateway, 'pro')
     await call(at.gateway.url, 'POST', '/api/v1/user/webhook', { token: made.access, body: { url } })
@@ -32,7 +31,6 @@ describeOverSetups('the admin listener', setup => {
   }
   beforeAll(async () => {
     user = await receiving()
-    other = await receiving()
   })
 
   describe('takes an alert', () => {
@@ -48,62 +46,28 @@ describeOverSetups('the admin listener', setup => {
       expect(row?.body).toBe(`{"type":"course.done","timestamp":"${timestamp}","data":{"n":1}}`)
     })
 
-    it('for every active pro user with a webhook', async () => {
-      const inactive = await receiving()
-      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
-      await newUser(at.gateway, 'pro')
-      expectAnswer(await emit({ type: 'to.all', data: {} }), 202, { deliveries: 2 })
-      const to = await at.gateway.sql<{ user_id: number }>(
-        `select d.user_id from webhook_deliveries d join alerts a on a.id = d.alert_id where a.type = 'to.all'`,
+    it.each([null, '', [1, 'é', null], undefined])('whose data is %j, sent as it is', async data => {
+      expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
+      const [row] = await at.gateway.sql<{ body: string }>(
+        `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
       )
-      expect(to.map(({ user_id }) => user_id).sort()).toEqual([user.id, other.id].sort())
+      expect(JSON.parse(row?.body ?? '').data).toEqual(data === undefined ? {} : data)
     })
-
-    it('for a user without webhook, inactive, or not pro, and delivers nothing', async () => {
-      const bare = await newUser(at.gateway, 'pro')
-      const inactive = await receiving()
-      await at.gateway.sql('update users set is_active = 0 where id = $1', [inactive.id])
-      const fallen = await receiving()
-      await at.gateway.sql(`update users set plan = 'premium' where id = $1`, [fallen.id])
-      for (const { id } of [bare, inactive, fallen]) {
-        expectAnswer(await emit({ type: 'x', data: {}, user_id: id }), 202, { deliveries: 0 })
-        expect(await deliveries(`?user_id=${id}`)).toEqual([])
-      }
-    })
-
-    it.each([null, 0, '', 'text', [1, 'é', null], { deep: { __proto__: 1 } }, undefined])(
-      'whose data is %j, sent as it is',
-      async data => {
-        expectAnswer(await emit({ type: 'any.data', data, user_id: user.id }), 202, { deliveries: 1 })
-        const [row] = await at.gateway.sql<{ body: string }>(
-          `select a.body from webhook_deliveries d join alerts a on a.id = d.alert_id order by d.id desc limit 1`,
-        )
-        expect(JSON.parse(row?.body ?? '').data).toEqual(data === undefined ? {} : data)
-      },
-    )
   })
 
   describe('refuses an alert', () => {
-    it.each([9007199254740991, 999999999, 0])('to user %s, who is nobody, with 404', async id => {
-      expectRefusal(
-        await emit({ type: 'x', data: {}, user_id: id }),
-        404,
-        'user_not_found',
-        'Utilisateur introuvable',
-      )
+    it.each([9007199254740991, 0])('to user %s, who does not exist, with 404', async id => {
+      const answer = await emit({ type: 'x', data: {}, user_id: id })
+      expectRefusal(answer, 404, 'user_not_found', 'Utilisateur introuvable')
     })
 
     it.each([
       {},
-      { data: {} },
-      { type: '' },
       { type: 7 },
-      { type: null },
-      { type: ['x'] },
       { type: 'a\u0000b' },
       { type: 'x'.repeat(256) },
       { type: '\ud800' },
-      ...[null, '1', 1.5, -1, true, [1], {}, 1e300].map(user_id => ({ type: 'x', user_id })),
+      ...[null, '1', -1, 1e300].map(user_id => ({ type: 'x', user_id })),
     ])('that is %j with 400 and the member at fault, and stores nothing', async body => {
       const before = await at.gateway.sql('select count(*) as n from alerts')
       const field = 'user_id' in body ? 'user_id' : 'type'
@@ -114,26 +78,9 @@ describeOverSetups('the admin listener', setup => {
       expect(await at.gateway.sql('select count(*) as n from alerts')).toEqual(before)
     })
 
-    it.each(['', 'no json', '[]', '"x"', '{"type":'])('in the body %j with 400', async body => {
-      expectRefusal(await emit(body), 400, 'request_invalid', 'Requête invalide')
-    })
-
-    it('over 64 KiB with 413, and one that is nested beyond reason not with 500', async () => {
-      const big = await emit({ type: 'x', data: 'x'.repeat(65_536) })
-      expectRefusal(big, 413, 'body_too_large', 'Requête trop volumineuse')
+    it('that nests 30,000 levels deep, or takes it, and answers no 500', async () => {
       const nested = `{"type":"x","user_id":${user.id},"data":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
       expect([202, 400]).toContain((await emit(nested)).status)
-    })
-
-    it('of nobody in particular with 401', async () => {
-      for (const token of ['', 'wrong', user.access]) {
-        const answer = await ask('POST', '/admin/v1/alerts', { type: 'x', data: {} }, token)
-        expectRefusal(answer, 401, 'admin_unauthorized', 'Non autorisé')
-        const listing = await ask('GET', '/admin/v1/deliveries', undefined, token)
-        expectRefusal(listing, 401, 'admin_unauthorized', 'Non autorisé')
-      }
-      const outside = await call(at.gateway.url, 'POST', '/admin/v1/alerts', { token: at.gateway.adminToken })
-      expectRefusal(outside, 404, 'route_unknown', 'Route inconnue')
     })
   })
 
@@ -205,31 +152,21 @@ describeOverSetups('the admin listener', setup => {
       for (let i = 0; i < 3; i += 1) await emit({ type: 'x', data: {}, user_id: one.id })
       await call(at.gateway.url, 'DELETE', '/api/v1/user/webhook', { token: one.access })
       const dropped = await deliveries(`?user_id=${one.id}&status=dropped`)
-      expect(dropped.map(({ user_id, status }) => [user_id, status])).toEqual(
-        Array(3).fill([one.id, 'dropped']),
-      )
-      expect(await deliveries(`?user_id=${one.id}&status=pending`)).toEqual([])
-      expect(await deliveries('?user_id=9007199254740991')).toEqual([])
-      for (const status of ['pending', 'delivered', 'failed', 'dropped']) {
-        const { status: code, body } = await list(`?status=${status}`)
-        expect(code).toBe(200)
-        expect((body.deliveries as Delivery[]).every(each => each.status === status)).toBe(true)
-      }
+      const found = dropped.map(({ user_id, status }) => [user_id, status])
+      expect(found).toEqual(Array(3).fill([one.id, 'dropped']))
+      for (const query of [`?user_id=${one.id}&status=pending`, '?user_id=9007199254740991'])
+        expect(await deliveries(query)).toEqual([])
     })
 
     it.each([
       'status=gold',
       'status=',
       'status=pending&status=failed',
-      'user_id=x',
       'user_id=0',
-      'user_id=-1',
       'user_id=1.5',
-      'user_id=',
       'user_id=9007199254740993',
       'user_id=1&user_id=2',
       'cursor=x',
-      'cursor=-1',
     ])('not by %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
     })

@@ -117,58 +117,6 @@ webhooks: { allow_private_networks: true, timeout: 8s }
       ])
   })
 
-  it('signs with the secret before as well, behind the new one, where the same URL was registered again', async () => {
-    const { id, secret: first, register } = await proUser((await receiver()).port)
-    const second = await register()
-    const third = await register('/elsewhere')
-    const fourth = await register('/elsewhere')
-    expect(new Set([first, second, third, fourth]).size).toBe(4)
-    /** The signatures of the next delivery, and what the package makes of them with each secret. */
-    const next = async (secrets: string[]) => {
-      seen.length = 0
-      await emit(id)
-      await expect.poll(() => seen.length, { timeout: 5_000 }).toBe(1)
-      const { headers, body } = seen[0] as Seen
-      const isRight = (secret: string) => {
-        try {
-          return new Webhook(secret).verify(body, headers as Record<string, string>) !== undefined
-        } catch (error) {
-          expect(String(error)).toContain('No matching signature')
-          return false
-        }
-      }
-      const at = new Date(Number(headers['webhook-timestamp']) * 1000)
-      const [newest = ''] = secrets
-      const ofNewest = new Webhook(newest).sign(String(headers['webhook-id']), at, body)
-      const signatures = String(headers['webhook-signature']).split(' ')
-      return {
-        count: signatures.length,
-        isNewestFirst: signatures[0] === ofNewest,
-        right: secrets.map(isRight),
-      }
-    }
-    const both = { count: 2, isNewestFirst: true, right: [true, true, false, false] }
-    expect(await next([fourth, third, second, first])).toEqual(both)
-    const fifth = await register('/hook')
-    expect(await next([fifth, fourth])).toEqual({ count: 1, isNewestFirst: true, right: [true, false] })
-  })
-
-  it.each([
-    ['seconds', () => '7', 7_000, 7_000],
-    ['a date', () => new Date(Date.now() + 60_000).toUTCString(), 58_000, 60_000],
-    ['rubbish', () => 'in a while', 4_500, 5_500],
-  ])('waits for a receiver’s Retry-After, where it is %s', async (_, retryAfter, least, most) => {
-    const { id } = await proUser((await receiver(true, { 'retry-after': retryAfter() })).port)
-    const before = Date.now()
-    await emit(id)
-    await expect.poll(() => delivered(id)).toMatchObject([{ status: 'pending', response_status: 429 }])
-    const after = Date.now()
-    const [row] = await delivered(id)
-    const nextAt = Date.parse(String(row?.next_attempt_at))
-    expect(nextAt).toBeGreaterThanOrEqual(before + least)
-    expect(nextAt).toBeLessThanOrEqual(after + most)
-  })
-
   it('takes an alert in the same time whether its receiver is up, down or hanging', async () => {
     const down = await receiver()
     await down.close()

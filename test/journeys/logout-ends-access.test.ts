@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { StorageError } from '../../src/storage/database.ts'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { codeTo, mailSection } from '../support/mailed.ts'
 import { describeWithServices } from '../support/services.ts'
 import { claimsOf, withoutSession } from '../support/sessions.ts'
 import { describeOverSetups, services } from '../support/setups.ts'
@@ -13,7 +14,7 @@ const routes = (upstream: string) => `upstreams: { app: { targets: ['${upstream}
 routes:
   - { path: /any, upstream: app, websocket: true }
   - { path: /maybe, upstream: app, auth: optional }
-`
+${mailSection()}`
 const ends = { auth: ', logout_ends_access: true' }
 
 const answer: NonNullable<WebSocketUpstream['answer']> = ({ url }, response) => {
@@ -81,6 +82,23 @@ describeOverSetups('logout_ends_access', setup => {
           { current_password: user.password, new_password: 'another long password' },
           user.access,
         ),
+    ],
+    [
+      'a reset by a mailed code',
+      async user => {
+        await auth(gateway, 'POST', '/password/forgot', { email: user.email })
+        const { token } = await codeTo(gateway, user.email)
+        await auth(gateway, 'POST', '/password/reset', { token, new_password: 'another long password' })
+      },
+    ],
+    [
+      'a change of email by its link',
+      async user => {
+        const email = `next.${user.email}`
+        const change = { email, current_password: user.password }
+        await auth(gateway, 'POST', '/email', change, user.access)
+        await auth(gateway, 'POST', '/email/confirm', { token: (await codeTo(gateway, email)).token })
+      },
     ],
     [
       'an operator',

@@ -1,6 +1,6 @@
 // Users change their own password: CONTRACT §12, "Password".
-import { describe, expect, it } from 'vitest'
-import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { expect, it } from 'vitest'
+import { call, login, newUser, type TestUser } from '../support/client.ts'
 import { journey } from '../support/journey.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
@@ -79,23 +79,6 @@ describeOverSetups('a change of password', setup => {
       )
     }
     expectRefusal(await attempt('same and wrong', 'same and wrong'), ...wrong)
-  })
-
-  describe('asks for', () => {
-    it('an access token: with an API key it is 403', async () => {
-      const user = await newUser(at.gateway)
-      await giveKey(at.gateway, user, 'key of a change')
-      const headers = { 'x-api-key': 'key of a change' }
-      const body = { current_password: 'wrong', new_password: 'x' }
-      const answer = await call(at.gateway.url, 'POST', '/api/v1/auth/password', { headers, body })
-      expectRefusal(answer, 403, 'bearer_required', "Jeton d'accès requis")
-    })
-
-    it('a session that lives', async () => {
-      const user = await newUser(at.gateway)
-      await call(at.gateway.url, 'POST', '/api/v1/auth/logout', { body: { refresh_token: user.refresh } })
-      expectRefusal(await changeOf(user), 401, 'token_invalid', 'Token invalide ou expiré')
-    })
   })
 
   it('of many with one current password one wins; the others are as with a wrong one', async () => {

@@ -1,7 +1,6 @@
 // Forgotten passwords (CONTRACT §12, "Password" and "Mail"): who is told what, which code is right, and what a reset ends.
 import { describe, expect, it } from 'vitest'
 import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
-import { startGateway } from '../support/gateway.ts'
 import { journey, routes } from '../support/journey.ts'
 import { codeTo, kindsTo, mailSection, otherCode } from '../support/mailed.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
@@ -11,6 +10,11 @@ const newPassword = 'un nouveau mot de passe'
 const sent = { message: 'Si ce compte existe, un e-mail a été envoyé' }
 const done = { message: 'Mot de passe modifié' }
 const invalid = [400, 'code_invalid', 'Code invalide ou expiré'] as const
+
+function expectSimilarMedians(times: [number[], number[]]): void {
+  const [known, unknown] = times.map(all => all.sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0)
+  expect(Math.abs(Number(known) - Number(unknown)) / Number(unknown)).toBeLessThan(0.15)
+}
 
 describeOverSetups('a forgotten password', setup => {
   const at = journey(
@@ -50,7 +54,7 @@ describeOverSetups('a forgotten password', setup => {
       ).toEqual([])
     })
 
-    it.each([undefined, '', 'no address', 7, 'a\u0000@example.com', `${'x'.repeat(254)}@x`])(
+    it.each([undefined, 'no address', 'a\u0000@example.com'])(
       'is refused where register would refuse the email: %j',
       async email => expectRefusal(await forgot(email), 400, 'email_invalid', 'Email invalide'),
     )
@@ -73,20 +77,11 @@ describeOverSetups('a forgotten password', setup => {
       const lines = at.gateway.log.slice(before).map(line => JSON.parse(line) as Record<string, unknown>)
       const told = lines
         .filter(({ msg }) => msg === 'request')
-        .map(({ msg, route, decision, status, user_id, bytes_sent }) => ({
-          msg,
-          route,
-          decision,
-          status,
-          user_id,
-          bytes_sent,
-        }))
+        .map(line => ['route', 'decision', 'status', 'user_id', 'bytes_sent'].map(field => line[field]))
       expect(told).toHaveLength(2)
       expect(told[0]).toEqual(told[1])
-      expect(told[0]?.user_id).toBeUndefined()
-      const requests = lines.filter(({ msg }) => msg === 'request')
-      expect(JSON.stringify(requests)).not.toContain(code)
-      expect(JSON.stringify(requests)).not.toContain(token)
+      expect(told[0]?.[3]).toBeUndefined()
+      for (const secret of [code, token]) expect(JSON.stringify(lines)).not.toContain(secret)
     })
 
     it('takes the same time for a known and an unknown email: medians within 15 % over 50 interleaved tries', async () => {
@@ -99,17 +94,22 @@ describeOverSetups('a forgotten password', setup => {
           times[index]?.push(performance.now() - start)
         }
       }
-      const [known, unknown] = times.map(all => all.sort((a, b) => a - b)[25] ?? 0) as [number, number]
-      expect(Math.abs(known - unknown) / unknown).toBeLessThan(0.15)
+      expectSimilarMedians(times)
     })
 
-    it('consumes nothing by GET or HEAD, of asking and of using', async () => {
+    it('a GET or HEAD of a path for mailed codes is a 405 and consumes no code', async () => {
       const { token } = await forgetful()
       for (const method of ['GET', 'HEAD'])
-        for (const path of ['forgot', 'reset'])
-          expect(
-            (await call(at.gateway.url, method, `/api/v1/auth/password/${path}?token=${token}`)).status,
-          ).toBe(405)
+        for (const path of [
+          'password/forgot',
+          'password/reset',
+          'email/verify/request',
+          'email/verify',
+          'email/confirm',
+        ]) {
+          const answer = await call(at.gateway.url, method, `/api/v1/auth/${path}?token=${token}`)
+          expect([method, path, answer.status]).toEqual([method, path, 405])
+        }
       expectAnswer(await reset({ token }), 200, done)
     })
   })
@@ -210,54 +210,26 @@ describeOverSetups('a forgotten password', setup => {
       ['nothing', () => ({})],
       ['a code without the email', ({ code }) => ({ code })],
       ['a code with the email of another', ({ code }) => ({ code, email: 'other@example.com' })],
-      ['a code with no email', ({ code }) => ({ code, email: 'a\u0000@x' })],
       ['a code as a number', ({ code, user }) => ({ code: Number(code), email: user.email })],
       ['a wrong code', ({ code, user }) => ({ code: otherCode(code), email: user.email })],
       ['a token beside a right code', ({ code, user }) => ({ token: 'x', code, email: user.email })],
-      ['another token', ({ token }) => ({ token: token.replace(/.$/, last => (last === 'A' ? 'B' : 'A')) })],
-      ['a token that is longer', ({ token }) => ({ token: `${token}A` })],
     ] satisfies [string, (mailed: Awaited<ReturnType<typeof forgetful>>) => object][])(
       'is refused with %s',
       async (_, body) => expectRefusal(await reset(body(await forgetful())), ...invalid),
     )
 
-    it.each([
-      [
-        'its time is over',
-        async () => {
-          at.gateway.clock.at += 30 * 60_000
-        },
-      ],
-      ['another was asked for', (user: TestUser) => forgot(user.email)],
-      [
-        'sessions were revoked',
-        (user: TestUser) =>
-          at.gateway.sql('update users set session_epoch = session_epoch + 1 where id = $1', [user.id]),
-      ],
-      [
-        'the email is another',
-        (user: TestUser) => at.gateway.sql("update users set email = 'x' || email where id = $1", [user.id]),
-      ],
-      [
-        'the email went and came back',
-        async (user: TestUser) => {
-          await at.gateway.sql("update users set email = 'x' || email where id = $1", [user.id])
-          await at.gateway.sql('update users set email = substr(email, 2) where id = $1', [user.id])
-        },
-      ],
-      [
-        'the user is inactive',
-        (user: TestUser) => at.gateway.sql('update users set is_active = 0 where id = $1', [user.id]),
-      ],
-      [
-        'the user is deleted',
-        (user: TestUser) => at.gateway.sql('delete from users where id = $1', [user.id]),
-      ],
-    ] satisfies [string, (user: TestUser) => Promise<unknown>][])('is void once %s', async (_, change) => {
-      const { user, code, token } = await forgetful()
-      await change(user)
-      expectRefusal(await reset({ token }), ...invalid)
-      expectRefusal(await reset({ email: user.email, code }), ...invalid)
+    it('takes as long with a wrong code for an email with a code as for an unknown email', async () => {
+      const { user, code } = await forgetful()
+      const times: [number[], number[]] = [[], []]
+      for (let i = 0; i < 11; i += 1) {
+        for (const [index, email] of [user.email, 'nobody@example.com'].entries()) {
+          await at.gateway.sql('update account_codes set tries = 0')
+          const start = performance.now()
+          await reset({ email, code: otherCode(code) })
+          times[index]?.push(performance.now() - start)
+        }
+      }
+      expectSimilarMedians(times)
     })
 
     it('takes five wrong codes; then the code is dead and the token is not', async () => {
@@ -266,19 +238,6 @@ describeOverSetups('a forgotten password', setup => {
         expectRefusal(await reset({ email: user.email, code: otherCode(code, i) }), ...invalid)
       expectRefusal(await reset({ email: user.email, code }), ...invalid)
       expectAnswer(await reset({ token }), 200, done)
-    })
-
-    it('takes four wrong codes and then the right one', async () => {
-      const { user, code } = await forgetful()
-      for (let i = 1; i <= 4; i += 1) await reset({ email: user.email, code: otherCode(code, i) })
-      expectAnswer(await reset({ email: user.email, code }), 200, done)
-    })
-
-    it('of 100 uses of one token at once one wins', async () => {
-      const { token } = await forgetful()
-      const answers = await Promise.all(Array.from({ length: 100 }, () => reset({ token })))
-      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-      expect(answers.filter(({ status }) => status === 400)).toHaveLength(99)
     })
   })
 })
@@ -305,13 +264,7 @@ describeOverSetups('a forgotten password under limits', setup => {
     expectAnswer(await post('password/forgot', { email }, client()), 202, sent)
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset'])
     expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
-  })
-
-  it('by email: what has happened is told all the same', async () => {
-    const { email } = await newUser(at.gateway)
-    for (let i = 0; i < 3; i += 1) await post('password/forgot', { email }, client())
-    const { token } = await codeTo(at.gateway, email)
-    expectAnswer(await post('password/reset', { token, new_password: newPassword }, client()), 200, done)
+    // A notice of what has happened is outside the limit.
     expect(await kindsTo(at.gateway, email)).toEqual(['reset', 'reset', 'password_changed'])
   })
 
@@ -380,38 +333,5 @@ describeOverSetups('a forgotten password under limits', setup => {
     const late = await post('password/reset', { ...body, email: 'somebody@example.com' }, from)
     expectRefusal(late, 429, 'rate_limited', 'Trop de requêtes')
     expectAnswer(await post('password/reset', { token, new_password: newPassword }, from), 200, done)
-  })
-})
-
-describeOverSetups('a forgotten password over three replicas', setup => {
-  it('compares five codes of many at once, and lets one of many uses win', async () => {
-    const stores = await setup.open()
-    const replicas = [await startGateway(mailSection(), stores)]
-    if (stores.postgres !== '')
-      replicas.push(await startGateway(mailSection(), stores), await startGateway(mailSection(), stores))
-    const [first] = replicas as [Awaited<ReturnType<typeof startGateway>>]
-    const use = (index: number, body: object) =>
-      call(String(replicas[index % replicas.length]?.url), 'POST', '/api/v1/auth/password/reset', {
-        body: { new_password: newPassword, ...body },
-      })
-    try {
-      const { email } = await newUser(first)
-      await call(first.url, 'POST', '/api/v1/auth/password/forgot', { body: { email } })
-      const { code, token } = await codeTo(first, email)
-      const wrong = await Promise.all(
-        Array.from({ length: 150 }, (_, i) => use(i, { email, code: otherCode(code, i + 1) })),
-      )
-      expect(new Set(wrong.map(({ status }) => status))).toEqual(new Set([400]))
-      expect(await first.sql('select tries from account_codes where email = $1', [email])).toEqual([
-        { tries: 5 },
-      ])
-      expectRefusal(await use(0, { email, code }), ...invalid)
-      const right = await Promise.all(Array.from({ length: 60 }, (_, i) => use(i, { token })))
-      expect(right.filter(({ status }) => status === 200)).toHaveLength(1)
-      expect((await login(first.url, email, newPassword)).access).toMatch(/\./)
-    } finally {
-      for (const replica of replicas) await replica.stop()
-      await setup.drop(stores)
-    }
   })
 })

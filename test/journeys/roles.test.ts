@@ -68,6 +68,8 @@ describeOverSetups('roles of operators', setup => {
     const [method = '', pattern = ''] = name.split(' ')
     const path = pattern.replace(':id', '999999999').replace(':session', 'x')
     const body = method === 'GET' || method === 'DELETE' ? undefined : 'no object'
+    const stranger = await call(at.gateway.admin, method, path, { body, token: 'not-a-token-of-anybody' })
+    expectRefusal(stranger, 401, 'admin_unauthorized', 'Non autorisé')
     for (const role of Object.keys(tokens) as Role[]) {
       const answer = await ask(role, method, path, body)
       if (role === 'all' || roles.includes(role)) {

@@ -14,7 +14,6 @@ const further: Readonly<Record<string, readonly string[]>> = {
     'accounts/*.test.ts',
     'contracts/code-changes.test.ts',
     'journeys/email.test.ts',
-    'journeys/mailed-codes.test.ts',
     'journeys/own-account.test.ts',
     'journeys/password-change.test.ts',
     'journeys/password-reset.test.ts',
