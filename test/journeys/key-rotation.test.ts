@@ -50,6 +50,17 @@ routes:
     return kid
   }
 
+  it('a token from one replica is good at the other, refresh included', async () => {
+    const [other = first] = replicas.slice(1)
+    const user = await newUser(first)
+    expect((await call(other.url, 'GET', '/any/x', { token: user.access })).status).toBe(200)
+    const refresh = { body: { refresh_token: user.refresh } }
+    const { body } = await call(other.url, 'POST', '/api/v1/auth/refresh', refresh)
+    const token = String(body.access_token)
+    expect((await call(first.url, 'GET', '/any/x', { token })).status).toBe(200)
+    expect(await publishedAt(other)).toEqual(await publishedAt(first))
+  })
+
   it('one that is stored is published by every replica within a second, and signs nothing before its time', async () => {
     const user = await newUser(first)
     const old = kidOf(user.access)

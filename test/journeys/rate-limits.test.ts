@@ -41,9 +41,7 @@ describeOverSetups('rate limits', setup => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=3;w=60')
     expect(refused.headers.get('ratelimit')).toBe(`"register";r=0;t=${wait}`)
     expect((await post('register', '192.0.2.2', {})).status).toBe(400)
-  })
-
-  it('IPv6 addresses count by their /64', async () => {
+    // An IPv6 address counts by its /64.
     for (let i = 0; i < 3; i++) await post('register', `2001:db8:1:2::${i}`, {})
     expect((await post('register', '2001:db8:1:2:ffff::9', {})).status).toBe(429)
     expect((await post('register', '2001:db8:1:3::1', {})).status).toBe(400)
