@@ -1,33 +1,28 @@
 // The request log: one whole JSON line a request, whatever the request holds.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { toFixed3 } from '../../src/proxy/access-log.ts'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 describe('the request log', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = journey(
+    alone,
+    {},
+    upstream => `upstreams:
+  app: { targets: ['${upstream}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
   - { name: mine, path: /mine/*, upstream: app }
-`)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+`,
+  )
 
   async function lineOf(target: string, lines: string[] = []): Promise<Record<string, unknown>> {
-    gateway.log.length = 0
-    await ask(gateway.url, requestBytes('GET', target, lines), 'GET')
-    await expect.poll(() => gateway.log.at(-1)).toContain('"msg":"request"')
-    return JSON.parse(gateway.log.at(-1) as string)
+    at.gateway.log.length = 0
+    await ask(at.gateway.url, requestBytes('GET', target, lines), 'GET')
+    await expect.poll(() => at.gateway.log.at(-1)).toContain('"msg":"request"')
+    return JSON.parse(at.gateway.log.at(-1) as string)
   }
 
   it('tells what was asked and decided', async () => {
@@ -44,7 +39,7 @@ routes:
       status: 200,
       client: '127.0.0.1',
       host: 'gw.test',
-      upstream_target: upstream.url,
+      upstream_target: at.upstream.url,
       msg: 'request',
     })
     expect(duration_ms).toBeGreaterThan(0)
@@ -65,7 +60,7 @@ routes:
   ])('writes %f milliseconds as %s', (duration, text) => expect(toFixed3(duration)).toBe(text))
 
   it('names the user and a refusal, and no user where there is none', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     const admitted = await lineOf('/mine/a', [`Authorization: Bearer ${user.access}`])
     const refused = await lineOf('/mine/a')
     expect([admitted.user_id, admitted.decision, admitted.route]).toEqual([user.id, 'forwarded', 'mine'])
@@ -77,7 +72,7 @@ routes:
     async target => {
       const { path, msg } = await lineOf(target)
       expect([path, msg]).toEqual([target, 'request'])
-      expect(gateway.log.filter(line => line.trimEnd().includes('\n'))).toEqual([])
+      expect(at.gateway.log.filter(line => line.trimEnd().includes('\n'))).toEqual([])
     },
   )
 })

@@ -1,9 +1,9 @@
 // CONTRACT §7: `GET /admin/v1/routes`, routes with their guards, upstream targets and their health.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { worstOf } from '../../src/upstream/targets/target-status.ts'
 import { call } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 interface Route {
   name: string
@@ -11,22 +11,15 @@ interface Route {
 }
 
 describe('the list of routes', () => {
-  let gateway: TestGateway
-  let upstream: Upstream
   const nobody = 'http://127.0.0.1:1'
-  const routes = async () =>
-    (await call(gateway.admin, 'GET', '/admin/v1/routes', { token: gateway.adminToken })).body
-      .routes as Route[]
-  const upstreamOf = async (name: string) =>
-    (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
-
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams:
-  plain: { targets: ['${upstream.url}'] }
-  pair: { targets: ['${upstream.url}', '${nobody}'], retries: 0 }
+  const at = journey(
+    alone,
+    {},
+    upstream => `upstreams:
+  plain: { targets: ['${upstream}'] }
+  pair: { targets: ['${upstream}', '${nobody}'], retries: 0 }
   checked:
-    targets: ['${upstream.url}']
+    targets: ['${upstream}']
     health: { path: /health, interval: 20ms, unhealthy_after: 2 }
     circuit_breaker: { of_at_least: 2, open_for: 1h }
   broken:
@@ -38,12 +31,13 @@ routes:
   - { name: maybe, path: /maybe, upstream: plain, auth: optional }
   - { name: pair, path: /pair, upstream: pair, auth: none }
   - { name: broken, path: /broken, upstream: broken, auth: none }
-`)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+`,
+  )
+  const routes = async () =>
+    (await call(at.gateway.admin, 'GET', '/admin/v1/routes', { token: at.gateway.adminToken })).body
+      .routes as Route[]
+  const upstreamOf = async (name: string) =>
+    (await routes()).find(route => route.name === name)?.upstream as Route['upstream']
 
   it('has each with its guards in order, as declared', async () => {
     const [open, full, maybe] = await routes()
@@ -62,7 +56,7 @@ routes:
       upstream: {
         name: 'plain',
         healthy: true,
-        targets: [{ url: upstream.url, healthy: true, checks: null, circuit: null, avoided: false }],
+        targets: [{ url: at.upstream.url, healthy: true, checks: null, circuit: null, avoided: false }],
       },
     })
     expect(full).toMatchObject({
@@ -77,21 +71,21 @@ routes:
       max_body: 1024,
       upstream: {
         name: 'checked',
-        targets: [{ url: upstream.url, checks: 'passing', circuit: 'closed' }],
+        targets: [{ url: at.upstream.url, checks: 'passing', circuit: 'closed' }],
       },
     })
     expect(maybe).toMatchObject({ auth: 'optional', guards: ['authenticate', 'target'] })
   })
 
   it('says that a target’s checks fail, and that they pass again', async () => {
-    upstream.answer = (_, response) => response.writeHead(500).end()
+    at.upstream.answer = (_, response) => response.writeHead(500).end()
     await expect
       .poll(() => upstreamOf('full'))
       .toMatchObject({
         healthy: false,
         targets: [{ healthy: false, checks: 'failing', circuit: 'closed' }],
       })
-    upstream.answer = undefined
+    at.upstream.answer = undefined
     await expect
       .poll(() => upstreamOf('full'))
       .toMatchObject({
@@ -101,18 +95,18 @@ routes:
   })
 
   it('says that a target is avoided while others take its place', async () => {
-    await Promise.all([1, 2].map(() => call(gateway.url, 'GET', '/pair')))
+    await Promise.all([1, 2].map(() => call(at.gateway.url, 'GET', '/pair')))
     expect(await upstreamOf('pair')).toMatchObject({
       healthy: true,
       targets: [
-        { url: upstream.url, healthy: true, avoided: false },
+        { url: at.upstream.url, healthy: true, avoided: false },
         { url: nobody, healthy: false, avoided: true, circuit: null },
       ],
     })
   })
 
   it('says that a circuit is open', async () => {
-    for (let i = 0; i < 2; i += 1) await call(gateway.url, 'GET', '/broken')
+    for (let i = 0; i < 2; i += 1) await call(at.gateway.url, 'GET', '/broken')
     expect(await upstreamOf('broken')).toMatchObject({
       healthy: false,
       targets: [{ url: nobody, healthy: false, circuit: 'open', checks: null }],

@@ -2,9 +2,10 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 const secretFile = join(mkdtempSync(join(tmpdir(), 'peage-test-')), 'secret')
 writeFileSync(secretFile, 'planted-in-a-file-0123456789\n')
@@ -32,9 +33,13 @@ routes:
 `
 
 describe('the running configuration', () => {
-  let gateway: TestGateway
+  const at = journey(
+    alone,
+    { admin, auth: ', key_secret: planted-as-key-secret-0123456789abcdef' },
+    () => rest,
+  )
   const ask = async () => {
-    const answer = await call(gateway.admin, 'GET', '/admin/v1/configuration', {
+    const answer = await call(at.gateway.admin, 'GET', '/admin/v1/configuration', {
       token: 'planted-as-a-token-0123',
     })
     expect(answer.status).toBe(200)
@@ -47,35 +52,27 @@ describe('the running configuration', () => {
     }
   }
   const save = (edit: (text: string) => string) => {
-    writeFileSync(gateway.file, edit(readFileSync(gateway.file, 'utf8')))
-    return gateway.reload()
+    writeFileSync(at.gateway.file, edit(readFileSync(at.gateway.file, 'utf8')))
+    return at.gateway.reload()
   }
-
-  beforeAll(async () => {
-    gateway = await startGateway(rest, undefined, {
-      admin,
-      auth: `, key_secret: planted-as-key-secret-0123456789abcdef`,
-    })
-  })
-  afterAll(() => gateway?.stop())
 
   it('is told with its lines and defaults, and none of its secrets', async () => {
     const body = await ask()
     expect(JSON.stringify(body)).not.toContain('planted')
     expect(body.last_reload).toBeNull()
-    const at = (path: string) => body.values.find(value => value.path === path)
-    const lines = readFileSync(gateway.file, 'utf8').split('\n')
+    const valueAt = (path: string) => body.values.find(value => value.path === path)
+    const lines = readFileSync(at.gateway.file, 'utf8').split('\n')
     const lineOf = (text: string) => lines.findIndex(line => line.includes(text)) + 1
-    expect(at('routes[0].path')).toEqual({
+    expect(valueAt('routes[0].path')).toEqual({
       path: 'routes[0].path',
       value: '/one',
       line: lineOf('path: /one'),
     })
-    expect(at('upstreams.token.targets[0]')?.value).toBe('http://127.0.0.1:9')
-    expect(at('server.drain_timeout')).toMatchObject({ value: '2s', line: 1 })
-    expect(at('server.log.level')).toEqual({ path: 'server.log.level', value: 'info', line: null })
+    expect(valueAt('upstreams.token.targets[0]')?.value).toBe('http://127.0.0.1:9')
+    expect(valueAt('server.drain_timeout')).toMatchObject({ value: '2s', line: 1 })
+    expect(valueAt('server.log.level')).toEqual({ path: 'server.log.level', value: 'info', line: null })
     expect(
-      at('routes[0].headers.request.set["X-Team"]') ?? at('routes[0].headers.request.set.X-Team'),
+      valueAt('routes[0].headers.request.set["X-Team"]') ?? valueAt('routes[0].headers.request.set.X-Team'),
     ).toMatchObject({
       value: 'blue',
     })
@@ -90,7 +87,7 @@ describe('the running configuration', () => {
       'routes[0].headers.request.set.X-From-File',
       'routes[0].headers.request.set.X-From-Default',
     ])
-      expect([path, at(path)?.value]).toEqual([path, '***'])
+      expect([path, valueAt(path)?.value]).toEqual([path, '***'])
   })
 
   it('shows which secrets are not set, and a number of tokens, unmasked', async () => {
@@ -107,7 +104,7 @@ describe('the running configuration', () => {
 
   it('explains requests, with none of its secrets, also for a user by the record', async () => {
     const explain = (body: object) =>
-      call(gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
+      call(at.gateway.admin, 'POST', '/admin/v1/explain', { body, token: 'planted-as-a-token-0123' })
     const { status, body } = await explain({ method: 'GET', path: '/one', as: 'pro' })
     expect(status).toBe(200)
     expect(JSON.stringify(body)).not.toContain('planted')
@@ -120,13 +117,13 @@ describe('the running configuration', () => {
         request: { set: { 'x-team': 'blue', 'x-api-key': '***', cookie: '***', 'x-user-id': '3' } },
       },
     })
-    const user = await newUser(gateway, 'premium')
+    const user = await newUser(at.gateway, 'premium')
     const as = { user_id: user.id }
     expect((await explain({ method: 'GET', path: '/one', as })).body).toMatchObject({
       request: { as: 'premium' },
       headers: { request: { set: { 'x-user-id': String(user.id) } } },
     })
-    await gateway.sql('update users set is_active = 0 where id = $1', [user.id])
+    await at.gateway.sql('update users set is_active = 0 where id = $1', [user.id])
     expect((await explain({ method: 'GET', path: '/one', as })).body).toMatchObject({
       status: 401,
       upstream: null,
@@ -179,7 +176,7 @@ describe('the running configuration', () => {
     ['a bad header', (text: string) => text.replace('X-Team: blue', '"planted header": blue')],
     ['a bad URL', (text: string) => text.replace('http://127.0.0.1:9', 'http://planted:planted@127.0.0.1:9')],
   ])('tells why a file was refused, without what stood there: %s', async (_, edit) => {
-    const before = readFileSync(gateway.file, 'utf8')
+    const before = readFileSync(at.gateway.file, 'utf8')
     await save(edit)
     const { last_reload, values } = await ask()
     await save(() => before)
@@ -192,7 +189,7 @@ describe('the running configuration', () => {
 
   // The role of a token is `read`.
   it('tells why in whole sentences: the role of a token is no secret that a sentence may not have', async () => {
-    const before = readFileSync(gateway.file, 'utf8')
+    const before = readFileSync(at.gateway.file, 'utf8')
     await save(text => text.replace('path: /two', 'path: "${file:/no/such/file}"'))
     const { last_reload } = await ask()
     await save(() => before)

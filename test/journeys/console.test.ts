@@ -1,9 +1,10 @@
 // The console's server side (CONTRACT §13): who is signed in, what a cookie is good for, and for whom.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { describe, expect, it } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 type Headers = Record<string, string | string[]>
 interface Answer {
@@ -39,30 +40,21 @@ const unauthorized = [401, 'admin_unauthorized']
 const forbidden = [403, 'admin_unauthorized']
 
 describe('the console', () => {
-  let gateway: TestGateway
-  let upstream: Upstream
-  const own = () => new URL(gateway.admin).origin
+  const at = journey(
+    alone,
+    { admin: admin() },
+    upstream =>
+      `upstreams: { app: { targets: ['${upstream}'] } }\nroutes: [{ path: /all, upstream: app, auth: none }]\n`,
+  )
+  const own = () => new URL(at.gateway.admin).origin
   const signIn = (token: string, headers: Headers = { origin: own() }) =>
-    send(gateway.admin, 'POST', '/console/session', headers, { token })
-  const session = (headers: Headers) => send(gateway.admin, 'GET', '/console/session', headers)
+    send(at.gateway.admin, 'POST', '/console/session', headers, { token })
+  const session = (headers: Headers) => send(at.gateway.admin, 'GET', '/console/session', headers)
   const patch = (headers: Headers) =>
-    send(gateway.admin, 'PATCH', '/admin/v1/users/1', headers, { plan: 'pro' })
-
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(
-      `upstreams: { app: { targets: ['${upstream.url}'] } }\nroutes: [{ path: /all, upstream: app, auth: none }]\n`,
-      undefined,
-      { admin: admin() },
-    )
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+    send(at.gateway.admin, 'PATCH', '/admin/v1/users/1', headers, { plan: 'pro' })
 
   it('serves its page and files, compressed, and lets nothing else run', async () => {
-    const page = await send(gateway.admin, 'GET', '/console')
+    const page = await send(at.gateway.admin, 'GET', '/console')
     expect([page.status, page.headers['cache-control'], page.headers['referrer-policy']]).toEqual([
       200,
       'no-store',
@@ -76,7 +68,7 @@ describe('the console', () => {
     const files = [...page.text.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '')
     expect(files).toHaveLength(3)
     for (const path of files) {
-      const file = await send(gateway.admin, 'GET', path, { 'accept-encoding': 'gzip, br' })
+      const file = await send(at.gateway.admin, 'GET', path, { 'accept-encoding': 'gzip, br' })
       expect([file.status, file.headers['content-encoding'], file.headers.vary]).toEqual([
         200,
         'br',
@@ -85,18 +77,21 @@ describe('the console', () => {
       expect(file.headers['cache-control']).toBe('public, max-age=31536000, immutable')
       expect(file.headers['x-content-type-options']).toBe('nosniff')
     }
-    expect(told(await send(gateway.admin, 'GET', '/console/assets/app.js'))).toEqual([404, 'route_unknown'])
-    expect(told(await send(gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
+    expect(told(await send(at.gateway.admin, 'GET', '/console/assets/app.js'))).toEqual([
+      404,
+      'route_unknown',
+    ])
+    expect(told(await send(at.gateway.admin, 'POST', '/console'))).toEqual([405, 'method_not_allowed'])
   })
 
   it('is where the root of the listener leads to', async () => {
     for (const method of ['GET', 'HEAD']) {
-      const { status, headers } = await send(gateway.admin, method, '/')
+      const { status, headers } = await send(at.gateway.admin, method, '/')
       expect([status, headers.location, headers['cache-control']]).toEqual([302, '/console', 'no-store'])
     }
-    const post = await send(gateway.admin, 'POST', '/')
+    const post = await send(at.gateway.admin, 'POST', '/')
     expect([...told(post), post.headers.allow]).toEqual([405, 'method_not_allowed', 'GET, HEAD'])
-    expect(told(await send(gateway.admin, 'GET', '/', { host: 'evil.example' }))).toEqual(forbidden)
+    expect(told(await send(at.gateway.admin, 'GET', '/', { host: 'evil.example' }))).toEqual(forbidden)
   })
 
   it('exchanges a token for a cookie that stands for it, and ends with the sign-out', async () => {
@@ -110,19 +105,19 @@ describe('the console', () => {
     expect(JSON.parse(shown.text)).toEqual({
       operator: 'reader',
       may: 'read',
-      expires_at: new Date(gateway.clock.at + 28_800_000).toISOString(),
+      expires_at: new Date(at.gateway.clock.at + 28_800_000).toISOString(),
     })
     for (const path of ['/admin/v1/users', '/openapi.json'])
-      expect((await send(gateway.admin, 'GET', path, { cookie })).status).toBe(200)
+      expect((await send(at.gateway.admin, 'GET', path, { cookie })).status).toBe(200)
     expect(told(await patch({ cookie, origin: own() }))).toEqual([403, 'admin_forbidden'])
-    const out = await send(gateway.admin, 'DELETE', '/console/session', { cookie, origin: own() })
+    const out = await send(at.gateway.admin, 'DELETE', '/console/session', { cookie, origin: own() })
     expect([out.status, String(out.headers['set-cookie'])]).toEqual([
       204,
       'peage-console=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict',
     ])
     expect(told(await session({ cookie }))).toEqual(unauthorized)
-    expect((await send(gateway.admin, 'DELETE', '/console/session', { origin: own() })).status).toBe(204)
-    const [entry] = await gateway.sql<{ operator: string; route: string; status: number }>(
+    expect((await send(at.gateway.admin, 'DELETE', '/console/session', { origin: own() })).status).toBe(204)
+    const [entry] = await at.gateway.sql<{ operator: string; route: string; status: number }>(
       "select operator, route, status from admin_audit where route = '/console/session' order by id desc limit 1",
     )
     expect(entry).toEqual({ operator: 'reader', route: '/console/session', status: 204 })
@@ -130,9 +125,9 @@ describe('the console', () => {
 
   it('ends after eight hours', async () => {
     const cookie = cookieOf(await signIn(tokens.all))
-    gateway.clock.at += 28_799_999
+    at.gateway.clock.at += 28_799_999
     expect((await session({ cookie })).status).toBe(200)
-    gateway.clock.at += 1
+    at.gateway.clock.at += 1
     expect(told(await session({ cookie }))).toEqual(unauthorized)
   })
 
@@ -152,7 +147,7 @@ describe('the console', () => {
     const cookie = cookieOf(await signIn(tokens.all))
     expect(told(await patch({ cookie, ...headers(own()) }))).toEqual(forbidden)
     expect(told(await signIn(tokens.all, headers(own())))).toEqual(forbidden)
-    const out = await send(gateway.admin, 'DELETE', '/console/session', { cookie, ...headers(own()) })
+    const out = await send(at.gateway.admin, 'DELETE', '/console/session', { cookie, ...headers(own()) })
     expect(told(out)).toEqual(forbidden)
     expect((await session({ cookie })).status).toBe(200)
   })
@@ -162,7 +157,7 @@ describe('the console', () => {
     for (const site of ['cross-site', 'same-site'])
       for (const path of ['/console/session', '/admin/v1/users', '/openapi.json', '/console'])
         for (const from of [{ 'sec-fetch-site': site }, { host: 'evil.example' }]) {
-          const answer = await send(gateway.admin, 'GET', path, { cookie, ...from })
+          const answer = await send(at.gateway.admin, 'GET', path, { cookie, ...from })
           expect([path, ...told(answer)]).toEqual([path, ...forbidden])
         }
   })
@@ -184,27 +179,27 @@ describe('the console', () => {
   })
 
   it('limits wrong tokens by address, and always takes a right one', async () => {
-    gateway.clock.at += 60_000
+    at.gateway.clock.at += 60_000
     for (let tries = 0; tries < 10; tries += 1) expect(told(await signIn('wrong'))).toEqual(unauthorized)
     const refused = await signIn('wrong')
     expect([...told(refused), Number(refused.headers['retry-after'])]).toEqual([429, 'rate_limited', 60])
     expect((await signIn(tokens.all)).status).toBe(204)
-    gateway.clock.at += 60_000
+    at.gateway.clock.at += 60_000
     expect(told(await signIn('wrong'))).toEqual(unauthorized)
   })
 
   it('refuses another site’s page before it says what is wrong with the URL', async () => {
-    const bad = (headers: Headers) => send(gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
+    const bad = (headers: Headers) => send(at.gateway.admin, 'GET', '/admin/v1/users/%zz', headers)
     expect(told(await bad({ host: 'evil.example' }))).toEqual(forbidden)
     expect(told(await bad({ 'sec-fetch-site': 'cross-site' }))).toEqual(forbidden)
     expect(told(await bad({}))).toEqual([400, 'path_invalid'])
   })
 
   it('sends its cookies to no upstream', async () => {
-    await send(gateway.url, 'GET', '/all', { cookie: 'a=b; peage-console=x; __Host-peage-console=y; c=d' })
-    await send(gateway.url, 'GET', '/all', { cookie: 'peage-console=x' })
-    await send(gateway.url, 'GET', '/all', { cookie: ['a=b; peage-console=x', 'PEAGE-CONSOLE=z;c=d'] })
-    const sent = upstream.received.map(({ headers }) => headers.cookie)
+    await send(at.gateway.url, 'GET', '/all', { cookie: 'a=b; peage-console=x; __Host-peage-console=y; c=d' })
+    await send(at.gateway.url, 'GET', '/all', { cookie: 'peage-console=x' })
+    await send(at.gateway.url, 'GET', '/all', { cookie: ['a=b; peage-console=x', 'PEAGE-CONSOLE=z;c=d'] })
+    const sent = at.upstream.received.map(({ headers }) => headers.cookie)
     expect(sent).toEqual(['a=b; c=d', undefined, 'a=b;c=d'])
   })
 })

@@ -1,8 +1,8 @@
 // CONTRACT §6, CORS: what browsers of other origins are told, on every answer and before it.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 const page = 'https://app.example.com'
 const partner = 'https://partner.example.org'
@@ -25,34 +25,21 @@ routes:
 `
 
 describe('with CORS configured', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
   let user: TestUser
+  const at = journey(alone, { server: `, cors: { origins: ['HTTPS://APP.example.com:443'] }` }, routes)
   beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(routes(upstream.url), undefined, {
-      server: `, cors: { origins: ['HTTPS://APP.example.com:443'] }`,
-    })
-    user = await newUser(gateway)
-  })
-  beforeEach(() => {
-    upstream.received.length = 0
-    upstream.answer = undefined
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    user = await newUser(at.gateway)
   })
 
   const ask = (path: string, method: string, headers: Record<string, string> = {}, origin = page) =>
-    call(gateway.url, 'OPTIONS', path, {
+    call(at.gateway.url, 'OPTIONS', path, {
       headers: { origin, 'access-control-request-method': method, ...headers },
     })
   const get = (path: string, headers: Record<string, string> = { origin: page }, token?: string) =>
-    call(gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+    call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const dailyUsage = async () => {
     const sql = 'select daily_usage from users where id = $1'
-    const [row] = await gateway.sql<{ daily_usage: number }>(sql, [user.id])
+    const [row] = await at.gateway.sql<{ daily_usage: number }>(sql, [user.id])
     return row?.daily_usage
   }
 
@@ -73,7 +60,7 @@ describe('with CORS configured', () => {
         expect(answer.headers.get('content-length')).toBeNull()
       }
     }
-    expect(upstream.received).toEqual([])
+    expect(at.upstream.received).toEqual([])
     expect(await dailyUsage()).toBe(0)
     expect((await get('/limited')).status).toBe(200)
   })
@@ -128,7 +115,7 @@ describe('with CORS configured', () => {
       expect(preflight.headers.get('access-control-allow-origin')).toBe(page)
       expect(preflight.headers.get('access-control-allow-methods')).toContain('DELETE')
       expect(preflight.headers.get('access-control-allow-headers')).toBe('x-api-key')
-      const answer = await call(gateway.url, 'DELETE', path, { headers: { origin: page } })
+      const answer = await call(at.gateway.url, 'DELETE', path, { headers: { origin: page } })
       expect([answer.status, answer.headers.get('x-peage-error')]).toEqual([404, 'route_unknown'])
       expect(answer.headers.get('access-control-allow-origin')).toBe(page)
     }
@@ -142,18 +129,18 @@ describe('with CORS configured', () => {
 
   it('OPTIONS without the two fields goes on as any request', async () => {
     for (const headers of [{}, { origin: page }, { 'access-control-request-method': 'GET' }] as const) {
-      const answer = await call(gateway.url, 'OPTIONS', '/public', { headers })
+      const answer = await call(at.gateway.url, 'OPTIONS', '/public', { headers })
       expect(answer.status).toBe(200)
     }
-    expect(upstream.received.map(({ method }) => method)).toEqual(['OPTIONS', 'OPTIONS', 'OPTIONS'])
-    expect((await call(gateway.url, 'OPTIONS', '/pro')).status).toBe(401)
+    expect(at.upstream.received.map(({ method }) => method)).toEqual(['OPTIONS', 'OPTIONS', 'OPTIONS'])
+    expect((await call(at.gateway.url, 'OPTIONS', '/pro')).status).toBe(401)
     expect(
-      (await call(gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers: { origin: page } })).status,
+      (await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers: { origin: page } })).status,
     ).toBe(405)
   })
 
   it('the upstream’s own CORS fields are replaced, its Vary is kept', async () => {
-    upstream.answer = (_request, response) => {
+    at.upstream.answer = (_request, response) => {
       response.setHeader('Access-Control-Allow-Origin', '*')
       response.setHeader('Access-Control-Allow-Credentials', 'true')
       response.setHeader('Access-Control-Expose-Headers', 'X-Secret')
@@ -187,11 +174,11 @@ describe('with CORS configured', () => {
       await get('/courses/1', { origin: page }, user.access),
       await get('/limited'),
       await get('/nothing'),
-      await call(gateway.url, 'PUT', '/courses/1', { headers: { origin: page } }),
+      await call(at.gateway.url, 'PUT', '/courses/1', { headers: { origin: page } }),
       await get('/down'),
       await get('/%2f'),
-      await call(gateway.url, 'POST', '/api/v1/auth/login', { headers: { origin: page }, body: {} }),
-      await call(gateway.url, 'GET', '/api/v1/auth/login', { headers: { origin: page } }),
+      await call(at.gateway.url, 'POST', '/api/v1/auth/login', { headers: { origin: page }, body: {} }),
+      await call(at.gateway.url, 'GET', '/api/v1/auth/login', { headers: { origin: page } }),
     ]
     expect(seen.map(({ status }) => status)).toEqual([401, 403, 429, 429, 404, 405, 502, 400, 400, 405])
     for (const { headers } of seen) {
@@ -204,7 +191,7 @@ describe('with CORS configured', () => {
 
   it('our own answers can be read by the page', async () => {
     const { email, password } = user
-    const login = await call(gateway.url, 'POST', '/api/v1/auth/login', {
+    const login = await call(at.gateway.url, 'POST', '/api/v1/auth/login', {
       headers: { origin: page },
       body: { email, password },
     })
@@ -226,7 +213,7 @@ describe('with CORS configured', () => {
     expect((await ask('/partner', 'POST')).headers.get('access-control-allow-origin')).toBeNull()
 
     const post = (token?: string) =>
-      call(gateway.url, 'POST', '/partner', {
+      call(at.gateway.url, 'POST', '/partner', {
         headers: { origin: partner },
         ...(token === undefined ? {} : { token }),
       })
@@ -246,50 +233,45 @@ describe('with CORS configured', () => {
     expect(read.headers.get('access-control-allow-origin')).toBe('*')
     expect(read.headers.get('access-control-allow-methods')).toBe('GET, HEAD')
     expect((await get('/partner', { origin: 'null' })).headers.get('access-control-allow-origin')).toBe('*')
-    const put = await call(gateway.url, 'PUT', '/partner', { headers: { origin: partner } })
+    const put = await call(at.gateway.url, 'PUT', '/partner', { headers: { origin: partner } })
     expect([put.status, put.headers.get('access-control-allow-origin')]).toEqual([405, partner])
   })
 
   it('a preflight’s line in the log names the route', async () => {
     const answer = await ask('/partner', 'POST', {}, partner)
     const id = answer.headers.get('x-request-id')
-    await expect.poll(() => gateway.log.find(line => line.includes(String(id)))).toBeDefined()
-    const line = JSON.parse(String(gateway.log.find(text => text.includes(String(id)))))
+    await expect.poll(() => at.gateway.log.find(line => line.includes(String(id)))).toBeDefined()
+    const line = JSON.parse(String(at.gateway.log.find(text => text.includes(String(id)))))
     expect(line).toMatchObject({ route: 'partner', decision: 'answered', method: 'OPTIONS', status: 204 })
   })
 })
 
 describe('with CORS on one route only', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams: { echo: { targets: ['${upstream.url}'] } }
+  const at = journey(
+    alone,
+    {},
+    upstream => `upstreams: { echo: { targets: ['${upstream}'] } }
 routes:
   - { path: /open, upstream: echo, auth: none, cors: { origins: ['${page}'] } }
   - { path: /plain, upstream: echo, auth: none }
-`)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+`,
+  )
 
   it('preflights elsewhere go on as any request, and nothing is added or taken away there', async () => {
     const headers = { origin: page, 'access-control-request-method': 'POST' }
-    expect((await call(gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
-    expect((await call(gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)
-    expect((await call(gateway.url, 'OPTIONS', '/plain', { headers })).status).toBe(200)
-    expect(upstream.received.map(({ method, url }) => [method, url])).toEqual([['OPTIONS', '/plain']])
-    upstream.answer = (_request, response) => {
+    expect((await call(at.gateway.url, 'OPTIONS', '/open', { headers })).status).toBe(204)
+    expect((await call(at.gateway.url, 'OPTIONS', '/api/v1/auth/login', { headers })).status).toBe(405)
+    expect((await call(at.gateway.url, 'OPTIONS', '/plain', { headers })).status).toBe(200)
+    expect(at.upstream.received.map(({ method, url }) => [method, url])).toEqual([['OPTIONS', '/plain']])
+    at.upstream.answer = (_request, response) => {
       response.setHeader('Access-Control-Allow-Origin', '*')
       response.end()
     }
-    const answer = await call(gateway.url, 'GET', '/plain', { headers: { origin: page } })
+    const answer = await call(at.gateway.url, 'GET', '/plain', { headers: { origin: page } })
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
     expect(answer.headers.get('vary')).toBeNull()
     expect(
-      (await call(gateway.url, 'GET', '/nothing', { headers: { origin: page } })).headers.get('vary'),
+      (await call(at.gateway.url, 'GET', '/nothing', { headers: { origin: page } })).headers.get('vary'),
     ).toBeNull()
   })
 })

@@ -1,37 +1,26 @@
 // What a deactivation leaves behind, and how a user comes back without it, as docs/operations.md says.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 describe('a user who was deactivated', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(
-      `upstreams: { app: { targets: ['${upstream.url}'] } }\nroutes: [{ path: /any/*, upstream: app }]`,
-    )
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+  const at = journey(alone)
 
   async function withKey(): Promise<TestUser & { key: string }> {
-    const user = await newUser(gateway, 'pro')
-    const { body } = await call(gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
+    const user = await newUser(at.gateway, 'pro')
+    const { body } = await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token: user.access })
     return { ...user, key: String(body.api_token) }
   }
   const administer = (method: string, path: string, body?: unknown) =>
-    call(gateway.admin, method, `/admin/v1/users/${path}`, { token: gateway.adminToken, body })
+    call(at.gateway.admin, method, `/admin/v1/users/${path}`, { token: at.gateway.adminToken, body })
   const activate = ({ id }: TestUser, is_active: 0 | 1) => administer('PATCH', String(id), { is_active })
   const byToken = async ({ access }: TestUser) =>
-    (await call(gateway.url, 'GET', '/any/x', { token: access })).status
+    (await call(at.gateway.url, 'GET', '/any/x', { token: access })).status
   const byKey = async ({ key }: { key: string }) =>
-    (await call(gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': key } })).status
+    (await call(at.gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': key } })).status
   const refreshed = async ({ refresh }: TestUser) =>
-    (await call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: refresh } })).status
+    (await call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: refresh } })).status
 
   it('is refused, and has all of it again when activated: access token, key and session', async () => {
     const user = await withKey()
@@ -45,8 +34,8 @@ describe('a user who was deactivated', () => {
     const user = await withKey()
     await activate(user, 0)
     expect((await administer('DELETE', `${user.id}/sessions`)).status).toBe(200)
-    await gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
-    gateway.clock.at += 15 * 60_000 + 5_000
+    await at.gateway.sql('update api_tokens set revoked = 1 where user_id = $1', [user.id])
+    at.gateway.clock.at += 15 * 60_000 + 5_000
     await activate(user, 1)
     expect([await byToken(user), await byKey(user), await refreshed(user)]).toEqual([401, 401, 401])
   })

@@ -1,23 +1,20 @@
 // CONTRACT §3: a balancer that nobody declared as trusted is warned of once, and counted.
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
 import { scrape } from '../support/scrape.ts'
+import { alone } from '../support/setups.ts'
 
 describe('a forwarder that is not trusted', () => {
-  let gateway: TestGateway
-  beforeAll(async () => {
-    gateway = await startGateway('')
-  })
-  afterAll(() => gateway?.stop())
+  const at = journey(alone)
 
   it('is warned of once and counted each time, and its word counts for nothing', async () => {
     for (const client of ['192.0.2.1', '192.0.2.2']) {
-      await call(gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
+      await call(at.gateway.url, 'GET', '/x', { headers: { 'x-forwarded-for': client } })
     }
-    const lines = gateway.log.map(line => JSON.parse(line))
+    const lines = at.gateway.log.map(line => JSON.parse(line))
     const warnings = lines.filter(line => line.level === 40 && line.peer !== undefined)
     expect(warnings).toEqual([expect.objectContaining({ peer: '127.0.0.1' })])
     expect(warnings[0].msg).toContain('server.trusted_proxies')
@@ -25,8 +22,8 @@ describe('a forwarder that is not trusted', () => {
       '127.0.0.1',
       '127.0.0.1',
     ])
-    await call(gateway.url, 'GET', '/x')
-    const { value } = await scrape(gateway.admin)
+    await call(at.gateway.url, 'GET', '/x')
+    const { value } = await scrape(at.gateway.admin)
     expect(value('peage_untrusted_forwarder_requests_total')).toBe(2)
   })
 
@@ -34,10 +31,13 @@ describe('a forwarder that is not trusted', () => {
     'is counted once where a request asks for an upgrade to %s',
     async protocol => {
       const counted = async () =>
-        (await scrape(gateway.admin)).value('peage_untrusted_forwarder_requests_total') as number
+        (await scrape(at.gateway.admin)).value('peage_untrusted_forwarder_requests_total') as number
       const before = await counted()
       const headers = { connection: 'Upgrade', upgrade: protocol, 'x-forwarded-for': '192.0.2.3' }
-      const [response] = await once(request(`${gateway.url}/x`, { headers, agent: false }).end(), 'response')
+      const [response] = await once(
+        request(`${at.gateway.url}/x`, { headers, agent: false }).end(),
+        'response',
+      )
       response.resume()
       expect(response.statusCode).toBe(404)
       expect(await counted()).toBe(before + 1)

@@ -1,10 +1,12 @@
 // Clients that leave, stall or crowd: what they hold is given back, and others are served meanwhile.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { startGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 /** More than the sockets in between take in. */
 const large = Buffer.alloc(64 * 1024 * 1024, 'x')
@@ -37,36 +39,23 @@ async function isClosed(base: string): Promise<boolean> {
 }
 
 describe('clients that leave', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(routes(upstream.url), undefined, {
-      server: ', timeouts: { body_idle: 500ms }',
-      rateLimits: 'rate_limits: { register: 0, login_failures: 3/5m }',
-    })
-  })
+  const at = journey(alone, { server: ', timeouts: { body_idle: 500ms }' }, routes)
   beforeEach(() => {
-    upstream.received.length = 0
-    upstream.answer = (_request, response) => response.end(large)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.answer = (_request, response) => response.end(large)
   })
   const get = (path: string, token?: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${token ?? ''}\r\n`
 
   /** The upstream has two connections: if one were still held, this would wait and be refused. */
   async function isServed(): Promise<void> {
-    upstream.answer = undefined
-    const answers = await Promise.all([1, 2].map(n => call(gateway.url, 'GET', `/public/${n}`)))
+    at.upstream.answer = undefined
+    const answers = await Promise.all([1, 2].map(n => call(at.gateway.url, 'GET', `/public/${n}`)))
     expect(answers.map(answer => answer.status)).toEqual([200, 200])
   }
 
   it('during the guards: no connection is held', async () => {
-    const { access } = await newUser(gateway, 'pro')
+    const { access } = await newUser(at.gateway, 'pro')
     for (let i = 0; i < 10; i++) {
-      const socket = await open(gateway.url)
+      const socket = await open(at.gateway.url)
       socket.write(get('/guarded', `Authorization: Bearer ${access}\r\n`))
       await new Promise(resolve => setImmediate(resolve))
       socket.resetAndDestroy()
@@ -76,9 +65,9 @@ describe('clients that leave', () => {
 
   it('with requests pipelined behind one that is under way: no connection is held', async () => {
     const arrived = new Promise<void>(resolve => {
-      upstream.answer = () => resolve()
+      at.upstream.answer = () => resolve()
     })
-    const socket = await open(gateway.url)
+    const socket = await open(at.gateway.url)
     socket.write(get('/public/never') + get('/public/big').repeat(6))
     await arrived
     socket.destroy()
@@ -86,56 +75,56 @@ describe('clients that leave', () => {
   })
 
   it('pipelined requests are served one after the other, in order', async () => {
-    upstream.answer = undefined
-    const socket = await open(gateway.url)
+    at.upstream.answer = undefined
+    const socket = await open(at.gateway.url)
     let text = ''
     socket.on('data', chunk => {
       text += chunk
     })
     socket.write(get('/public/1') + get('/public/2') + get('/nowhere'))
     await expect.poll(() => text).toContain('Route inconnue')
-    expect(upstream.received.map(seen => seen.url)).toEqual(['/public/1', '/public/2'])
+    expect(at.upstream.received.map(seen => seen.url)).toEqual(['/public/1', '/public/2'])
     expect(text.indexOf('"/public/1"')).toBeLessThan(text.indexOf('"/public/2"'))
     socket.destroy()
   })
 
   it('a client that reads nothing is cut off, and holds up nobody for longer', async () => {
     let asked = 0
-    upstream.answer = (request, response) => {
+    at.upstream.answer = (request, response) => {
       if (request.url === '/public/big') asked += 1
       response.end(request.url === '/public/big' ? large : '')
     }
-    const sockets = await Promise.all([open(gateway.url), open(gateway.url)])
+    const sockets = await Promise.all([open(at.gateway.url), open(at.gateway.url)])
     for (const socket of sockets) {
       socket.pause()
       socket.write(get('/public/big'))
     }
     await expect.poll(() => asked).toBe(2)
-    const refused = await call(gateway.url, 'GET', '/public/x')
+    const refused = await call(at.gateway.url, 'GET', '/public/x')
     expect([refused.status, refused.body]).toEqual([503, { error: 'Service amont indisponible' }])
     await expect
-      .poll(() => call(gateway.url, 'GET', '/public/x').then(answer => answer.status), { timeout: 5_000 })
+      .poll(() => call(at.gateway.url, 'GET', '/public/x').then(answer => answer.status), { timeout: 5_000 })
       .toBe(200)
     for (const socket of sockets) socket.destroy()
     await isServed()
   })
 
   it('an own endpoint that a client leaves logs no fault', async () => {
-    const socket = await open(gateway.url)
+    const socket = await open(at.gateway.url)
     socket.write('POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     socket.destroy()
     await expect
-      .poll(() => gateway.log.some(line => line.includes('"client_gone"') && line.includes('auth/login')))
+      .poll(() => at.gateway.log.some(line => line.includes('"client_gone"') && line.includes('auth/login')))
       .toBe(true)
-    expect(gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
+    expect(at.gateway.log.filter(line => line.includes('"internal"'))).toEqual([])
   })
 
   it('logs no authority of an absolute target: it may hold a password', async () => {
-    const socket = await open(gateway.url)
+    const socket = await open(at.gateway.url)
     socket.write('GET http://user:s3cretpw@x/public/y HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
-    await expect.poll(() => gateway.log.join('')).toContain('"path":"/public/y"')
-    expect(gateway.log.join('')).not.toContain('s3cretpw')
+    await expect.poll(() => at.gateway.log.join('')).toContain('"path":"/public/y"')
+    expect(at.gateway.log.join('')).not.toContain('s3cretpw')
     socket.destroy()
   })
 })

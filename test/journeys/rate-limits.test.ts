@@ -1,33 +1,16 @@
 // CONTRACT §2 `rate_limits`, §3: what is limited, by what, and how the client is told.
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { call } from '../support/client.ts'
-import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
-import { routes } from '../support/journey.ts'
+import { journey } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const limits = `rate_limits: { register: 3/1m, login_failures: 4/5m, login_failures_per_address: 6/5m, refresh: 3/1m, bad_keys: 3/1m }`
 
 describeOverSetups('rate limits', setup => {
-  let stores: Stores
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    stores = await setup.open()
-    upstream = await startUpstream()
-    gateway = await startGateway(routes(upstream.url), stores, {
-      rateLimits: limits,
-      server: ", trusted_proxies: ['127.0.0.1']",
-    })
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-    if (stores !== undefined) await setup.drop(stores)
-  })
+  const at = journey(setup, { rateLimits: limits, server: ", trusted_proxies: ['127.0.0.1']" })
   /** From a client behind a trusted proxy. */
   const post = (path: string, client: string, body: unknown) =>
-    call(gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers: { 'x-forwarded-for': client } })
+    call(at.gateway.url, 'POST', `/api/v1/auth/${path}`, { body, headers: { 'x-forwarded-for': client } })
   const password = 'correct horse battery'
 
   it('past the limit of registrations an address is told to wait, and another is not', async () => {
@@ -84,7 +67,9 @@ describeOverSetups('rate limits', setup => {
       expect((await post('refresh', '192.0.2.30', { refresh_token: 'x' })).status).toBe(401)
     expect((await post('refresh', '192.0.2.30', { refresh_token: 'x' })).status).toBe(429)
     const key = (client: string) =>
-      call(gateway.url, 'GET', '/any/x', { headers: { 'x-api-key': 'unknown', 'x-forwarded-for': client } })
+      call(at.gateway.url, 'GET', '/any/x', {
+        headers: { 'x-api-key': 'unknown', 'x-forwarded-for': client },
+      })
     for (let i = 0; i < 3; i++) expect((await key('192.0.2.40')).status).toBe(401)
     expect((await key('192.0.2.40')).status).toBe(429)
     expect((await key('192.0.2.41')).status).toBe(401)

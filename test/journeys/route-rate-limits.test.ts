@@ -1,9 +1,8 @@
 // CONTRACT §2 `routes[].rate_limit`, §4: who is limited by what, in which place, and what the client is told.
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
-import { type Stores, startGateway, type TestGateway } from '../support/gateway.ts'
+import { journey } from '../support/journey.ts'
 import { describeOverSetups } from '../support/setups.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 const routes = (upstream: string) => `upstreams:
   echo: { targets: ['${upstream}'] }
@@ -17,32 +16,15 @@ routes:
   - { name: off, path: /off, upstream: echo, rate_limit: 0, auth: none }
   - { name: none, path: /none, upstream: echo, auth: none }
 `
-const trusting = { server: ", trusted_proxies: ['127.0.0.1']" }
 
 describeOverSetups('the rate limit of a route', setup => {
-  let stores: Stores
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    stores = await setup.open()
-    upstream = await startUpstream()
-    gateway = await startGateway(routes(upstream.url), stores, trusting)
-  })
-  beforeEach(() => {
-    upstream.received.length = 0
-    upstream.answer = undefined
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-    if (stores !== undefined) await setup.drop(stores)
-  })
+  const at = journey(setup, { server: ", trusted_proxies: ['127.0.0.1']" }, routes)
   const get = (path: string, token?: string, headers: Record<string, string> = {}) =>
-    call(gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
+    call(at.gateway.url, 'GET', path, { headers, ...(token === undefined ? {} : { token }) })
   const from = (path: string, client: string) => get(path, undefined, { 'x-forwarded-for': client })
 
   it('counts by user, tells every answer where the user stands, and keeps the rest from the upstream', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     for (const left of [2, 1, 0]) {
       const answer = await get('/mine/1', user.access)
       expect(answer.status).toBe(200)
@@ -57,14 +39,14 @@ describeOverSetups('the rate limit of a route', setup => {
     expect(Number(wait)).toBeGreaterThan(50)
     expect(refused.headers.get('ratelimit-policy')).toBe('"mine";q=3;w=60')
     expect(refused.headers.get('ratelimit')).toBe(`"mine";r=0;t=${wait}`)
-    expect(upstream.received).toHaveLength(3)
+    expect(at.upstream.received).toHaveLength(3)
     expect((await get('/other', user.access)).status).toBe(200)
-    expect((await get('/mine/1', (await newUser(gateway)).access)).status).toBe(200)
+    expect((await get('/mine/1', (await newUser(at.gateway)).access)).status).toBe(200)
   })
 
   it('a user’s key and token, from any address, are one user', async () => {
-    const user = await newUser(gateway)
-    await giveKey(gateway, user, `peage_${user.id}`)
+    const user = await newUser(at.gateway)
+    await giveKey(at.gateway, user, `peage_${user.id}`)
     for (let i = 0; i < 3; i++) await get('/mine/1', user.access, { 'x-forwarded-for': `192.0.2.${i}` })
     expect((await get('/mine/1', undefined, { 'x-api-key': `peage_${user.id}` })).status).toBe(429)
   })
@@ -79,7 +61,7 @@ describeOverSetups('the rate limit of a route', setup => {
     expect((await from('/open', '2001:db8::2')).status).toBe(429)
     expect((await from('/open', '2001:db8:0:1::1')).status).toBe(200)
     for (const status of [200, 200, 429]) expect((await from('/either', '198.51.100.1')).status).toBe(status)
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     expect((await get('/either', user.access, { 'x-forwarded-for': '198.51.100.1' })).status).toBe(200)
   })
 
@@ -93,7 +75,7 @@ describeOverSetups('the rate limit of a route', setup => {
   })
 
   it('comes before the plan: who may not pass learns to slow down', async () => {
-    const user = await newUser(gateway)
+    const user = await newUser(at.gateway)
     for (let i = 0; i < 2; i++) {
       const refused = await get('/pro', user.access)
       expect([refused.status, refused.headers.get('ratelimit-policy')]).toEqual([403, '"pro";q=2;w=60'])
@@ -102,23 +84,24 @@ describeOverSetups('the rate limit of a route', setup => {
   })
 
   it('a rate-limited request spends no daily use, and the daily limit keeps its own answer', async () => {
-    const spent = await newUser(gateway)
+    const spent = await newUser(at.gateway)
     expect((await get('/courses', spent.access)).status).toBe(200)
     const daily = await get('/courses', spent.access)
     expect(daily.headers.get('x-peage-error')).toBe('daily_limit_reached')
     expect(daily.headers.get('ratelimit')).toMatch(/^"courses";r=0;t=\d+$/)
     expect((await get('/courses', spent.access)).headers.get('x-peage-error')).toBe('rate_limited')
 
-    const premium = await newUser(gateway, 'premium')
+    const premium = await newUser(at.gateway, 'premium')
     for (const status of [200, 200, 429]) expect((await get('/courses', premium.access)).status).toBe(status)
-    const [row] = await gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [
-      spent.id,
-    ])
+    const [row] = await at.gateway.sql<{ daily_usage: number }>(
+      'select daily_usage from users where id = $1',
+      [spent.id],
+    )
     expect(row?.daily_usage).toBe(1)
   })
 
   it('fields of the same name that the upstream sends stand beside ours', async () => {
-    upstream.answer = (_request, response) => response.setHeader('RateLimit', '"theirs";r=7;t=1').end()
+    at.upstream.answer = (_request, response) => response.setHeader('RateLimit', '"theirs";r=7;t=1').end()
     const answer = await from('/open', '198.51.100.20')
     expect(answer.headers.get('ratelimit')).toMatch(/^"theirs";r=7;t=1, "open";r=1;t=\d+$/)
   })

@@ -1,48 +1,41 @@
 // Max-Forwards (RFC 9110 §7.6.2): OPTIONS and TRACE are forwarded at most as often as the client allows.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes, value } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { journey } from '../support/journey.ts'
+import { alone } from '../support/setups.ts'
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 describe('Max-Forwards', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
   let user: TestUser
-
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = journey(
+    alone,
+    {},
+    upstream => `upstreams:
+  app: { targets: ['${upstream}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
   - { name: some, path: /some, upstream: app, auth: none, methods: [GET, OPTIONS, TRACE] }
   - { name: private, path: /private, upstream: app }
   - { name: counted, path: /counted, upstream: app, free_daily: true }
   - { name: cors, path: /cors, upstream: app, auth: none, cors: { origins: ['https://a.example'] } }
-`)
-    user = await newUser(gateway)
-  })
-  beforeEach(() => {
-    upstream.received.length = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+`,
+  )
+  beforeAll(async () => {
+    user = await newUser(at.gateway)
   })
 
   async function send(method: string, path: string, lines: string[], body = ''): Promise<RawAnswer> {
-    const answer = await ask(gateway.url, requestBytes(method, path, lines, body), method)
+    const answer = await ask(at.gateway.url, requestBytes(method, path, lines, body), method)
     if (answer === undefined) throw new Error('no answer')
     return answer
   }
 
   /** The values of Max-Forwards that the upstream received. */
   const received = () =>
-    upstream.received.flatMap(({ rawHeaders }) =>
+    at.upstream.received.flatMap(({ rawHeaders }) =>
       rawHeaders.filter((_, i) => i % 2 === 1 && /^max-forwards$/i.test(rawHeaders[i - 1] as string)),
     )
 
@@ -57,7 +50,7 @@ routes:
       ])
       const limited = await send('OPTIONS', '/some', [`max-forwards: ${limit}`])
       expect([limited.status, value(limited, 'allow')]).toEqual([204, 'GET, OPTIONS, HEAD'])
-      expect(upstream.received).toEqual([])
+      expect(at.upstream.received).toEqual([])
     },
   )
 
@@ -66,7 +59,7 @@ routes:
     expectRefusal(answer, 'method_not_allowed')
     expect(value(answer, 'allow')).toBe('GET, OPTIONS, HEAD')
     expect(JSON.stringify(answer) + answer.body).not.toContain('secret')
-    expect(upstream.received).toEqual([])
+    expect(at.upstream.received).toEqual([])
   })
 
   it.each([
@@ -88,7 +81,7 @@ routes:
 
   it('of several values the lowest counts', async () => {
     expect((await send('OPTIONS', '/public/x', ['Max-Forwards: 5', 'Max-Forwards: 0'])).status).toBe(204)
-    expect(upstream.received).toEqual([])
+    expect(at.upstream.received).toEqual([])
   })
 
   it('the guards of the route run before the answer, and no daily use is spent', async () => {
@@ -107,13 +100,13 @@ routes:
   })
 
   it('a connection serves the next request after an answer to OPTIONS with a body', async () => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     const lines = ['Max-Forwards: 0', 'Content-Length: 5']
     connection.write(requestBytes('OPTIONS', '/public/x', lines, 'five!'))
     expect((await connection.answer('OPTIONS'))?.status).toBe(204)
     connection.write(requestBytes('GET', '/public/y'))
     expect((await connection.answer())?.status).toBe(200)
     connection.close()
-    expect(upstream.received.map(({ url }) => url)).toEqual(['/public/y'])
+    expect(at.upstream.received.map(({ url }) => url)).toEqual(['/public/y'])
   })
 })
