@@ -1,6 +1,12 @@
 // Durations, sizes, rates and addresses as operators write them.
 import { describe, expect, it } from 'vitest'
-import { parseHost, parseListen, parseNetwork, parseTarget } from '../../../src/config/formats/addresses.ts'
+import {
+  parseHost,
+  parseListen,
+  parseNetwork,
+  parseOrigin,
+  parseTarget,
+} from '../../../src/config/formats/addresses.ts'
 import { parsePostgres, parseRedis, parseRedisNode } from '../../../src/config/formats/store-addresses.ts'
 import {
   FormatError,
@@ -211,4 +217,39 @@ table(
     ['rediss://r:6379', 'rediss://r:6379'],
   ],
   ['', 'http://r', 'r:x', 'a b', 'r:6379/1', 'redis://r/1'],
+)
+
+table(
+  'an origin',
+  parseOrigin,
+  [
+    ['*', '*'],
+    ['https://app.example.com', 'https://app.example.com'],
+    ['HTTPS://App.Example.com:443', 'https://app.example.com'],
+    ['http://localhost:5173', 'http://localhost:5173'],
+    ['http://[::1]:3000', 'http://[::1]:3000'],
+    ['capacitor://localhost', 'capacitor://localhost'],
+    ['chrome-extension://abcdefghijklmnop', 'chrome-extension://abcdefghijklmnop'],
+  ],
+  [
+    '',
+    'null',
+    'app.example.com',
+    '//app.example.com',
+    'https://',
+    'https://app.example.com/',
+    'https://app.example.com/path',
+    'https://app.example.com?x',
+    'https://app.example.com#x',
+    'https://*.example.com',
+    'https://*',
+    'https://user@app.example.com',
+    'https://app.example.com:99999',
+    'https://app.example.com:',
+    'https://127.1',
+    'https://é.example',
+    'https://a b',
+    ' https://app.example.com',
+    'https://app.example.com, https://b.example',
+  ],
 )

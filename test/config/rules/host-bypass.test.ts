@@ -57,14 +57,17 @@ const written = fc
   })
 
 /** `guarded <- bypass`, by index; `undefined` if the file is refused for something else. */
-function found(routes: readonly object[]): string[] | undefined {
+function found(routes: readonly { hosts: string[] }[]): string[] | undefined {
   const text = stringify({ upstreams, routes })
   const loaded = loadConfig({ file: 'gateway.yaml', env: {}, readFile: () => text })
   if (!('problems' in loaded)) return []
+  const hostsOf = (index: string | undefined) => routes[Number(index)]?.hosts.length ?? -1
   const pairs = loaded.problems.map(({ path, message }) => {
     const [, guarded] = /^routes\[(\d+)\]\.path$/.exec(path) ?? []
-    const [, bypass] = /^is open to other hosts through routes\[(\d+)\]/.exec(message) ?? []
-    return bypass === undefined ? undefined : `${guarded} <- ${bypass}`
+    const [, bypass] = /routes\[(\d+)\]/.exec(message) ?? []
+    // Two routes that match the same requests have the same hosts, or share one.
+    const isBypass = hostsOf(guarded) > 0 && hostsOf(bypass) === 0
+    return isBypass ? `${guarded} <- ${bypass}` : undefined
   })
   return pairs.every(pair => pair !== undefined) ? pairs : undefined
 }

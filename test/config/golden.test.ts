@@ -1,0 +1,59 @@
+// The messages of `peage check`. A case in `golden/*.txt` is a configuration; the lines with `> ` below it are what
+// `check` prints. `## ` begins a title, and `$ NAME=value` sets an environment variable.
+// `npx vitest run test/config/golden.test.ts -u` writes the files again. Review the diff.
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { linesOf, warningLinesOf } from '../../src/config/diagnostics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { first, second } from '../support/certificates.ts'
+
+const folder = new URL('golden/', import.meta.url)
+
+/** The files that a configuration may name. */
+const files: Readonly<Record<string, string>> = {
+  'first.crt': first.cert,
+  'first.key': first.key,
+  'second.key': second.key,
+  'both.crt': `# Two authorities.\n${first.cert}\n${second.cert}`,
+  'broken.crt': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+  'encrypted.key': '-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n',
+  'text.pem': 'no certificate',
+}
+
+function check(configuration: string, env: Record<string, string>): string[] {
+  const readFile = (path: string) => {
+    const text = path === 'gateway.yaml' ? configuration : files[path]
+    if (text === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    return text
+  }
+  const loaded = loadConfig({ file: 'gateway.yaml', env, cores: 4, readFile, toServe: true })
+  const lines = 'problems' in loaded ? linesOf(loaded) : [...warningLinesOf(loaded.warnings), 'ok']
+  return lines.map(line => line.replace(/^gateway\.yaml:/, ''))
+}
+
+/** A file of cases with the lines that `check` prints now. */
+function checked(text: string): string {
+  let env: Record<string, string> = {}
+  let configuration: string[] = []
+  const checkedLines = text.split('\n').flatMap((line, index, lines) => {
+    if (line.startsWith('>')) {
+      if (lines[index + 1]?.startsWith('>')) return []
+      const printed = check(configuration.join('\n'), env)
+      env = {}
+      configuration = []
+      return printed.map(one => `> ${one}`)
+    }
+    const [, name, value = ''] = /^\$ (\w+)=(.*)$/.exec(line) ?? []
+    if (name !== undefined) env[name] = value
+    else if (configuration.length > 0 || !/^(## .*)?$/.test(line)) configuration.push(line)
+    return [line]
+  })
+  if (configuration.length > 0) throw new Error(`no line with > follows: ${configuration.join('\n')}`)
+  return checkedLines.join('\n')
+}
+
+it.each(readdirSync(folder))('check prints the lines in golden/%s', async name => {
+  const now = checked(readFileSync(new URL(name, folder), 'utf8'))
+  await expect(now).toMatchFileSnapshot(`golden/${name}`)
+  expect(now.split('\n').filter(line => line.startsWith('>') && line.includes('hunter2'))).toEqual([])
+})
