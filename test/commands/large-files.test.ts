@@ -9,7 +9,11 @@ const { peage, write } = commandLine()
 
 const MiB = 1024 * 1024
 const check = (file: string, env: Record<string, string> = {}) => peage(['check', '-c', file], env)
-const refused = (line: string) => ({ exit: 2, stdout: `${line}\n`, stderr: '' })
+const refused = (place: string, why = '') => ({
+  exit: 2,
+  stdout: expect.stringMatching(new RegExp(`^${place} {2}.*${why}.*\\n$`)),
+  stderr: '',
+})
 
 const withComment = (bytes: number) => {
   const text = 'limits: { free_daily: 2 }\n#'
@@ -20,7 +24,7 @@ describe('peage check', () => {
   it('takes a file of 4 MiB, and refuses one of a byte more', async () => {
     expect(await check(write('full.yaml', withComment(4 * MiB)))).toMatchObject({ exit: 0 })
     expect(await check(write('fuller.yaml', withComment(4 * MiB + 1)))).toEqual(
-      refused('fuller.yaml:1:1  (file)  cannot be read (larger than 4 MiB)'),
+      refused('fuller.yaml:1:1', '4 MiB'),
     )
   })
 
@@ -29,21 +33,13 @@ describe('peage check', () => {
     write('named', 'x'.repeat(64 * 1024))
     expect(await check(file)).toMatchObject({ exit: 0 })
     write('named', 'x'.repeat(64 * 1024 + 1))
-    expect(await check(file)).toEqual(
-      refused('named.yaml:1:17  auth.issuer  cannot read the file "named" (larger than 64 KiB)'),
-    )
+    expect(await check(file)).toEqual(refused('named.yaml:1:17', '64 KiB'))
   })
 
   it('refuses what is neither a regular file nor a pipe, at once: a device may have no end', async () => {
-    expect(await check('/dev/zero')).toEqual(
-      refused('/dev/zero:1:1  (file)  cannot be read (neither a regular file nor a pipe)'),
-    )
+    expect(await check('/dev/zero')).toEqual(refused('/dev/zero:1:1'))
     const file = write('zero.yaml', 'auth: { issuer: "${file:/dev/zero}" }\n')
-    expect(await check(file)).toEqual(
-      refused(
-        'zero.yaml:1:17  auth.issuer  cannot read the file "/dev/zero" (neither a regular file nor a pipe)',
-      ),
-    )
+    expect(await check(file)).toEqual(refused('zero.yaml:1:17', '/dev/zero'))
   })
 
   it('reads a pipe to its end, whenever that comes, and one without an end up to the limit', async () => {
@@ -54,12 +50,12 @@ describe('peage check', () => {
     say('echo limits:; sleep 0.3; echo "  free_daily: 0"')
     expect(await runProgram(['check', '-c', pipe], folder)).toMatchObject({
       code: 2,
-      stdout: `${pipe}:2:15  limits.free_daily  must be at least 1\n`,
+      stdout: expect.stringContaining(`${pipe}:2:15  limits.free_daily  `),
     })
     say('yes')
     expect(await runProgram(['check', '-c', pipe], folder)).toMatchObject({
       code: 2,
-      stdout: `${pipe}:1:1  (file)  cannot be read (larger than 4 MiB)\n`,
+      stdout: expect.stringMatching(/:1:1 {2}.*4 MiB/),
     })
   })
 
@@ -68,9 +64,7 @@ describe('peage check', () => {
     const lines = (count: number) => `auth: { issuer: "${'${LONG}'.repeat(count)}" }\n`
     expect(await check(write('long.yaml', lines(41)), { LONG })).toMatchObject({ exit: 0 })
     expect(await check(write('longer.yaml', lines(500_000)), { LONG })).toEqual(
-      refused(
-        'longer.yaml:1:17  auth.issuer  needs more text through ${…} than the whole file may have: 4 MiB',
-      ),
+      refused('longer.yaml:1:17', '4 MiB'),
     )
   })
 
@@ -80,7 +74,7 @@ describe('peage check', () => {
       const text = `routes:\n${step.repeat(1_000_000)}`
       const { exit, stdout } = await check(write('deep.yaml', text.slice(0, 4 * MiB)))
       expect(exit).toBe(2)
-      expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}nests more than 100 levels deep\n$/)
+      expect(stdout).toMatch(/^deep\.yaml:2:\d+ {2}\(file\) {2}.+\n$/)
     },
   )
 
@@ -92,7 +86,7 @@ describe('peage check', () => {
     const many = await lines(60)
     expect(many).toHaveLength(101)
     expect(many[99]).toMatch(/^faults\.yaml:51:/)
-    expect(many[100]).toBe('… and 20 more')
+    expect(many[100]).toContain('20')
   })
 })
 

@@ -470,7 +470,7 @@ describe('peage users', () => {
     [['users', 'create', 'a@example.com', '--password', 'secret'], 'unknown option'],
     [['users', 'create', 'a@example.com'], 'pass the password with --password-stdin'],
     [['users', 'set-password', '1'], 'pass the password with --password-stdin'],
-    [['users', 'list', '-c', 'nowhere.yaml'], 'nowhere.yaml:1:1  (file)  cannot be read'],
+    [['users', 'list', '-c', 'nowhere.yaml'], 'nowhere.yaml:1:1  (file)  '],
   ])('%j is a bad call: said on standard error, exit 2, and nothing is opened', async (words, sentence) => {
     expect(await peage(cwd, words)).toEqual({
       exit: 2,

@@ -5,20 +5,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { linesOf, warningLinesOf } from '../../src/config/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { first, second } from '../support/certificates.ts'
+import { files } from './golden-files.ts'
 
 const folder = new URL('golden/', import.meta.url)
-
-/** The files that a configuration may name. */
-const files: Readonly<Record<string, string>> = {
-  'first.crt': first.cert,
-  'first.key': first.key,
-  'second.key': second.key,
-  'both.crt': `# Two authorities.\n${first.cert}\n${second.cert}`,
-  'broken.crt': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
-  'encrypted.key': '-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n',
-  'text.pem': 'no certificate',
-}
 
 function check(configuration: string, env: Record<string, string>): string[] {
   const readFile = (path: string) => {

@@ -225,10 +225,7 @@ ${routes(upstream.url)}`,
     const bad = join(folder, 'bad.yaml')
     await writeFile(bad, 'server: { listn: x }\n')
     const { code, stderr } = await runProgram(['start', '-c', bad], folder)
-    expect([code, stderr.split(':').slice(1, 3)]).toEqual([
-      2,
-      ['1', '11  server.listn  unknown key; did you mean listen?\n'],
-    ])
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${bad}:1:11  server.listn  `)])
   })
 
   it('migrates and stops', async () => {

@@ -107,7 +107,7 @@ describe('the program', () => {
     program.child.kill('SIGHUP')
     await expect.poll(() => refusals().length, soon).toBeGreaterThan(0)
     const { stdout } = await runProgram(['check', '-c', file], dirname(file))
-    expect(stdout).toContain('names no declared upstream')
+    expect(stdout).toContain('routes[0].upstream  ')
     expect(JSON.parse(String(refusals()[0]))).toMatchObject({ level: 50, problems: [stdout.trim()] })
     expect(errors).toBe('')
     expect(await ready()).toEqual({ status: 200, configuration: 'refused', overall: 'ok' })
@@ -154,9 +154,9 @@ describe('the program', () => {
     const wrong = good + '  - { path: /x, upstreem: echo, auth: nun }\n'.repeat(3_000)
     const deep = `${good}  - ${'['.repeat(1_000_000)}`
     const slowest = [
-      await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, 'larger than 4 MiB'),
-      await slowestWhile(deep, 'nests more than 100 levels deep'),
-      await slowestWhile(wrong, '… and '),
+      await slowestWhile(`${good}#${' '.repeat(6 * 1024 * 1024)}\n`, '4 MiB'),
+      await slowestWhile(deep, 'gateway.yaml:7:'),
+      await slowestWhile(wrong, 'gateway.yaml:7:'),
       await slowestWhile(good, 'and unchanged'),
     ]
     // Other processes of the machine may delay any of them. The drill `large-files` measures larger files.
@@ -171,7 +171,7 @@ describe('the program', () => {
     execFileSync('mkfifo', [secret])
     program.child.kill('SIGHUP')
     await expect.poll(() => refusals().length, soon).toBe(before + 1)
-    expect(refusals().at(-1)).toContain('(a pipe that does not end)')
+    expect(refusals().at(-1)).toContain(secret)
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
     await rm(secret)
     await writeFile(secret, 'the-second-token-of-operators')
@@ -225,13 +225,14 @@ describe('a program that has just been started', () => {
     program = await startProgram(file)
     const { child, lines } = program
     const warned = () =>
-      lines.map(line => JSON.parse(line)).filter(({ level, msg }) => level === 40 && msg.includes('no route'))
-    const said = { key: 'upstreams.spare', line: 4, msg: 'upstreams.spare: no route leads to it' }
+      lines
+        .map(line => JSON.parse(line))
+        .filter(({ level, key }) => level === 40 && key?.startsWith('upstreams.'))
+    const said = { key: 'upstreams.spare', line: 4, msg: expect.stringMatching(/^upstreams\.spare: ./) }
     expect(warned()).toMatchObject([said])
     await save(file, 'spare:', 'other:')
     child.kill('SIGHUP')
-    const again = { ...said, key: 'upstreams.other', msg: 'upstreams.other: no route leads to it' }
-    await expect.poll(() => warned()[1], soon).toMatchObject(again)
+    await expect.poll(() => warned()[1], soon).toMatchObject({ key: 'upstreams.other', line: 4 })
   })
 
   it('outlives a SIGHUP that comes before it has loaded itself', async () => {
