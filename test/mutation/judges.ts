@@ -7,7 +7,12 @@ const tests = fileURLToPath(new URL('..', import.meta.url))
 /** They reach what the room's own do not, and cost more: they see only what its own left alive. Below `test`. */
 const further: Readonly<Record<string, readonly string[]>> = {
   refusals: ['endpoints/user.test.ts'],
-  gate: ['commands/explain.test.ts', 'journeys/guards.test.ts', 'journeys/cors.test.ts'],
+  gate: [
+    'commands/explain.test.ts',
+    'gate/guards/order.test.ts',
+    'journeys/guards.test.ts',
+    'journeys/cors.test.ts',
+  ],
   usage: ['contracts/daily-counter.test.ts'],
   identity: ['identity/**/*.test.ts', 'composition/resources.test.ts'],
   accounts: [

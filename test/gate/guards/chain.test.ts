@@ -1,295 +1,208 @@
-// The order of the guards, what each refuses with, and that one that refuses leaves the later ones undone (CONTRACT §4).
+// How guards are chained, recorded and traced, and what those refuse with that query no store (CONTRACT §4).
 import { describe, expect, it } from 'vitest'
+import type { RouteConfig } from '../../../src/config/sections/schema.ts'
+import type { Authenticate } from '../../../src/gate/guards/authenticate.ts'
+import { compileEndpointGuards, compileGuards } from '../../../src/gate/guards/chain.ts'
+import { admitUncounted } from '../../../src/gate/guards/count-daily-use.ts'
+import { createRateLimit } from '../../../src/gate/guards/rate-limit.ts'
+import { anonymous, type Identity } from '../../../src/identity/identity.ts'
+import { createCounters } from '../../../src/observability/metrics/counters.ts'
 import { ClientDisconnected, Refusal, serviceUnavailable } from '../../../src/refusals/refusal.ts'
-import { bodyOf, fieldOf, guardStage, told } from './a-chain.ts'
+import { type CreateRateLimiter, createRateLimiter } from '../../../src/storage/rate-limiter.ts'
+import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
+import type { Plan } from '../../../src/users/user.ts'
+import { routeWith } from '../a-route.ts'
+import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded-request.ts'
 
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-const none = { pass: 0, refuse: 0, error: 0 }
+const free = userIdentity()
 
-describe('a route’s guards', () => {
-  it('each refuse before the next one, in the order of the contract', async () => {
-    const stage = guardStage({ dailyLimit: 1 })
-    stage.addUser(1, 'free')
-    const token = await stage.tokenOf(1)
-    stage.target.isAvailable = false
-    const everything = {
-      auth: 'required' as const,
-      rate_limit: { limit: 1, windowMs: 60_000 },
-      plans: ['pro' as const],
-      verified: true,
-      max_body: 10,
-      free_daily: true,
-    }
-    const guards = stage.route(everything)
-    const ask = (headers: Record<string, string> = {}) =>
-      guards(stage.requestOf({ headers: { 'content-length': '11', ...headers } }))
-    expect(told(await ask())).toBe('401 token_invalid')
-    const within = await ask(bearer(token))
-    expect(told(within)).toBe('403 plan_insufficient')
-    expect(told(await ask(bearer(token)))).toBe('429 rate_limited')
-    stage.clock.at += 60_000
+/** @param identify the result of the authentication guard */
+function guardsFor(identify: () => Identity | Refusal | Promise<Identity>) {
+  const decisions = createCounters().guards
+  const authenticate: Authenticate = () => identify
+  const createLimiter: CreateRateLimiter = (name, limit) =>
+    createRateLimiter(name, limit, { clock: { now: () => 0 } })
+  const upstream = {
+    state: 'available' as 'available' | 'down' | 'full',
+    isAvailable: () => upstream.state !== 'down',
+    endpointFor: () => (upstream.state === 'available' ? ({} as Endpoint) : undefined),
+    connectionLimit: { limit: 32, key: 'upstreams.courses.connections_per_client' },
+  }
+  const limitRate = createRateLimit(createLimiter)
+  const dependencies = { authenticate, limitRate, countDailyUse: admitUncounted, decisions }
+  return {
+    decisions,
+    upstream,
+    route: (declared: Partial<RouteConfig>) => compileGuards(routeWith(declared), upstream, dependencies),
+    endpoint: (plans?: readonly Plan[]) => compileEndpointGuards(plans, dependencies),
+  }
+}
 
-    const { plans: _, ...anyPlan } = everything
-    const unlimited = stage.route({ ...anyPlan, rate_limit: null })
-    const asked = (length = '11') =>
-      unlimited(stage.requestOf({ headers: { 'content-length': length, ...bearer(token) } }))
-    expect(told(await asked())).toBe('403 email_unverified')
-    stage.addUser(1, 'free', { email_verified_at: new Date(0) })
-    stage.feed.tell('user 1')
-    expect(told(await asked())).toBe('413 body_too_large')
-    expect(told(await asked('10'))).toBe('503 upstream_unavailable')
-    expect(stage.seen.stored).toBe(0)
-    stage.target.isAvailable = true
-    stage.target.admitsClient = false
-    expect(told(await asked('10'))).toBe('429 rate_limited')
-    expect(stage.seen.stored).toBe(0)
-    stage.target.admitsClient = true
-    expect(told(await asked('10'))).toBe('access_token of 1')
-    expect(told(await asked('10'))).toBe('429 daily_limit_reached')
-    expect(stage.seen.stored).toBe(1)
-    expect(stage.guards).toMatchObject({
-      rate_limit: { pass: 1, refuse: 1, error: 0 },
-      plan: { pass: 0, refuse: 1, error: 0 },
-      verified: { pass: 5, refuse: 1, error: 0 },
-      max_body: { pass: 4, refuse: 1, error: 0 },
-      target: { pass: 2, refuse: 2, error: 0 },
-      free_daily: { pass: 1, refuse: 1, error: 0 },
-    })
-  })
-
-  it('that the route does not ask for decide nothing and count nothing', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'free')
-    const request = stage.requestOf({
-      headers: { ...bearer(await stage.tokenOf(1)), 'content-length': '1000000' },
-    })
-    expect(told(await stage.route({ auth: 'required' })(request))).toBe('access_token of 1')
-    expect(request.told).toEqual(['authenticate', 'target', 'undefined'])
-    const { authenticate, target, ...others } = stage.guards
+describe('a chain of guards', () => {
+  it('neither runs, counts nor traces a guard that the route does not configure', async () => {
+    const { route, decisions } = guardsFor(() => free)
+    const request = guardedRequest({ 'content-length': '1000000' })
+    expect(told(await route({ auth: 'required' })(request))).toBe('access_token of 1')
+    expect(request.traced).toEqual(['authenticate', 'target', undefined])
+    const { authenticate, target, ...others } = decisions
     expect([authenticate.pass, target.pass]).toEqual([1, 1])
-    expect(Object.values(others)).toEqual(Array(5).fill(none))
+    expect(Object.values(others)).toEqual(Array(5).fill({ pass: 0, refuse: 0, error: 0 }))
+
+    const open = guardedRequest()
+    await route({ auth: 'none' })(open)
+    expect(open.traced).toEqual(['target', undefined])
   })
 
-  it('decide the same where nothing is traced', async () => {
-    const stage = guardStage()
-    const guards = stage.route({ auth: 'optional', plans: ['free'] })
-    stage.addUser(1, 'free')
-    const passes = stage.requestOf({ headers: bearer(await stage.tokenOf(1)) })
-    expect(told(await guards({ ...passes, trace: undefined }))).toBe('access_token of 1')
-    expect(told(await guards({ ...stage.requestOf({}), trace: undefined }))).toBe('401 unauthenticated')
+  it('records each guard up to the one that refuses', async () => {
+    const { route, decisions } = guardsFor(() => free)
+    const limited = route({
+      ...{ auth: 'required', plans: ['free'], verified: true, max_body: 10, free_daily: true },
+      rate_limit: { limit: 1, windowMs: 60_000 },
+    })
+    const request = guardedRequest()
+    expect(told(await limited(request))).toBe('403 email_unverified')
+    expect(request.traced).toEqual(['authenticate', 'rate_limit', 'plan', 'verified', 'refuse'])
+    expect(told(await limited(guardedRequest()))).toBe('429 rate_limited')
+    expect(decisions).toMatchObject({
+      authenticate: { pass: 2, refuse: 0, error: 0 },
+      rate_limit: { pass: 1, refuse: 1, error: 0 },
+      plan: { pass: 1, refuse: 0, error: 0 },
+      verified: { pass: 0, refuse: 1, error: 0 },
+      max_body: { pass: 0, refuse: 0, error: 0 },
+    })
   })
 
-  it('count a store that is away as an error, whoever says so', async () => {
-    const stage = guardStage()
-    stage.failing.users = serviceUnavailable(new Error('down'))
-    const request = stage.requestOf({ headers: bearer(await stage.tokenOf(1)) })
-    expect(told(await stage.route({ auth: 'required' })(request))).toBe('503 service_unavailable')
-    expect(stage.guards.authenticate).toEqual({ pass: 0, refuse: 0, error: 1 })
+  it.each([
+    [new Refusal('plan_insufficient'), { pass: 0, refuse: 1, error: 0 }, 'refuse'],
+    [new Refusal('key_check_failed'), { pass: 0, refuse: 0, error: 1 }, 'error'],
+    [serviceUnavailable(new Error('down')), { pass: 0, refuse: 0, error: 1 }, 'error'],
+    [new Error('a bug'), { pass: 0, refuse: 0, error: 1 }, 'error'],
+    [new ClientDisconnected(), { pass: 0, refuse: 0, error: 0 }, 'client_gone'],
+  ])('returns what a guard throws, and counts it by its kind: %s', async (thrown, counts, failure) => {
+    const ways = [
+      () => {
+        throw thrown
+      },
+      () => Promise.reject(thrown),
+      ...(thrown instanceof Refusal ? [() => thrown] : []),
+    ]
+    for (const way of ways) {
+      const { route, decisions } = guardsFor(way)
+      const request = guardedRequest()
+      expect(await route({ auth: 'required' })(request)).toEqual({ allowed: false, thrown })
+      expect([decisions.authenticate, request.traced]).toEqual([counts, ['authenticate', failure]])
+    }
   })
 
-  it('tell the trace which of them refused', async () => {
-    const stage = guardStage()
-    const request = stage.requestOf({})
-    await stage.route({ auth: 'optional', plans: ['pro'] })(request)
-    expect(request.told).toEqual(['authenticate', 'plan', 'refuse'])
+  it('decides the same without a trace', async () => {
+    for (const identity of [free, anonymous]) {
+      const guards = guardsFor(() => identity).route({ auth: 'optional', plans: ['free'] })
+      expect(told(await guards({ ...guardedRequest(), trace: undefined }))).toBe(
+        identity === free ? 'access_token of 1' : '401 unauthenticated',
+      )
+    }
+  })
+
+  it('of a local endpoint authenticates and checks the plan, and needs no target', async () => {
+    const { endpoint, upstream, decisions } = guardsFor(() => free)
+    upstream.state = 'down'
+    expect(told(await endpoint()(guardedRequest()))).toBe('access_token of 1')
+    const tooSmall = guardedRequest()
+    expect(told(await endpoint(['pro'])(tooSmall))).toBe('403 plan_insufficient')
+    expect(tooSmall.traced).toEqual(['authenticate', 'plan', 'refuse'])
+    expect(told(await endpoint(['free'])(guardedRequest()))).toBe('access_token of 1')
+    expect(decisions).toMatchObject({
+      authenticate: { pass: 3, refuse: 0, error: 0 },
+      plan: { pass: 1, refuse: 1, error: 0 },
+    })
+    const other = guardsFor(() => new Refusal('plan_insufficient'))
+    expect(told(await other.endpoint()(guardedRequest()))).toBe('403 plan_insufficient')
   })
 })
 
-describe('the plan', () => {
-  it('that is too small is named with those that would do, and where to get them', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'free')
-    const guards = stage.route({ auth: 'required', plans: ['premium', 'pro'] })
-    const decision = await guards(stage.requestOf({ headers: bearer(await stage.tokenOf(1)) }))
-    expect(bodyOf(decision)).toEqual({
+describe('a guard that queries no store', () => {
+  const verified = userIdentity({ email_verified_at: new Date(0) })
+  const paying = userIdentity({ plan: 'premium' })
+
+  it.each<[string, Identity, Partial<RouteConfig>, string, Record<string, string>?]>([
+    ['a plan of the route', paying, { plans: ['premium', 'pro'] }, 'access_token of 1'],
+    ['another plan', free, { plans: ['premium', 'pro'] }, '403 plan_insufficient'],
+    ['no user, for a plan', anonymous, { plans: ['free'] }, '401 unauthenticated'],
+    ['a verified email', verified, { verified: true }, 'access_token of 1'],
+    ['another email', free, { verified: true }, '403 email_unverified'],
+    ['no user, for a verified email', anonymous, { verified: true }, '401 unauthenticated'],
+    ['a body of the limit', free, { max_body: 10 }, 'access_token of 1', { 'content-length': '10' }],
+    ['a larger body', free, { max_body: 10 }, '413 body_too_large', { 'content-length': '11' }],
+    ['a body without a length', free, { max_body: 10 }, 'access_token of 1'],
+  ])('decides on %s', async (_, identity, declared, expected, headers = {}) => {
+    const guards = guardsFor(() => identity).route({ auth: 'optional', ...declared })
+    const decision = await guards(guardedRequest(headers))
+    expect(told(decision)).toBe(expected)
+    const challenge = expected.startsWith('401') ? 'Bearer' : undefined
+    expect(fieldOf(decision, 'www-authenticate')).toBe(challenge)
+  })
+
+  it('refuses a plan with the plans that would do, and where to get them', async () => {
+    const guards = guardsFor(() => free).route({ auth: 'required', plans: ['premium', 'pro'] })
+    expect(bodyOf(await guards(guardedRequest()))).toEqual({
       error: 'Plan insuffisant',
       required: ['premium', 'pro'],
       current_plan: 'free',
       upgrade_url: '/api/v1/subscription/upgrade',
     })
-    stage.addUser(2, 'premium')
-    const passes = await guards(stage.requestOf({ headers: bearer(await stage.tokenOf(2)) }))
-    expect(told(passes)).toBe('access_token of 2')
   })
 
-  it.each([{ plans: ['pro' as const] }, { verified: true }])(
-    'of nobody is asked to say who they are: %j',
-    async declared => {
-      const stage = guardStage()
-      const decision = await stage.route({ auth: 'optional', ...declared })(stage.requestOf({}))
-      expect([told(decision), fieldOf(decision, 'www-authenticate')]).toEqual([
-        '401 unauthenticated',
-        'Bearer',
-      ])
-    },
-  )
+  it.each([
+    ['available', 'access_token of 1'],
+    ['down', '503 upstream_unavailable'],
+    ['full', '429 rate_limited'],
+  ] as const)('requires a target that admits the client: %s', async (state, expected) => {
+    const { route, upstream } = guardsFor(() => free)
+    upstream.state = state
+    expect(told(await route({ auth: 'required' })(guardedRequest()))).toBe(expected)
+  })
 })
 
 describe('a route’s rate limit', () => {
   const limited = { name: 'slow', rate_limit: { limit: 1, windowMs: 60_000 } }
 
   it('counts users by themselves, wherever they come from, and others by address', async () => {
-    const stage = guardStage()
-    for (const id of [1, 2]) stage.addUser(id, 'pro')
-    const [first, second] = await Promise.all([stage.tokenOf(1), stage.tokenOf(2)])
-    const guards = stage.route({ auth: 'optional', ...limited })
-    const ask = async (headers: Record<string, string>, peer: string) =>
-      told(await guards(stage.requestOf({ headers, peer })))
-    expect(await ask(bearer(first), '192.0.2.1')).toBe('access_token of 1')
-    expect(await ask(bearer(first), '192.0.2.2')).toBe('429 rate_limited')
-    expect(await ask(bearer(second), '192.0.2.1')).toBe('access_token of 2')
-    expect(await ask({}, '192.0.2.1')).toBe('anonymous')
-    expect(await ask({}, '192.0.2.1')).toBe('429 rate_limited')
-    expect(await ask({}, '192.0.2.2')).toBe('anonymous')
+    let identity: Identity = anonymous
+    const guards = guardsFor(() => identity).route({ auth: 'optional', ...limited })
+    const ask = async (caller: Identity, peer: string) => {
+      identity = caller
+      return told(await guards(guardedRequest({}, peer)))
+    }
+    const second = userIdentity({ id: 2 })
+    expect(await ask(free, '192.0.2.1')).toBe('access_token of 1')
+    expect(await ask(free, '192.0.2.2')).toBe('429 rate_limited')
+    expect(await ask(second, '192.0.2.1')).toBe('access_token of 2')
+    expect(await ask(anonymous, '192.0.2.1')).toBe('anonymous')
+    expect(await ask(anonymous, '192.0.2.1')).toBe('429 rate_limited')
+    expect(await ask(anonymous, '192.0.2.2')).toBe('anonymous')
     // One client has a whole /64.
-    expect(await ask({}, '2001:db8::1')).toBe('anonymous')
-    expect(await ask({}, '2001:db8::2')).toBe('429 rate_limited')
+    expect(await ask(anonymous, '2001:db8::1')).toBe('anonymous')
+    expect(await ask(anonymous, '2001:db8::2')).toBe('429 rate_limited')
   })
 
-  it('is a route’s own: other routes, and limits of the gateway of the same name, count by themselves', async () => {
-    const stage = guardStage({ badKeys: 1 })
-    const one = stage.route({ ...limited, name: 'one' })
-    const other = stage.route({ ...limited, name: 'bad_keys' })
-    const ask = async (guards: typeof one) => told(await guards(stage.requestOf({})))
-    expect([await ask(one), await ask(other)]).toEqual(['anonymous', 'anonymous'])
-    const key = stage.requestOf({ headers: { 'x-api-key': 'peage_bad' } })
-    expect(told(await stage.route({ auth: 'required' })(key))).toBe('401 token_invalid')
-    expect([await ask(one), await ask(other)]).toEqual(['429 rate_limited', '429 rate_limited'])
-  })
-
-  it('tells those within it what is left, and those over it when to come back', async () => {
-    const stage = guardStage()
-    const guards = stage.route(limited)
-    const request = stage.requestOf({})
-    await guards(request)
-    expect(request.added).toEqual([{ 'ratelimit-policy': '"slow";q=1;w=60', ratelimit: '"slow";r=0;t=60' }])
-    const refused = stage.requestOf({})
-    const decision = await guards(refused)
-    expect([fieldOf(decision, 'retry-after'), refused.added]).toEqual(['60', []])
-  })
-})
-
-describe('the daily use', () => {
-  const counted = { auth: 'optional', free_daily: true } as const
-
-  it('is counted for plan free alone', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'pro')
-    const guards = stage.route(counted)
-    for (let i = 0; i < 2; i++) {
-      const asked = await guards(stage.requestOf({ headers: bearer(await stage.tokenOf(1)) }))
-      expect(told(asked)).toBe('access_token of 1')
-      expect(told(await guards(stage.requestOf({})))).toBe('anonymous')
-    }
-    expect(stage.seen.stored).toBe(0)
-  })
-
-  it('is counted for a key as for a token', async () => {
-    const stage = guardStage({ dailyLimit: 1 })
-    stage.addUser(1, 'free')
-    stage.addKey('peage_good', 10, 1)
-    const ask = () => stage.route(counted)(stage.requestOf({ headers: { 'x-api-key': 'peage_good' } }))
-    expect([told(await ask()), told(await ask())]).toEqual(['api_token of 1', '429 daily_limit_reached'])
-  })
-
-  it('that is spent is refused until midnight from memory, at once, and names the limit', async () => {
-    const stage = guardStage({ dailyLimit: 1 })
-    stage.addUser(1, 'free')
-    const token = await stage.tokenOf(1)
-    const guards = stage.route(counted)
-    const ask = () => guards(stage.requestOf({ headers: bearer(token) }))
-    expect(told(await ask())).toBe('access_token of 1')
-    const refused = await ask()
-    expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '43200'])
-    expect(stage.connections.cancelled).toBe(1)
-    expect(bodyOf(refused)).toMatchObject({ error: 'Limite quotidienne atteinte (plan free: 1 course/jour)' })
-    const reads = stage.seen.asked.length
-    const again = ask()
-    expect(again).not.toBeInstanceOf(Promise)
-    expect([told(await again), stage.seen.asked.length]).toEqual(['429 daily_limit_reached', reads])
-  })
-
-  it('asked for before midnight and refused after it may be asked for again at once', async () => {
-    const stage = guardStage({ dailyLimit: 1 })
-    stage.addUser(1, 'free')
-    // From noon on.
-    stage.clock.at += 11 * 3_600_000 + 59 * 60_000 + 50_000
-    const token = await stage.tokenOf(1)
-    const guards = stage.route(counted)
-    const ask = () => guards(stage.requestOf({ headers: bearer(token) }))
-    expect(told(await ask())).toBe('access_token of 1')
-    const asked = ask()
-    // By then the use is asked of the record.
-    for (let i = 0; i < 2; i += 1) await undefined
-    stage.clock.at += 10_100
-    const refused = await asked
-    expect([told(refused), fieldOf(refused, 'retry-after')]).toEqual(['429 daily_limit_reached', '1'])
-    expect(told(await ask())).toBe('access_token of 1')
-  })
-
-  it('of a user whose record is gone is refused, and that is not remembered', async () => {
-    const stage = guardStage({ dailyLimit: 1 })
-    stage.addUser(1, 'free')
-    const token = await stage.tokenOf(1)
-    const guards = stage.route(counted)
-    const ask = () => guards(stage.requestOf({ headers: bearer(token) }))
-    expect(told(await stage.route({ auth: 'required' })(stage.requestOf({ headers: bearer(token) })))).toBe(
-      'access_token of 1',
-    )
-    stage.records.delete(1)
-    expect(told(await ask())).toBe('429 daily_limit_reached')
-    stage.addUser(1, 'free')
-    expect(told(await ask())).toBe('access_token of 1')
-  })
-
-  it('is not spent before there is a connection to send it on, nor where none comes', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'free')
-    const request = () => stage.requestOf({ headers: bearer(token) })
-    const token = await stage.tokenOf(1)
-    let storedBefore: number | undefined
-    stage.connections.wait = async () => {
-      throw new Refusal('upstream_unavailable')
-    }
-    expect(told(await stage.route(counted)(request()))).toBe('503 upstream_unavailable')
-    stage.connections.wait = async () => {
-      storedBefore = stage.seen.stored
-    }
-    expect(told(await stage.route(counted)(request()))).toBe('access_token of 1')
-    expect([storedBefore, stage.seen.stored]).toEqual([0, 1])
-  })
-
-  it('is not spent on a client that has gone, and that counts as no decision', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'free')
-    const request = stage.requestOf({ headers: bearer(await stage.tokenOf(1)), isGone: true })
-    expect(await stage.route(counted)(request)).toEqual({
-      allowed: false,
-      thrown: expect.any(ClientDisconnected),
+  it('has a name that no limit of the gateway has', () => {
+    const names: string[] = []
+    const limitRate = createRateLimit((name, limit) => {
+      names.push(name)
+      return createRateLimiter(name, limit, { clock: { now: () => 0 } })
     })
-    expect([stage.seen.stored, stage.guards.free_daily, request.told.at(-1)]).toEqual([
-      0,
-      none,
-      'client_gone',
-    ])
+    limitRate(routeWith({ ...limited, name: 'bad_keys' }))
+    limitRate(routeWith({ name: 'without' }))
+    expect(names).toEqual(['route:bad_keys'])
   })
-})
 
-describe('a local endpoint’s guards', () => {
-  it('ask for a user, and for a plan where it has some', async () => {
-    const stage = guardStage()
-    stage.addUser(1, 'free')
-    stage.target.isAvailable = false
-    const headers = bearer(await stage.tokenOf(1))
-    expect(told(await stage.endpoint(undefined)(stage.requestOf({})))).toBe('401 token_invalid')
-    expect(told(await stage.endpoint(undefined)(stage.requestOf({ headers })))).toBe('access_token of 1')
-    const tooSmall = stage.requestOf({ headers })
-    expect(told(await stage.endpoint(['pro'])(tooSmall))).toBe('403 plan_insufficient')
-    expect(tooSmall.told).toEqual(['authenticate', 'plan', 'refuse'])
-    expect(told(await stage.endpoint(['free'])(stage.requestOf({ headers })))).toBe('access_token of 1')
-    expect(stage.guards).toMatchObject({
-      authenticate: { pass: 3, refuse: 1, error: 0 },
-      plan: { pass: 1, refuse: 1, error: 0 },
-    })
+  it('shows those within it what is left, and those over it when to come back', async () => {
+    const guards = guardsFor(() => anonymous).route(limited)
+    const [within, over] = [guardedRequest(), guardedRequest()]
+    await guards(within)
+    expect(within.added).toEqual([{ 'ratelimit-policy': '"slow";q=1;w=60', ratelimit: '"slow";r=0;t=60' }])
+    const refused = await guards(over)
+    expect([fieldOf(refused, 'retry-after'), over.added]).toEqual(['60', []])
+    expect(refused).toMatchObject({ thrown: { reason: 'routes.slow.rate_limit' } })
   })
 })

@@ -15,11 +15,15 @@ describe('refusals', () => {
     upstream = await startUpstream()
     gateway = await startGateway(`upstreams:
   app: { targets: ['${upstream.url}'] }
+  down: { targets: ['http://127.0.0.1:1'], circuit_breaker: { failures: 1%, of_at_least: 1, open_for: 1h } }
 routes:
   - { name: all, path: /all/*, methods: [POST], upstream: app, plans: [free], free_daily: true, max_body: 1KiB }
   - { name: pro, path: /pro, upstream: app, plans: [pro], verified: true, free_daily: true, max_body: 1KiB }
   - { name: verified, path: /verified, upstream: app, verified: true, free_daily: true, max_body: 1KiB }
   - { name: open, path: /open, upstream: app, auth: none }
+  - { name: limited, path: /limited, upstream: app, plans: [pro], rate_limit: 1/1h }
+  - { name: down, path: /down, upstream: down, free_daily: true, max_body: 1KiB }
+  - { name: open-circuit, path: /open-circuit, upstream: down, auth: none }
 `)
     user = await newUser(gateway)
   })
@@ -54,6 +58,20 @@ routes:
   ])('%s comes first: %s', async (_, code, method, target, lines) => {
     const sent = lines.map(line => (line === 'credential' ? bearer() : line))
     expectRefusal(await ask(gateway.url, requestBytes(method, target, sent)), code)
+  })
+
+  it('authentication comes before the rate limit, and the rate limit before the plan', async () => {
+    const limited = (credential: string) => ask(gateway.url, requestBytes('GET', '/limited', [credential]))
+    for (let i = 0; i < 2; i += 1) expectRefusal(await limited('X-API-Key: a'), 'token_invalid')
+    expectRefusal(await limited(bearer()), 'plan_insufficient')
+    expectRefusal(await limited(bearer()), 'rate_limited')
+  })
+
+  it('the declared length comes before the target, and the target before the daily use', async () => {
+    expectRefusal(await ask(gateway.url, requestBytes('GET', '/open-circuit')), 'upstream_unreachable')
+    const down = (lines: string[]) => ask(gateway.url, requestBytes('GET', '/down', [bearer(), ...lines]))
+    expectRefusal(await down([long]), 'body_too_large')
+    expectRefusal(await down([]), 'upstream_unavailable')
   })
 
   it('the daily use comes last: nothing of the above spent one', async () => {
