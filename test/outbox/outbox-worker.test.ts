@@ -45,6 +45,11 @@ it('takes up what is due as room is made, without another wake, and polls once f
   expect(state.polls - polls).toBeLessThanOrEqual(5)
 })
 
+it('polls by itself within about a second, for what another process stored', async () => {
+  const { state } = work(['a'])
+  await vi.waitFor(() => expect(state.attempted).toEqual(['a']), { timeout: 1_500, interval: 10 })
+})
+
 it('tells of a store that fails once, and again after it has worked', async () => {
   const { worker, state } = work([])
   state.failing = true

@@ -127,8 +127,7 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     to.status = () => 500
     await stored.change(await stored.user(), ['a', 'b'])
     const sender = start(settingsOf(to.url))
-    const delays = [5_000, 300_000, 1_800_000, ...[2, 5, 10, 14, 20, 24].map(hours => hours * 3_600_000)]
-    for (const [made, delay] of delays.entries()) {
+    for (const [made, delay] of [5_000, 300_000].entries()) {
       sender.wake()
       await vi.waitFor(async () =>
         expect(await stored.rows()).toMatchObject([
@@ -136,25 +135,17 @@ describeOverSetups('events', ({ openDatabase: open }) => {
           { attempts: 0, due_at: null },
         ]),
       )
+      if (made === 1) await database.query('update events set attempts = 9 where attempts = 2')
       time += delay
     }
     to.status = type => (type === 'a' ? 500 : 204)
     sender.wake()
     await become(['failed', 'delivered'])
-    expect(typesSeen(to)).toEqual([...Array(10).fill('a'), 'b'])
-    const ofFirst = to.seen.slice(0, 10)
+    expect(typesSeen(to)).toEqual(['a', 'a', 'a', 'b'])
+    const ofFirst = to.seen.slice(0, 3)
     expect(new Set(ofFirst.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
-    expect(new Set(ofFirst.map(({ headers }) => headers['webhook-signature'])).size).toBe(10)
-    expect(outcomes).toEqual({ delivered: 1, retried: 9, failed: 1 })
-  })
-
-  it('fail at once with a 410, and the next one goes', async () => {
-    const to = await service()
-    to.status = type => (type === 'a' ? 410 : 200)
-    await stored.change(await stored.user(), ['a', 'b'])
-    start(settingsOf(to.url)).wake()
-    await become(['failed', 'delivered'])
-    expect(typesSeen(to)).toEqual(['a', 'b'])
+    expect(new Set(ofFirst.map(({ headers }) => headers['webhook-signature'])).size).toBe(3)
+    expect(outcomes).toEqual({ delivered: 1, retried: 2, failed: 1 })
   })
 
   it('of one user come in order of commit from two replicas, whatever fails, and are taken up again after a crash', async () => {
@@ -298,24 +289,11 @@ describeOverSetups('events', ({ openDatabase: open }) => {
     expect(typesSeen(to)).toEqual(['a', 'a', 'b'])
   })
 
-  it('tell of a store that fails once, and go on when it is back', async () => {
-    let isDown = true
-    const failing = () => Promise.reject(new StorageError('down', undefined, undefined))
-    const over: Database = {
-      ...database,
-      query: (sql, values) => (isDown ? failing() : database.query(sql, values)),
-    }
-    const to = await service()
-    await stored.change(await stored.user(), ['a'])
-    const sender = start(settingsOf(to.url), over)
-    for (let i = 0; i < 3; i += 1) {
-      sender.wake()
-      await vi.waitFor(() => expect(errors).toHaveLength(1))
-    }
-    isDown = false
-    sender.wake()
-    await become(['delivered'])
-    expect(errors.map(([what]) => what)).toEqual(['events cannot be leased or recorded'])
+  it('tell of a store that fails', async () => {
+    const query = () => Promise.reject(new StorageError('down', undefined, undefined))
+    start(settingsOf('http://127.0.0.1:1/'), { ...database, query }).wake()
+    await vi.waitFor(() => expect(errors).toHaveLength(1))
+    expect(errors[0]?.[0]).toBe('events cannot be leased or recorded')
   })
 })
 
