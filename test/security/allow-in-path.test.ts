@@ -1,15 +1,12 @@
 // `allow_in_path` on a public catch-all beside a guarded prefix: it opens what it says, and no way around the guards.
-import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { alone } from '../support/setups.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
-import { corpus, guarded } from './corpus.ts'
+import { corpus } from './corpus.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, type RawAnswer, requestBytes } from './raw-client.ts'
 import { stage } from './stage.ts'
-
-const often = { seed: 20_261_121, numRuns: 300 }
 
 describe('beside a guarded prefix of the same upstream', () => {
   const at = stage(alone, {
@@ -34,72 +31,13 @@ describe('beside a guarded prefix of the same upstream', () => {
     await at.holds(answers)
   })
 
-  it('nothing that is put together from its pieces opens it', async () => {
-    at.upstream.reading = 'lax'
-    const letters = fc.tuple(
-      ...[...guarded].map(letter => {
-        const hex = letter.charCodeAt(0).toString(16)
-        const spellings = [
-          letter,
-          letter,
-          letter,
-          letter.toUpperCase(),
-          `%${hex}`,
-          `%25${hex}`,
-          `%2525${hex}`,
-        ]
-        return fc.constantFrom(
-          ...(letter === '/' ? ['/', '/', '//', '%252f', '/;x/', '.;/', ';/', './', '%255c'] : spellings),
-        )
-      }),
-    )
-    const end = fc.constantFrom(
-      '',
-      '/',
-      ';x',
-      '.',
-      '%253b',
-      '%253fx',
-      '%2523',
-      '/x;y',
-      '%252f',
-      '//',
-      '%2500',
-      '/..;/',
-    )
-    await fc.assert(
-      fc.asyncProperty(letters, end, async (pieces, last) => {
-        await send(`/${pieces.join('').replace(/^\/+/, '')}${last}`)
-      }),
-      often,
-    )
-    await at.holds([])
-  })
-
-  it.each(['/x;y=1', '/a/b.', '/100%2525', '//x//y', '/x%253bz', '/a%252fb'])(
-    '%s is let through as written',
+  it.each(['/public/x;y', '/api/v1/auth/log%2569n', '/.well-known/jwks.json;x'])(
+    '%s is refused',
     async path => {
-      at.upstream.reading = 'plain'
-      const answer = await send(path)
-      expect([answer.status, at.upstream.seen[0]?.url]).toEqual([200, path])
-      await at.holds([answer])
+      expectRefusal(await send(path), 'path_invalid')
+      expect(at.upstream.seen).toEqual([])
     },
   )
-
-  it.each([
-    '/public/x;y',
-    '/public/a.',
-    '/public/%2541',
-    '/api/v1/auth/login;x',
-    '/api/v1/auth/log%2569n',
-    '/.well-known/jwks.json;x',
-    '/a%2fb',
-    '/..;/x',
-    '/x/%252e%252e/y',
-  ])('%s is refused', async path => {
-    expectRefusal(await send(path), 'path_invalid')
-    expect(at.upstream.seen).toEqual([])
-  })
 })
 
 describe('each allowance', () => {
@@ -176,23 +114,5 @@ ${names.map(route).join('\n')}
     expectRefusal(await send('/semicolon/a.', 'POST'), 'path_invalid')
     expectRefusal(await send('/nowhere/a;b'), 'path_invalid')
     expectRefusal(await send('/nowhere/a'), 'route_unknown')
-  })
-
-  it.each([
-    '..',
-    '.',
-    '%2e%2e',
-    '..;x',
-    '%2e%2e;',
-    '..%2fx',
-    'x%2f..',
-    '..%3b',
-    '%252e%252e',
-    '%252e',
-    '..%252f',
-    '...',
-  ])('%s is refused by every one of them', async segment => {
-    for (const name of names) expectRefusal(await send(`/${name}/${segment}`), 'path_invalid')
-    expect(upstream.received).toEqual([])
   })
 })

@@ -9,7 +9,6 @@ import { stage } from './stage.ts'
 describe('a gateway is no open proxy', () => {
   const at = stage(alone, {
     catchAll: true,
-    more: '  - { name: hosted, path: /hosted, upstream: app, auth: none, hosts: [api.example.com] }\n',
   })
   const asked = (target: string, ...lines: string[]) =>
     ask(at.gateway.url, requestBytes('GET', target, lines))
@@ -35,17 +34,6 @@ describe('a gateway is no open proxy', () => {
     elsewhere.close()
   })
 
-  it.each([
-    'http://evil.example/public/x',
-    'http://127.0.0.1:6379/public/x',
-    'https://evil.example:443/public/x',
-    'http://gw.test.evil.example/public/x',
-    'http://[::1]/public/x',
-  ])('the authority of %s must be the Host’s', async target => {
-    expectRefusal(await asked(target), 'request_invalid')
-    expect(at.upstream.seen).toEqual([])
-  })
-
   it('an absolute-form target of our own goes where its path says, with a Host of the gateway’s making', async () => {
     const answer = await asked('http://gw.test/public/x?y=1')
     expect(answer?.status).toBe(200)
@@ -59,12 +47,6 @@ describe('a gateway is no open proxy', () => {
     ])
   })
 
-  it('an absolute-form authority counts as the host of a route that names it, not the Host beside it', async () => {
-    expect((await asked('http://api.example.com/hosted', 'Host: api.example.com'))?.status).toBe(200)
-    expect(at.upstream.seen[0]?.url).toBe('/hosted')
-    expectRefusal(await asked('http://gw.test/hosted', 'Host: api.example.com'), 'request_invalid')
-  })
-
   it.each(['evil.example', '127.0.0.1:6379', 'localhost', '169.254.169.254', '[::1]:80', 'GW.TEST.'])(
     'Host: %s changes nothing about where a request goes',
     async host => {
@@ -74,30 +56,4 @@ describe('a gateway is no open proxy', () => {
       ])
     },
   )
-
-  it.each([
-    'gw.test/x',
-    'a@gw.test',
-    'gw.test?x',
-    'gw.test#x',
-    'gw test',
-    '[::1',
-    '[::1]x',
-    'gw.test:port',
-    'gw.test:1:2',
-    '\\',
-  ])('Host: %s is no host', async host => {
-    expectRefusal(await asked('/public/x', `Host: ${host}`), 'request_invalid')
-    expect(at.upstream.seen).toEqual([])
-  })
-
-  it.each([
-    '/public/http://127.0.0.1:1/',
-    '/public//127.0.0.1:1/',
-    '//127.0.0.1:1/public',
-    '/public/@127.0.0.1:1/',
-  ])('%s is a path like any other', async target => {
-    expect((await asked(target))?.status).toBe(200)
-    expect(at.upstream.seen.map(seen => seen.url)).toEqual([target.replace(/\/+/g, '/')])
-  })
 })

@@ -140,13 +140,6 @@ describe('oversized requests', () => {
     },
   )
 
-  it('a declared length is refused before a byte of the body is read', async () => {
-    const announced = requestBytes('POST', '/api/v1/auth/login', [...fields, 'Content-Length: 10737418240'])
-    const start = performance.now()
-    expectRefusal(await ask(at.gateway.url, announced), 'body_too_large')
-    expect(performance.now() - start).toBeLessThan(1_000)
-  })
-
   it('who goes on sending for ever is cut off', async () => {
     const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/api/v1/auth/login', [...fields, 'Content-Length: 10737418240']))
@@ -201,15 +194,5 @@ describe('oversized requests', () => {
       await ask(at.gateway.url, requestBytes('GET', `/public/${'x'.repeat(20_000)}`)),
       'headers_too_large',
     )
-  })
-
-  it('trailers of 20 KiB are 431 and no whole request upstream', async () => {
-    const body = `5\r\nAAAAA\r\n0\r\nX: ${'A'.repeat(20_000)}\r\n\r\n`
-    const answer = await ask(
-      at.gateway.url,
-      requestBytes('POST', '/public/x', ['Transfer-Encoding: chunked'], body),
-    )
-    expectRefusal(answer, 'headers_too_large')
-    expect(at.upstream.seen.filter(seen => seen.complete)).toEqual([])
   })
 })

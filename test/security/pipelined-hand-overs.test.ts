@@ -180,17 +180,6 @@ routes:
     connection.close()
   })
 
-  it('a CONNECT is refused where it stands alone, and nothing behind it is read', async () => {
-    const connection = new RawConnection(gateway.url)
-    connection.write(Buffer.concat([behind[2]?.[1] as Buffer, requestBytes('GET', '/public/1')]))
-    const answers = await connection.answers()
-    expect(answers.map(answer => [answer.status, value(answer, 'x-peage-error')])).toEqual([
-      [400, 'request_invalid'],
-    ])
-    expect(await connection.endsWithin(1_000)).toBe(true)
-    connection.close()
-  })
-
   describe('bytes behind a handshake', () => {
     it('do not hide that their sender leaves while the upstream is dialled', async () => {
       let ended = false
@@ -231,17 +220,6 @@ routes:
       expect((await connection.answer())?.status).toBe(101)
       connection.write('three')
       await expect.poll(() => heard).toBe('onetwothree')
-      connection.close()
-    })
-
-    it('are no more than 64 KiB before its 101', async () => {
-      sockets.script = () => {}
-      const heads = sockets.heads
-      const connection = new RawConnection(gateway.url)
-      connection.write(requestBytes('GET', '/socket', handshake))
-      await expect.poll(() => sockets.heads).toBe(heads + 1)
-      await connection.writeAll(Buffer.alloc(128 * 1024))
-      expect(await connection.endsWithin(1_000)).toBe(true)
       connection.close()
     })
 

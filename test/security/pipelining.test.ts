@@ -8,15 +8,6 @@ import { stage } from './stage.ts'
 describe('pipelined requests', () => {
   const at = stage(alone)
 
-  it('ninety of them are answered, in order', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    const paths = Array.from({ length: 90 }, (_, index) => `/public/${index}`)
-    connection.write(Buffer.concat(paths.map(path => requestBytes('GET', path))))
-    for (const _ of paths) expect((await connection.answer('GET'))?.status).toBe(200)
-    expect(at.upstream.seen.map(seen => seen.url)).toEqual(paths)
-    connection.close()
-  })
-
   // In one write, so that what stands behind the request is read before anything has been answered.
   it.each([
     ['a chunk that is none', requestBytes('POST', '/nowhere', ['Transfer-Encoding: chunked'], 'zz\r\n')],

@@ -166,44 +166,6 @@ describe('requests as bytes', () => {
     for (const answer of answers.filter(answer => !isForwarded(answer))) expectRefusal(answer)
     connection.close()
   })
-
-  it('a body is one body: what looks like a request in it arrives upstream as its bytes', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(post(`Content-Length: ${smuggled.length}`, smuggled))
-    expect((await connection.answer())?.status).toBe(200)
-    expect(at.upstream.seen.map(seen => seen.body.toString('latin1'))).toEqual([smuggled])
-    connection.close()
-  })
-
-  it('pipelined requests are answered in order, the guarded among them refused', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(`${smuggled}GET /public/a HTTP/1.1\r\nHost: gw.test\r\n\r\n${smuggled}`)
-    const answers = await connection.answers()
-    expect(answers.map(answer => answer.status)).toEqual([401, 200, 401])
-    await at.holds(answers)
-    connection.close()
-  })
-
-  it('a parser’s refusal behind a request in flight does not take that request’s answer away', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write('GET /public/a HTTP/1.1\r\nHost: gw.test\r\n\r\n\0garbage\r\n\r\n')
-    const answers = await connection.answers()
-    expect(answers.map(answer => answer.status)).toEqual([200, 400])
-    expect(await connection.endsWithin(1_000)).toBe(true)
-    connection.close()
-  })
-
-  it('after a request to upgrade that was answered plainly, what follows is still a request', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write('GET /public/a HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
-    const first = await connection.answer()
-    expect(first?.status).toBe(200)
-    if (value(first as RawAnswer, 'connection') !== 'close') {
-      connection.write('GET /public/b HTTP/1.1\r\nHost: gw.test\r\n\r\n')
-      expect((await connection.answer('GET', 2_000))?.status).toBe(200)
-    }
-    connection.close()
-  })
 })
 
 const isForwarded = (answer: RawAnswer) => value(answer, 'x-upstream') !== undefined

@@ -26,7 +26,6 @@ routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
   - { name: patient, path: /patient, upstream: app, auth: none, timeout: 3s }
   - { name: down, path: /down, upstream: down, auth: none }
-  - { name: down-counted, path: /down-counted, upstream: down, free_daily: true }
   - { name: unknown, path: /unknown, upstream: unknown, auth: none }
   - { name: unresolved, path: /unresolved, upstream: unresolved, auth: none }
   - { name: deaf, path: /deaf, upstream: deaf, auth: none }
@@ -97,14 +96,6 @@ routes:
     expect(upstream.heads).toBe(3)
   })
 
-  it('a use that ended in a 502 stays counted', async () => {
-    const user = await newUser(gateway)
-    const asUser = () =>
-      ask(gateway.url, requestBytes('GET', '/down-counted', [`Authorization: Bearer ${user.access}`]))
-    expectRefusal(await asUser(), 'upstream_unreachable')
-    expectRefusal(await asUser(), 'daily_limit_reached')
-  })
-
   it('an upstream that is slow to answer is a 504, and is not asked again', async () => {
     says('')
     const start = performance.now()
@@ -138,11 +129,6 @@ routes:
     ['no status', 'HTTP/1.1 OK\r\n\r\n', false],
     ['a length that is none', 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nok', false],
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!', false],
-    [
-      'a length and chunks',
-      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
-      false,
-    ],
     ['a space in a field name', 'HTTP/1.1 200 OK\r\nX A: 1\r\nContent-Length: 2\r\n\r\nok', false],
     [
       'a byte over 0x7F in a field name',
@@ -176,7 +162,6 @@ routes:
     ['a status of 999', 'HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok'],
     ['a status of 000', 'HTTP/1.1 000 Odd\r\nContent-Length: 2\r\n\r\nok'],
     ['an empty field name', 'HTTP/1.1 200 OK\r\n: 1\r\nContent-Length: 2\r\n\r\nok'],
-    ['a 100 that nobody waited for', `HTTP/1.1 100 Continue\r\n\r\n${ok}`],
     ['a body to a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok'],
     [
       'a trailer with a control character',
@@ -255,29 +240,6 @@ routes:
     expect(upstream.heads).toBe(2)
   })
 
-  it('no use is spent where no connection becomes free', async () => {
-    const { access, id } = await newUser(gateway)
-    const use = () => call(gateway.url, 'GET', '/narrow-counted', { token: access })
-    const stored = async () => {
-      const [user] = await gateway.sql<{ daily_usage: number }>(
-        'select daily_usage from users where id = $1',
-        [id],
-      )
-      return user?.daily_usage
-    }
-    says('')
-    const holder = new RawConnection(gateway.url)
-    holder.write(requestBytes('GET', '/narrow'))
-    await expect.poll(() => upstream.heads).toBe(1)
-    const busy = await use()
-    expect([busy.status, busy.headers.get('x-peage-error')]).toEqual([503, 'upstream_unavailable'])
-    expect(await stored()).toBe(0)
-    holder.close()
-    says(ok)
-    expect((await use()).status).toBe(200)
-    expect(await stored()).toBe(1)
-  })
-
   it('uses that wait for a connection are counted one by one as they get it, and a refused one gives it back', async () => {
     const { access } = await newUser(gateway)
     says('')
@@ -309,10 +271,5 @@ routes:
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
     expect(upstream.heads).toBe(2)
-  })
-
-  it('the gateway outlives all of it', async () => {
-    says(ok)
-    expect((await get('/app/x'))?.body.toString()).toBe('ok')
   })
 })

@@ -19,11 +19,6 @@ routes:
   - { name: stripped-whole, path: /whole/*, upstream: app, auth: none, strip_prefix: /whole }
   - { name: rewritten, path: /old/v2/:kind/*, upstream: app, auth: none, rewrite: /new/:kind/all/* }
   - { name: fixed, path: /fixed/:id, upstream: app, auth: none, rewrite: /items }
-  - { name: read, path: /things/:id, upstream: app, auth: none, methods: [GET] }
-  - { name: write, path: /things/:id, upstream: app, methods: [PUT, DELETE] }
-  - { name: wide, path: /things/*, upstream: app, auth: none }
-  - { name: new-thing, path: /things/new, upstream: app, auth: none, methods: [POST] }
-  - { name: deep, path: /things/:id/parts/:part, upstream: app, auth: none, methods: [GET] }
   - { name: hosted, path: /hosted/*, upstream: app, auth: none, hosts: [api.example.com, "[::1]"] }
   - { name: by-host, path: /both, upstream: app, auth: none, hosts: [a.example.com], methods: [GET] }
   - { name: any-host, path: /both, upstream: app, auth: none, methods: [POST] }
@@ -48,11 +43,6 @@ routes:
     await expect.poll(() => gateway.log.at(-1)).toContain('"msg":"request"')
     return upstream.received[0]?.url
   }
-  const routeOf = async (target: string, lines: string[] = [], method = 'GET') => {
-    await sent(target, lines, method)
-    return (JSON.parse(gateway.log.at(-1) ?? '{}') as { route: string }).route
-  }
-
   it.each([
     '/public/a%20b',
     '/PUBLIC/CaSe',
@@ -82,102 +72,33 @@ routes:
   })
 
   it.each([
-    ['/old/v1/races', '/races'],
-    ['/old/v1/races/', '/races/'],
     ['/OLD/V1/Races/A%20b?x=1', '/Races/A%20b?x=1'],
     ['//old//v1//races//1', '/races/1'],
-    ['/%6fld/v1/races/1', '/races/1'],
-    ['/whole', '/'],
-    ['/whole/', '/'],
-    ['/whole/x', '/x'],
     ['/whole?x', '/?x'],
-    ['/whole//x', '/x'],
     ['/whole/http:/evil.example', '/http:/evil.example'],
   ])('strip_prefix: %s becomes %s', async (target, expected) => {
     expect(await sent(target)).toBe(expected)
   })
 
   it.each([
-    ['/old/v2/cars/1/2', '/new/cars/all/1/2'],
     ['/old/v2/c%20s/%31?q', '/new/c%20s/all/%31?q'],
-    ['/old/v2/cars', '/new/cars/all'],
-    ['/old/v2/cars/', '/new/cars/all/'],
     ['/old/v2/:kind/*', '/new/:kind/all/*'],
     ['/fixed/1?x=2', '/items?x=2'],
   ])('rewrite: %s becomes %s', async (target, expected) => {
     expect(await sent(target)).toBe(expected)
   })
 
-  it.each([
-    ['GET', '/things/new', 405, 'POST'],
-    ['PATCH', '/things/1', 405, 'DELETE, GET, HEAD, PUT'],
-    ['POST', '/things/1', 405, 'DELETE, GET, HEAD, PUT'],
-    ['DELETE', '/things/1/parts/2', 405, 'GET, HEAD'],
-    ['POST', '/things/1/', 405, 'DELETE, GET, HEAD, PUT'],
-    ['POST', '/Things//%31', 405, 'DELETE, GET, HEAD, PUT'],
-    ['OPTIONS', '/things/new', 405, 'POST'],
-  ])('%s %s falls through to nothing wider: %i, Allow: %s', async (method, target, status, allow) => {
-    const answer = await send(method, target)
-    expectRefusal(answer, 'method_not_allowed', method)
-    expect([answer?.status, answer && value(answer, 'allow')]).toEqual([status, allow])
-    expect(upstream.received).toEqual([])
-  })
-
-  it('literal comes before :param before *, from the left', async () => {
-    expect(await routeOf('/things/new', [], 'POST')).toBe('new-thing')
-    expect(await routeOf('/things/old')).toBe('read')
-    expect(await routeOf('/things/old', [], 'HEAD')).toBe('read')
-    expect(await routeOf('/things/new/parts/1')).toBe('deep')
-    expect(await routeOf('/things/new/other')).toBe('wide')
-    expect(await routeOf('/things')).toBe('wide')
-    expect(await routeOf('/things/')).toBe('wide')
-  })
-
-  it.each([
-    'api.example.com',
-    'API.Example.COM',
-    'api.example.com:8080',
-    'api.example.com.',
-    'api.example.com.:443',
-    '[::1]',
-    '[::1]:80',
-  ])('Host: %s is one of the route’s', async host => {
-    expect(await routeOf('/hosted/x', [`Host: ${host}`])).toBe('hosted')
-  })
-
-  it.each([
-    'example.com',
-    'xapi.example.com',
-    'api.example.com.evil.example',
-    'api.example.com..',
-    '[::2]',
-    '',
-  ])('Host: %s is none of them', async host => {
-    expectRefusal(await send('GET', '/hosted/x', [`Host: ${host}`]), 'route_unknown')
-    expect(upstream.received).toEqual([])
-  })
-
-  it('a route that names the host comes before one that names none, and then decides about the method', async () => {
-    expect(await routeOf('/both', ['Host: a.example.com'])).toBe('by-host')
-    expect(await routeOf('/both', ['Host: b.example.com'], 'POST')).toBe('any-host')
+  it('a route that names hosts is found by the Host, and a POST there is a 405', async () => {
+    for (const host of ['API.Example.COM.:8080', '[::1]:80']) {
+      await sent('/hosted/x', [`Host: ${host}`])
+      expect(JSON.parse(gateway.log.at(-1) ?? '{}')).toMatchObject({ route: 'hosted' })
+    }
+    upstream.received.length = 0
+    for (const host of ['api.example.com.evil.example', 'api.example.com..', ''])
+      expectRefusal(await send('GET', '/hosted/x', [`Host: ${host}`]), 'route_unknown')
     const answer = await send('POST', '/both', ['Host: a.example.com', 'Content-Length: 0'])
     expectRefusal(answer, 'method_not_allowed')
     expect(answer && value(answer, 'allow')).toBe('GET, HEAD')
-  })
-
-  it('what matches nothing is a 404', async () => {
-    for (const target of [
-      '/',
-      '/publicx',
-      '/publi',
-      '/old/v1',
-      '/old/v1/race',
-      '/fixed',
-      '/fixed/1/2',
-      '/hosted',
-    ]) {
-      expectRefusal(await send('GET', target), 'route_unknown')
-    }
     expect(upstream.received).toEqual([])
   })
 })

@@ -154,16 +154,6 @@ describe('an identity assertion', () => {
     expect(payload).not.toHaveProperty('email')
   })
 
-  it('is neither a bearer nor a refresh token', async () => {
-    const [token = ''] = assertionsOf(await received('/asserted/x', bearer()))
-    const answer = await call(gateway.url, 'GET', '/shut', { token })
-    expect([answer.status, answer.body.error]).toEqual([401, 'Token invalide ou expiré'])
-    const refreshed = await call(gateway.url, 'POST', '/api/v1/auth/refresh', {
-      body: { refresh_token: token },
-    })
-    expect([refreshed.status, refreshed.headers.get('x-peage-error')]).toEqual([401, 'refresh_token_invalid'])
-  })
-
   it('is not there for the anonymous, on routes that do not ask for it, and never the client’s own', async () => {
     const forged = ['X-Peage-Assertion: forged', 'x_peage_assertion: forged']
     expect(assertionsOf(await received('/asserted/x', forged))).toEqual([])

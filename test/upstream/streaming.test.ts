@@ -197,39 +197,6 @@ describe('streaming', () => {
     )
   })
 
-  it('request trailers are dropped', async () => {
-    const body = Buffer.concat([chunked('five!').subarray(0, -2), Buffer.from('X-Checksum: 1\r\n\r\n')])
-    await ask(
-      at.gateway.url,
-      requestBytes('POST', '/public/x', ['Trailer: X-Checksum', 'Transfer-Encoding: chunked'], body),
-    )
-    expect(at.upstream.received.map(seen => [seen.body, seen.trailers, seen.headers.trailer])).toEqual([
-      ['five!', {}, undefined],
-    ])
-  })
-
-  it('response trailers pass, less what only the gateway may say', async () => {
-    at.upstream.answer = (_, response) => {
-      response.writeHead(200, { trailer: 'x-checksum' })
-      response.write('five!')
-      response.addTrailers([
-        ['X-Checksum', 'abc'],
-        ['X-Checksum', 'def'],
-        ['X-Peage-Error', 'internal'],
-        ['Connection', 'close'],
-      ])
-      response.end()
-    }
-    const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
-    expect([answer?.body.toString(), answer?.trailers]).toEqual([
-      'five!',
-      [
-        ['x-checksum', 'abc'],
-        ['x-checksum', 'def'],
-      ],
-    ])
-  })
-
   it('a client that goes away ends the upstream’s request, in the middle of the body', async () => {
     let arrive: () => void = () => {}
     const arrived = new Promise<void>(resolve => {

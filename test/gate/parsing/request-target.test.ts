@@ -273,9 +273,22 @@ describe('the path rules', () => {
     expect(normalizeHost('[::1]:80')).toBe('[::1]')
     expect(['[2001:db8::1]', '[::ffff:192.0.2.1]:80', 'a:80', 'a:'].map(isHost)).toEqual(Array(4).fill(true))
     expect(
-      ['a b', 'a/b', 'a@b', '', 'a:b', '[::1', '[zz]', '[]', 'a:1:2', 'é', 'a\\b', 'a#b', 'a?b'].filter(
-        isHost,
-      ),
+      [
+        'a b',
+        'a/b',
+        'a@b',
+        '',
+        'a:b',
+        '[::1',
+        '[::1]x',
+        '[zz]',
+        '[]',
+        'a:1:2',
+        'é',
+        'a\\b',
+        'a#b',
+        'a?b',
+      ].filter(isHost),
     ).toEqual([])
   })
 })

@@ -42,6 +42,7 @@ describe('a handshake', () => {
     { 'sec-websocket-version': '8' },
     { 'sec-websocket-key': '' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ' },
+    { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZ!==' },
     { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZR==' },
     { 'sec-websocket-key': 'hlIHNhbXBsZSBub25jZQ==' },
     { 'sec-websocket-key': 'AAdGhlIHNhbXBsZSBub25jZQ==' },

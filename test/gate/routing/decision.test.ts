@@ -188,8 +188,9 @@ describe('a WebSocket', () => {
     for (const headers of [two, both]) {
       expect(told(ask, 'GET', '/socket', headers)).toBe('credentials_ambiguous on socket, WebSocket')
     }
-    const plain = ask('GET', '/plain', { ...handshake, 'sec-websocket-protocol': 'peage.bearer.abc' })
-    expect(plain.head.authorization).toBeUndefined()
+    const token = { 'sec-websocket-protocol': 'peage.bearer.abc' }
+    expect(ask('GET', '/plain', { ...handshake, ...token }).head.authorization).toBeUndefined()
+    expect(ask('GET', '/socket', token).head.authorization).toBeUndefined()
   })
 })
 

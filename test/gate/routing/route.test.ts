@@ -34,8 +34,11 @@ describe('a compiled route', () => {
   it.each([
     [{ path: '/A/b/*', strip_prefix: '/a/b' }, '/a/%62//c', '/c', '/a/%62'],
     [{ path: '/a/*', strip_prefix: '/a' }, '/A', '/', '/A'],
+    [{ path: '/a/*', strip_prefix: '/a' }, '/a/', '/', '/a'],
+    [{ path: '/a/*', strip_prefix: '/a' }, '/a//x/', '/x/', '/a'],
     [{ path: '/a/*' }, '/a/b', '/a/b', undefined],
     [{ path: '/:x/b/:y', rewrite: '/n/:y/:x/:z/x' }, '/1/b/%32', '/n/%32/1/:z/x', undefined],
+    [{ path: '/a/:x/*', rewrite: '/n/:x/all/*' }, '/a/1/2/3', '/n/1/all/2/3', undefined],
     [{ path: '/a/*', rewrite: '/n/*' }, '/a', '/n', undefined],
     [{ path: '/a/*', rewrite: '/n/*' }, '/a/', '/n/', undefined],
     [{ path: '/a/*', rewrite: '/*' }, '/a', '/', undefined],
