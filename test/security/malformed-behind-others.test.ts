@@ -1,10 +1,10 @@
 // Malformed requests right behind others: those are answered first, whole and in order; then it is, and the connection ends.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { first as certificate, tlsSettings } from '../support/certificates.ts'
 import { newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
 import { alone } from '../support/setups.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { startUpstream } from '../support/upstream.ts'
 import { expectRefusal } from './invariants.ts'
 import { ask, chunked, RawConnection, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
@@ -72,33 +72,24 @@ describe.each([
   ['HTTP', ''],
   ['TLS', tlsSettings(certificate.files)],
 ])('over %s', (_, tls) => {
-  let upstream: Upstream
-  let gateway: TestGateway
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(
-      `upstreams: { app: { targets: ['${upstream.url}'] } }
+  const at = gatewayBefore(
+    startUpstream,
+    url => `upstreams: { app: { targets: ['${url}'] } }
 routes:
   - { path: /public/*, upstream: app, auth: none }
   - { path: /guarded, upstream: app }
 `,
-      undefined,
-      { server: `, timeouts: { body_idle: 1s, headers: 2s }${tls}` },
-    )
-  })
+    { server: `, timeouts: { body_idle: 1s, headers: 2s }${tls}` },
+  )
   beforeEach(() => {
-    upstream.answer = undefined
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.answer = undefined
   })
 
   /** The upstream begins to answer the first request, and goes on when it is told to. */
   function begun(part: string): Promise<() => void> {
     return new Promise(resolve => {
-      upstream.answer = (_request, response) => {
-        upstream.answer = undefined
+      at.upstream.answer = (_request, response) => {
+        at.upstream.answer = undefined
         if (part !== '') response.writeHead(200, { 'content-length': 5 }).write(part)
         resolve(() => response.end('first'.slice(part.length)))
       }
@@ -108,7 +99,7 @@ routes:
   describe.each(malformed)('%s', (_, bytes, code) => {
     // At once, as the gateway waits before it ends a connection.
     it.concurrent.each(before)('is refused behind %s', async (_, ahead, statuses) => {
-      const connection = new RawConnection(gateway.url)
+      const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([ahead, bytes]))
       for (const status of statuses) {
         const answer = await connection.answer()
@@ -116,7 +107,7 @@ routes:
       }
       await expectLast(connection, code)
       // Nothing of it went on, nor of one before it.
-      expect(upstream.received.filter(({ url }) => url !== '/public/1')).toEqual([])
+      expect(at.upstream.received.filter(({ url }) => url !== '/public/1')).toEqual([])
     })
 
     it.each([
@@ -124,7 +115,7 @@ routes:
       ['half said', 'fi'],
     ])('is refused behind an answer that is %s', async (_, part) => {
       const going = begun(part)
-      const connection = new RawConnection(gateway.url)
+      const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([get, bytes]))
       const goOn = await going
       if (part !== '') await expect.poll(() => connection.unread.length).toBeGreaterThan(0)
@@ -136,7 +127,7 @@ routes:
 
   it('half a head behind an answer that is on its way is refused when its time is over', async () => {
     const going = begun('fi')
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, Buffer.from('GET /public/bad HTTP/1.1\r\nHo')]))
     const goOn = await going
     setTimeout(goOn, 2_500)
@@ -147,12 +138,12 @@ routes:
   it('a request that is under way when its body turns out malformed is refused, and its upstream left', async () => {
     let left = false
     const arrived = new Promise<void>(resolve => {
-      upstream.answer = (request, response) => {
+      at.upstream.answer = (request, response) => {
         if (request.url === '/public/1') response.end('first')
         else request.on('close', () => (left = true)).once('data', () => resolve())
       }
     })
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], '5\r\nWorld\r\n')]))
     expect((await connection.answer())?.status).toBe(200)
     await arrived
@@ -163,12 +154,12 @@ routes:
 
   it('a response that the upstream sends after the refusal is dropped', async () => {
     const arrived = new Promise<() => void>(resolve => {
-      upstream.answer = (request, response) => {
+      at.upstream.answer = (request, response) => {
         if (request.url === '/public/1') response.end('first')
         else request.on('error', () => {}).once('data', () => resolve(() => response.end('late')))
       }
     })
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], '5\r\nWorld\r\n')]))
     expect((await connection.answer())?.status).toBe(200)
     const respond = await arrived
@@ -191,8 +182,8 @@ routes:
   ])(
     'one that was answered before its body turned out malformed is not answered again: %s',
     async (_, bytes, status) => {
-      upstream.answer = (_request, response) => response.end('early')
-      const connection = new RawConnection(gateway.url)
+      at.upstream.answer = (_request, response) => response.end('early')
+      const connection = new RawConnection(at.gateway.url)
       connection.write(Buffer.concat([get, bytes]))
       expect((await connection.answer())?.status).toBe(200)
       const answer = await connection.answer()
@@ -206,8 +197,8 @@ routes:
 
   it('a client that sends on for a while before it reads hears both answers whole', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024, 'x')
-    upstream.answer = (_request, response) => response.end(large)
-    const connection = new RawConnection(gateway.url)
+    at.upstream.answer = (_request, response) => response.end(large)
+    const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     // For longer than a connection is read on where nothing comes.
@@ -223,11 +214,11 @@ routes:
 
   it('a client that reads nothing is cut off, and the upstream of the answer before left', async () => {
     let left = false
-    upstream.answer = (_request, response) => {
+    at.upstream.answer = (_request, response) => {
       response.on('close', () => (left = true))
       response.end(Buffer.alloc(32 * 1024 * 1024, 'x'))
     }
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     await expect.poll(() => left, { timeout: 4_000 }).toBe(true)
@@ -235,7 +226,7 @@ routes:
   })
 
   it('a client that sends on is cut off after its refusal', async () => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(Buffer.concat([get, post([coding], 'zz\r\n')]))
     const closed = new Promise<boolean>(resolve => connection.socket.once('close', () => resolve(true)))
     const sending = setInterval(() => connection.socket.writable && connection.write(Buffer.alloc(65_536)), 5)
@@ -246,7 +237,7 @@ routes:
   })
 
   it('what stands behind a request with Connection: close is not looked at', async () => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     const last = requestBytes('GET', '/public/1', ['Connection: close'])
     connection.write(Buffer.concat([last, post([coding], 'zz\r\n')]))
     const answers = await connection.answers()

@@ -1,9 +1,9 @@
 // WebSocket handshakes as a way around the guards (h2c smuggling, CVE-2021-21295's kin; "websocket smuggling" by a refused upgrade).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
 import { accepted, handshake } from '../support/web-sockets.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from '../upstream/scripted-upstream.ts'
+import { startScriptedUpstream } from '../upstream/scripted-upstream.ts'
 import { RawConnection, requestBytes, value } from './raw-client.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -11,36 +11,32 @@ const switching = `HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r
 const inner = 'GET /private HTTP/1.1\r\nHost: x\r\n\r\n'
 
 describe('a handshake', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
   let user: TestUser
   let heads: string[]
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - { name: open, path: /open, upstream: app, websocket: true, auth: none }
   - { name: guarded, path: /guarded, upstream: app, websocket: true }
   - { name: plain, path: /plain, upstream: app, auth: none }
   - { name: private, path: /private, upstream: app }
-`)
-    user = await newUser(gateway)
+`,
+  )
+  beforeAll(async () => {
+    user = await newUser(at.gateway)
   })
   beforeEach(() => {
     heads = []
-    upstream.script = (socket, head) => {
+    at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write(ok)
     }
   })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
 
   const send = async (bytes: string | Buffer) => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(bytes)
     const answers = await connection.answers()
     const hasEnded = connection.ended
@@ -69,12 +65,12 @@ routes:
     'with Connection: %j is refused, or opens a WebSocket: never a 101 without one',
     async field => {
       const received: string[] = []
-      upstream.script = socket => {
+      at.upstream.script = socket => {
         socket.removeAllListeners('data')
         socket.on('data', chunk => received.push(String(chunk)))
         socket.write(switching)
       }
-      const connection = new RawConnection(gateway.url)
+      const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes('GET', '/open', [...without('Connection'), `Connection: ${field}`]))
       const { status } = (await connection.answer()) ?? {}
       if (status === 101) {
@@ -89,15 +85,15 @@ routes:
   )
 
   it('bytes behind it reach no upstream that has not accepted it, on no connection', async () => {
-    upstream.script = (socket, head) => {
+    at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno')
     }
     const { answers, hasEnded } = await send(requestBytes('GET', '/open', handshake, inner))
     expect(answers.map(answer => answer.status)).toEqual([426])
     expect(hasEnded).toBe(true)
-    // The next request may go over the same connection to the upstream.
-    upstream.script = (socket, head) => {
+    // The next request may go over the same connection to the at.upstream.
+    at.upstream.script = (socket, head) => {
       heads.push(head)
       socket.write(ok)
     }
@@ -126,7 +122,7 @@ routes:
   })
 
   it.each(['Trailer: X-Checksum', 'Content-Length: 5'])('is accepted by a 101 that says %s', async field => {
-    upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
+    at.upstream.script = socket => socket.write(switching.replace(/\r\n$/, `${field}\r\n\r\n`))
     const { answers } = await send(requestBytes('GET', '/open', handshake))
     expect(answers.map(answer => answer.status)).toEqual([101])
     expect(answers[0]?.fields.map(([name]) => name)).not.toContain(field.split(':')[0]?.toLowerCase())
@@ -169,7 +165,7 @@ routes:
       }
       expect(heads).toHaveLength(8)
       expect(heads.join('')).not.toContain(user.access)
-      expect(gateway.log.join('')).not.toContain(user.access)
+      expect(at.gateway.log.join('')).not.toContain(user.access)
     })
   })
 

@@ -1,41 +1,34 @@
 // A service that responds and closes while an upload is still being sent: the client receives the response.
 import type { Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { RawConnection, requestBytes } from '../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const uploadBytes = 5_000_000
 /** Without the fix, a failed write overtook the response in almost every second upload. */
 const uploads = 20
 
 describe('a service that closes while an upload is still being sent', () => {
-  let service: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    service = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${service.url}'] }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - { name: app, path: /app, upstream: app, auth: none }
-`)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await service?.close()
-  })
+`,
+  )
 
   /** The service reads no more than the head. */
   function respondAndClose(response: string, close: (socket: Socket) => void): void {
-    service.script = socket => {
+    at.upstream.script = socket => {
       socket.pause()
       socket.write(response, () => close(socket))
     }
   }
 
   async function upload() {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app', [`Content-Length: ${uploadBytes}`]))
     const sending = connection.writeAll(Buffer.alloc(uploadBytes, 'a'))
     const answer = await connection.answer()

@@ -1,27 +1,24 @@
 // Upstream failures: one refusal in French, without an address or, if too late, a broken response (CONTRACT §6).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, type RawAnswer, RawConnection, requestBytes } from '../security/raw-client.ts'
 import { call, newUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 describe('failing upstreams', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'], timeouts: { response: 400ms, idle: 400ms, connect: 300ms } }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'], timeouts: { response: 400ms, idle: 400ms, connect: 300ms } }
   down: { targets: ['http://127.0.0.1:1'] }
   unknown: { targets: ['http://nobody.invalid:80'], resolve: false }
   unresolved: { targets: ['http://nobody.invalid:80'] }
   # Of the range for documentation (RFC 5737): nobody answers there.
   deaf: { targets: ['http://192.0.2.1:80'], timeouts: { connect: 300ms } }
-  narrow: { targets: ['${upstream.url}'], connections: 1, timeouts: { connect: 300ms, response: 5s } }
+  narrow: { targets: ['${url}'], connections: 1, timeouts: { connect: 300ms, response: 5s } }
 routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
   - { name: patient, path: /patient, upstream: app, auth: none, timeout: 3s }
@@ -31,19 +28,15 @@ routes:
   - { name: deaf, path: /deaf, upstream: deaf, auth: none }
   - { name: narrow, path: /narrow, upstream: narrow, auth: none }
   - { name: narrow-counted, path: /narrow-counted, upstream: narrow, free_daily: true }
-`)
-  })
+`,
+  )
   beforeEach(() => {
-    upstream.heads = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.heads = 0
   })
 
-  const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
+  const get = (path: string) => ask(at.gateway.url, requestBytes('GET', path))
   const says = (bytes: string, andEnds = false) => {
-    upstream.script = socket => {
+    at.upstream.script = socket => {
       if (andEnds) socket.end(Buffer.from(bytes, 'latin1'))
       else socket.write(Buffer.from(bytes, 'latin1'))
     }
@@ -65,7 +58,7 @@ routes:
     for (const method of ['GET', 'POST']) {
       const lines = method === 'POST' ? ['Content-Length: 5'] : []
       const answer = await ask(
-        gateway.url,
+        at.gateway.url,
         requestBytes(method, path, lines, method === 'POST' ? 'five!' : ''),
       )
       expectRefusal(answer, code)
@@ -75,10 +68,10 @@ routes:
   })
 
   it('a name that never resolved stands among the targets as such, and is not healthy', async () => {
-    const token = gateway.adminToken
-    const { text } = await call(gateway.admin, 'GET', '/admin/v1/routes', { token })
+    const token = at.gateway.adminToken
+    const { text } = await call(at.gateway.admin, 'GET', '/admin/v1/routes', { token })
     expect(text).toContain('"http://nobody.invalid (unresolved)"')
-    expect((await call(gateway.admin, 'GET', '/metrics')).text).toContain(
+    expect((await call(at.gateway.admin, 'GET', '/metrics')).text).toContain(
       'peage_upstream_healthy{upstream="unresolved",target="http://nobody.invalid (unresolved)"} 0',
     )
   })
@@ -88,12 +81,12 @@ routes:
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
     expectNoAddress(answer)
-    expect(upstream.heads).toBe(2)
+    expect(at.upstream.heads).toBe(2)
     expectRefusal(
-      await ask(gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0'])),
+      await ask(at.gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0'])),
       'upstream_unreachable',
     )
-    expect(upstream.heads).toBe(3)
+    expect(at.upstream.heads).toBe(3)
   })
 
   it('an upstream that is slow to answer is a 504, and is not asked again', async () => {
@@ -102,17 +95,17 @@ routes:
     expectRefusal(await get('/app/x'), 'upstream_timeout')
     expect(performance.now() - start).toBeGreaterThan(300)
     expect(performance.now() - start).toBeLessThan(2_000)
-    expect(upstream.heads).toBe(1)
+    expect(at.upstream.heads).toBe(1)
   })
 
   it('a route’s timeout is its own, longer or shorter than its upstream’s', async () => {
-    upstream.script = socket => setTimeout(() => socket.write(ok), 900)
+    at.upstream.script = socket => setTimeout(() => socket.write(ok), 900)
     expect((await get('/patient'))?.status).toBe(200)
   })
 
   it('the time to answer begins when the body is sent: a slow upload is no slow upstream', async () => {
-    upstream.script = () => {}
-    const connection = new RawConnection(gateway.url)
+    at.upstream.script = () => {}
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/upload', ['Content-Length: 8']))
     for (const byte of 'slow do!') {
       connection.write(byte)
@@ -151,7 +144,7 @@ routes:
     const answer = await get('/app/x')
     expectRefusal(answer, 'upstream_unreachable')
     expectNoAddress(answer)
-    expect(upstream.heads).toBe(1)
+    expect(at.upstream.heads).toBe(1)
   })
 
   it.each([
@@ -180,7 +173,7 @@ routes:
       expect([undefined, 200, 204, 502, 999]).toContain(answer?.status)
       says(ok)
       expect((await get('/app/after'))?.body.toString()).toBe('ok')
-      expect(gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
+      expect(at.gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
     },
   )
 
@@ -201,7 +194,7 @@ routes:
   ])(
     '%s in the middle of an answer breaks the client’s connection: it never looks whole',
     async (_, bytes, then) => {
-      upstream.script = socket => {
+      at.upstream.script = socket => {
         socket.write(bytes, () =>
           setTimeout(() => {
             if (then === 'reset') socket.resetAndDestroy()
@@ -209,13 +202,13 @@ routes:
           }, 50),
         )
       }
-      const connection = new RawConnection(gateway.url)
+      const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes('GET', '/app/x'))
       const answer = await connection.answer()
       expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([200, 'half', false])
       expect(await connection.endsWithin(1_000)).toBe(true)
       connection.close()
-      await expect.poll(() => gateway.log.at(-1)).toContain('"outcome":"broken"')
+      await expect.poll(() => at.gateway.log.at(-1)).toContain('"outcome":"broken"')
     },
   )
 
@@ -226,9 +219,9 @@ routes:
 
   it('where every connection is busy the next request waits for a while, then it is a 503', async () => {
     says('')
-    const holder = new RawConnection(gateway.url)
+    const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/narrow'))
-    await expect.poll(() => upstream.heads).toBe(1)
+    await expect.poll(() => at.upstream.heads).toBe(1)
     const start = performance.now()
     expectRefusal(await get('/narrow'), 'upstream_unavailable')
     expect(performance.now() - start).toBeGreaterThan(250)
@@ -237,17 +230,17 @@ routes:
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
     // The refused request never reached the upstream, not even late.
-    expect(upstream.heads).toBe(2)
+    expect(at.upstream.heads).toBe(2)
   })
 
   it('uses that wait for a connection are counted one by one as they get it, and a refused one gives it back', async () => {
-    const { access } = await newUser(gateway)
+    const { access } = await newUser(at.gateway)
     says('')
-    const holder = new RawConnection(gateway.url)
+    const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/narrow'))
-    await expect.poll(() => upstream.heads).toBe(1)
+    await expect.poll(() => at.upstream.heads).toBe(1)
     const waiting = Promise.all(
-      Array.from({ length: 8 }, () => call(gateway.url, 'GET', '/narrow-counted', { token: access })),
+      Array.from({ length: 8 }, () => call(at.gateway.url, 'GET', '/narrow-counted', { token: access })),
     )
     await new Promise(resolve => setTimeout(resolve, 100))
     says(ok)
@@ -259,10 +252,10 @@ routes:
 
   it('one that waited and whose client left is never sent', async () => {
     says('')
-    const holder = new RawConnection(gateway.url)
+    const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/narrow'))
-    await expect.poll(() => upstream.heads).toBe(1)
-    const waiting = new RawConnection(gateway.url)
+    await expect.poll(() => at.upstream.heads).toBe(1)
+    const waiting = new RawConnection(at.gateway.url)
     waiting.write(requestBytes('GET', '/narrow'))
     await new Promise(resolve => setTimeout(resolve, 50))
     waiting.close()
@@ -270,6 +263,6 @@ routes:
     holder.close()
     says(ok)
     expect((await get('/narrow'))?.status).toBe(200)
-    expect(upstream.heads).toBe(2)
+    expect(at.upstream.heads).toBe(2)
   })
 })

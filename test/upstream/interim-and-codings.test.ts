@@ -1,9 +1,9 @@
 // Oddly framed responses: 1xx before them, trailers, and transfer codings (RFC 9110 §15.2, §6.5.1; RFC 9112 §6.1).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, RawConnection, requestBytes, value } from '../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startScriptedUpstream } from './scripted-upstream.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const chunks = '2\r\nok\r\n0\r\n'
@@ -12,37 +12,30 @@ const trailed = (...lines: string[]) =>
   `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}${lines.map(line => `${line}\r\n`).join('')}\r\n`
 
 describe('oddly framed answers', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 2s, idle: 2s } }
-  talkative: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'], connections: 1, timeouts: { response: 2s, idle: 2s } }
+  talkative: { targets: ['${url}'] }
 routes:
   - { name: app, path: /app/*, upstream: app, auth: none }
   - { name: hints, path: /hints, upstream: talkative, auth: none }
   - { name: brief, path: /brief, upstream: app, auth: none, timeout: 400ms }
-`)
-  })
+`,
+  )
   // Each test starts with an open connection, so that a second one shows that the first was closed.
   beforeEach(async () => {
     says(ok)
     expect((await send())?.status).toBe(200)
-    upstream.heads = 0
-    upstream.connections = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.heads = 0
+    at.upstream.connections = 0
   })
 
   const says = (bytes: string) => {
-    upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
+    at.upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
   }
   /** Not idempotent, so it is never retried. */
-  const send = () => ask(gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0']))
+  const send = () => ask(at.gateway.url, requestBytes('POST', '/app/x', ['Content-Length: 0']))
   const next = async () => {
     says(ok)
     return (await send())?.body.toString()
@@ -61,7 +54,7 @@ routes:
       const answer = await send()
       expect([answer?.status, answer?.body.toString()]).toEqual([200, 'ok'])
       expect(await next()).toBe('ok')
-      expect([upstream.heads, upstream.connections]).toEqual([2, opened])
+      expect([at.upstream.heads, at.upstream.connections]).toEqual([2, opened])
     },
   )
 
@@ -69,7 +62,7 @@ routes:
     says(
       `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nConnection: close\r\nLink: </a>\r\n\r\n${ok}`,
     )
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/app/x'))
     const answers = [await connection.answer(), await connection.answer()]
     connection.close()
@@ -78,16 +71,16 @@ routes:
   })
 
   it('a connection that ends behind a 100 is a 502, and the request is not sent again', async () => {
-    upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
-    expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
-    expect(upstream.heads).toBe(1)
+    at.upstream.script = socket => socket.end('HTTP/1.1 100 Continue\r\n\r\n')
+    expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+    expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
   })
 
   it('a 100 and then nothing is a 504 when the time to answer is over', async () => {
     says('HTTP/1.1 100 Continue\r\n\r\n')
     expectRefusal(await send(), 'upstream_timeout')
-    expect(upstream.heads).toBe(1)
+    expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
   })
 
@@ -99,12 +92,12 @@ routes:
     'to a %s, %i again and again and no answer is a 504 when the time to answer is over',
     async (method, status) => {
       let ticks: NodeJS.Timeout | undefined
-      upstream.script = socket => {
+      at.upstream.script = socket => {
         ticks = setInterval(() => socket.write(`HTTP/1.1 ${status} Still Here\r\n\r\n`), 100)
         socket.on('close', () => clearInterval(ticks))
       }
       const started = performance.now()
-      const connection = new RawConnection(gateway.url)
+      const connection = new RawConnection(at.gateway.url)
       connection.write(requestBytes(method, '/brief', [], method === 'POST' ? 'the end\r\n\r\n' : ''))
       let answer = await connection.answer()
       while (answer?.status === status) answer = await connection.answer()
@@ -119,9 +112,9 @@ routes:
   it('more interim responses than a slow reader takes are left out, the answer is not', async () => {
     const hint = `HTTP/1.1 103 Early Hints\r\nLink: </${'a'.repeat(8_000)}>\r\n\r\n`
     const taken = new Promise<void>(resolve => {
-      upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
+      at.upstream.script = socket => socket.write(hint.repeat(3_000) + ok, () => resolve())
     })
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.socket.pause()
     connection.write(requestBytes('GET', '/hints'))
     await taken
@@ -138,14 +131,14 @@ routes:
   it('a 100 to an upload is passed over, and the body arrives whole', async () => {
     // The body ends as a head does, so that the scripted upstream reports it as one.
     let body = ''
-    upstream.script = (socket, head) => {
+    at.upstream.script = (socket, head) => {
       if (head.startsWith('POST ')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
       else {
         body = head
         socket.write(ok)
       }
     }
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('POST', '/app/x', ['Content-Length: 11', 'Expect: 100-continue']))
     // The gateway's own 100, and no second one.
     expect((await connection.answer())?.status).toBe(100)
@@ -170,14 +163,14 @@ routes:
       expect(answer?.trailers).toEqual([['x-a', 'kept']])
     }
     expect(await next()).toBe('ok')
-    expect([upstream.heads, upstream.connections]).toEqual([4, 0])
+    expect([at.upstream.heads, at.upstream.connections]).toEqual([4, 0])
   })
 
   it('an answer whose head says Connection: close ends its connection, whatever its trailers say', async () => {
     says(trailed('Connection: keep-alive').replace('\r\n', '\r\nConnection: close\r\n'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
-    expect([upstream.heads, upstream.connections]).toEqual([2, 1])
+    expect([at.upstream.heads, at.upstream.connections]).toEqual([2, 1])
   })
 
   it.each([
@@ -198,11 +191,11 @@ routes:
     [['Content-Length: 2', 'Transfer-Encoding: gzip, chunked']],
   ])('%j is a 502, its request is sent once, and its connection is not used again', async lines => {
     says(coded(...lines))
-    expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
-    expect(upstream.heads).toBe(1)
+    expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
+    expect(at.upstream.heads).toBe(1)
     expect(await next()).toBe('ok')
-    expect(upstream.connections).toBe(1)
-    expect(gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
+    expect(at.upstream.connections).toBe(1)
+    expect(at.gateway.log.filter(line => line.includes('"decision":"internal"'))).toEqual([])
   })
 
   it.each(['chunked', 'Chunked', 'CHUNKED', ' chunked  '])(
@@ -213,7 +206,7 @@ routes:
       expect([answer?.status, answer?.body.toString(), answer?.complete]).toEqual([200, 'ok', true])
       expect(value(answer as NonNullable<typeof answer>, 'transfer-encoding')).toBe('chunked')
       expect(await next()).toBe('ok')
-      expect(upstream.connections).toBe(0)
+      expect(at.upstream.connections).toBe(0)
     },
   )
 
@@ -221,13 +214,13 @@ routes:
     says(coded('Connection: keep-alive', 'Transfer-Encoding: chunked').replace('1.1', '1.0'))
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
-    expect([upstream.heads, upstream.connections]).toEqual([2, 1])
+    expect([at.upstream.heads, at.upstream.connections]).toEqual([2, 1])
   })
 
   it('an answer of HTTP/1.0 with a length keeps its connection where it says so', async () => {
     says('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok')
     expect((await send())?.body.toString()).toBe('ok')
     expect(await next()).toBe('ok')
-    expect([upstream.heads, upstream.connections]).toEqual([2, 0])
+    expect([at.upstream.heads, at.upstream.connections]).toEqual([2, 0])
   })
 })

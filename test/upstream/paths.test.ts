@@ -1,18 +1,15 @@
 // The path sent to an upstream: the client's own bytes, except what its route strips or rewrites (CONTRACT §2, §6).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../security/invariants.ts'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 describe('paths', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
   - { name: stripped, path: /old/v1/races/*, upstream: app, auth: none, strip_prefix: /old/v1 }
@@ -22,26 +19,22 @@ routes:
   - { name: hosted, path: /hosted/*, upstream: app, auth: none, hosts: [api.example.com, "[::1]"] }
   - { name: by-host, path: /both, upstream: app, auth: none, hosts: [a.example.com], methods: [GET] }
   - { name: any-host, path: /both, upstream: app, auth: none, methods: [POST] }
-`)
-  })
+`,
+  )
   beforeEach(() => {
-    upstream.received.length = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.received.length = 0
   })
 
   const send = (method: string, target: string, lines: string[] = []) =>
-    ask(gateway.url, requestBytes(method, target, lines), method)
+    ask(at.gateway.url, requestBytes(method, target, lines), method)
 
   /** The request target that the upstream received, once the request is logged. */
   async function sent(target: string, lines: string[] = [], method = 'GET') {
-    upstream.received.length = 0
+    at.upstream.received.length = 0
     const answer = await send(method, target, lines)
     expect([target, answer?.status]).toEqual([target, 200])
-    await expect.poll(() => gateway.log.at(-1)).toContain('"msg":"request"')
-    return upstream.received[0]?.url
+    await expect.poll(() => at.gateway.log.at(-1)).toContain('"msg":"request"')
+    return at.upstream.received[0]?.url
   }
   it.each([
     '/public/a%20b',
@@ -91,14 +84,14 @@ routes:
   it('a route that names hosts is found by the Host, and a POST there is a 405', async () => {
     for (const host of ['API.Example.COM.:8080', '[::1]:80']) {
       await sent('/hosted/x', [`Host: ${host}`])
-      expect(JSON.parse(gateway.log.at(-1) ?? '{}')).toMatchObject({ route: 'hosted' })
+      expect(JSON.parse(at.gateway.log.at(-1) ?? '{}')).toMatchObject({ route: 'hosted' })
     }
-    upstream.received.length = 0
+    at.upstream.received.length = 0
     for (const host of ['api.example.com.evil.example', 'api.example.com..', ''])
       expectRefusal(await send('GET', '/hosted/x', [`Host: ${host}`]), 'route_unknown')
     const answer = await send('POST', '/both', ['Host: a.example.com', 'Content-Length: 0'])
     expectRefusal(answer, 'method_not_allowed')
     expect(answer && value(answer, 'allow')).toBe('GET, HEAD')
-    expect(upstream.received).toEqual([])
+    expect(at.upstream.received).toEqual([])
   })
 })

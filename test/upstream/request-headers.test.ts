@@ -1,9 +1,9 @@
 // The headers that an upstream receives (CONTRACT §6): the client's unchanged, without those not meant for it.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../security/raw-client.ts'
 import { newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 /** Fields in which proxies describe the client, and which services therefore believe. */
 const clientFields = [
@@ -63,15 +63,12 @@ describe.each([
   ['behind a trusted proxy', ", trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8', '2001:db8:1::/48']"],
 ])('request fields, %s', (_, trustedProxies) => {
   const isTrusted = trustedProxies !== ''
-  let upstream: Upstream
-  let gateway: TestGateway
   let user: TestUser
 
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(
-      `upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
   - { name: private, path: /private/*, upstream: app }
@@ -81,24 +78,20 @@ routes:
   - { name: stripped, path: /old/v1/races/*, upstream: app, auth: none, strip_prefix: /old/v1 }
   - { name: socket, path: /socket, upstream: app, auth: none, websocket: true }
 `,
-      undefined,
-      { server: trustedProxies },
-    )
-    user = await newUser(gateway, 'premium')
+    { server: trustedProxies },
+  )
+  beforeAll(async () => {
+    user = await newUser(at.gateway, 'premium')
   })
   beforeEach(() => {
-    upstream.received.length = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.received.length = 0
   })
 
   /** The headers that the upstream received of a request with these lines: names in their case, values in order. */
   async function received(lines: string[], path = '/public/x', method = 'GET'): Promise<[string, string][]> {
-    const answer = await ask(gateway.url, requestBytes(method, path, lines), method)
+    const answer = await ask(at.gateway.url, requestBytes(method, path, lines), method)
     expect(answer?.status).toBe(200)
-    const raw = upstream.received[0]?.rawHeaders ?? []
+    const raw = at.upstream.received[0]?.rawHeaders ?? []
     return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] as string, raw[2 * i + 1] as string])
   }
   const of = (fields: [string, string][], name: string) =>
@@ -160,7 +153,7 @@ routes:
 
   it('Host is the upstream’s; Via goes on from what came before', async () => {
     const fields = await received(['Host: API.example.com:8443', 'Via: 1.0 outer', 'via: 1.1 inner'])
-    expect(of(fields, 'host')).toEqual([new URL(upstream.url).host])
+    expect(of(fields, 'host')).toEqual([new URL(at.upstream.url).host])
     expect(of(fields, 'via')).toEqual(['1.0 outer, 1.1 inner, 1.1 peage'])
     expect(of(fields, 'x-forwarded-host')).toEqual(['API.example.com:8443'])
   })
@@ -200,7 +193,7 @@ routes:
   it('a field that describes the client arrives only from a trusted proxy', async () => {
     for (let i = 0; i < clientFields.length; i += 15) {
       const names = clientFields.slice(i, i + 15)
-      upstream.received.length = 0
+      at.upstream.received.length = 0
       const fields = await received(names.map(name => `${name}: forged`))
       const arrived = fields.filter(([, text]) => text === 'forged').map(([name]) => name)
       expect(arrived).toEqual(isTrusted ? names : [])
@@ -214,7 +207,7 @@ routes:
   ])('a field that describes the client never arrives spelled with %s', async (_, spell) => {
     for (let i = 0; i < clientFields.length; i += 15) {
       const lines = clientFields.slice(i, i + 15).map(name => `${spell(name)}: forged`)
-      upstream.received.length = 0
+      at.upstream.received.length = 0
       const fields = await received(lines)
       expect(fields.filter(([, text]) => text === 'forged')).toEqual([])
     }
@@ -223,15 +216,15 @@ routes:
   it('a WebSocket handshake passes client fields on only from a trusted proxy', async () => {
     const names = ['Client-IP', 'X-SSL-Client-Verify', 'X-Client-Cert']
     let seen: string[] = []
-    upstream.answer = (request, response) => {
+    at.upstream.answer = (request, response) => {
       seen = request.rawHeaders
       response.writeHead(403).end()
     }
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
     const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
     const forged = names.map(name => `${name}: forged`)
-    await ask(gateway.url, requestBytes('GET', '/socket', [...lines, key, ...forged]))
-    upstream.answer = undefined
+    await ask(at.gateway.url, requestBytes('GET', '/socket', [...lines, key, ...forged]))
+    at.upstream.answer = undefined
     expect(seen).toContain('Sec-WebSocket-Key')
     expect(names.filter(name => seen.includes(name))).toEqual(isTrusted ? names : [])
   })
@@ -254,16 +247,16 @@ routes:
     [', ,', '127.0.0.1'],
   ])('the client behind "%s" is the rightmost that is not trusted', async (forwardedFor, client) => {
     await received([`X-Forwarded-For: ${forwardedFor}`])
-    await expect.poll(() => gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
+    await expect.poll(() => at.gateway.log.at(-1)).toContain(`"client":"${isTrusted ? client : '127.0.0.1'}"`)
   })
 
   it('X-Forwarded-Prefix names what was stripped, here or by a trusted proxy', async () => {
     expect(
       of(await received(['X-Forwarded-Prefix: /evil'], '/OLD/v%31/races/1'), 'x-forwarded-prefix'),
     ).toEqual(['/OLD/v%31'])
-    upstream.received.length = 0
+    at.upstream.received.length = 0
     expect(of(await received([]), 'x-forwarded-prefix')).toEqual([])
-    upstream.received.length = 0
+    at.upstream.received.length = 0
     const sent = ['X-Forwarded-Prefix: /outer', 'X_Forwarded_Prefix: /evil']
     expect(of(await received(sent), 'x-forwarded-prefix')).toEqual(isTrusted ? ['/outer'] : [])
   })
@@ -276,7 +269,7 @@ routes:
     expect(more).toEqual([])
     if (isKept) expect(id).toBe(sent)
     else expect(id).toMatch(/^[\w-]{16}-[0-9a-z]+$/)
-    await expect.poll(() => gateway.log.at(-1)).toContain(`"request_id":"${id}"`)
+    await expect.poll(() => at.gateway.log.at(-1)).toContain(`"request_id":"${id}"`)
   })
 
   it('traceparent, tracestate and baggage pass', async () => {
@@ -307,7 +300,7 @@ routes:
   it('under auth: none they pass unless they are ours', async () => {
     const theirs = await received(['Authorization: Basic eDp5', 'X-API-Key: theirs'])
     expect([of(theirs, 'authorization'), of(theirs, 'x-api-key')]).toEqual([['Basic eDp5'], ['theirs']])
-    upstream.received.length = 0
+    at.upstream.received.length = 0
     const ours = await received([`Authorization: Token ${user.access}`, 'X-API-Key:  peage_x'])
     expect([of(ours, 'authorization'), of(ours, 'x-api-key'), of(ours, 'x-user-id')]).toEqual([[], [], []])
   })
@@ -315,7 +308,7 @@ routes:
   it('forward_email adds x-user-email, as ASCII whatever the address holds', async () => {
     const sent = [`Authorization: Bearer ${user.access}`, 'X-User-Email: forged@example.com']
     const emailsReceived = async () => {
-      upstream.received.length = 0
+      at.upstream.received.length = 0
       return of(await received(sent, '/email'), 'x-user-email')
     }
     expect(await emailsReceived()).toEqual([user.email])
@@ -325,9 +318,9 @@ routes:
       ['100%@example.com', '100%25@example.com'],
       ['😀@example.com', '%F0%9F%98%80@example.com'],
     ] as const) {
-      await gateway.sql('update users set email = $2 where id = $1', [user.id, email])
+      await at.gateway.sql('update users set email = $2 where id = $1', [user.id, email])
       await expect.poll(emailsReceived).toEqual([field])
     }
-    await gateway.sql('update users set email = $2 where id = $1', [user.id, user.email])
+    await at.gateway.sql('update users set email = $2 where id = $1', [user.id, user.email])
   })
 })

@@ -1,30 +1,23 @@
 // What the client receives of an upstream's response: everything unchanged, except what is hop-by-hop (CONTRACT §6).
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ask, type RawAnswer, RawConnection, requestBytes, value, values } from '../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from './scripted-upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startScriptedUpstream } from './scripted-upstream.ts'
 
 describe('answers', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - { name: public, path: /public/*, upstream: app, auth: none }
-`)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
-  })
+`,
+  )
 
   /** The response to a request when the upstream sends these bytes. */
   async function answerTo(bytes: string, method = 'GET', lines: string[] = []): Promise<RawAnswer> {
-    upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
-    const answer = await ask(gateway.url, requestBytes(method, '/public/x', lines), method)
+    at.upstream.script = socket => socket.write(Buffer.from(bytes, 'latin1'))
+    const answer = await ask(at.gateway.url, requestBytes(method, '/public/x', lines), method)
     if (answer === undefined) throw new Error('no answer')
     return answer
   }
@@ -153,7 +146,7 @@ routes:
   it.each([400, 401, 403, 404, 418, 429, 451, 500, 502, 503, 504, 599])(
     'its %i passes as it is, and once',
     async status => {
-      const before = upstream.heads
+      const before = at.upstream.heads
       const body = '{"error":"theirs"}'
       const answer = await answerTo(
         `HTTP/1.1 ${status} Whatever They Say\r\nRetry-After: 7\r\nContent-Type: application/problem+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
@@ -168,16 +161,16 @@ routes:
         ['content-type', 'application/problem+json'],
         ['content-length', String(body.length)],
       ])
-      expect(upstream.heads - before).toBe(1)
+      expect(at.upstream.heads - before).toBe(1)
     },
   )
 
   it('redirects are the client’s to follow', async () => {
-    const before = upstream.heads
+    const before = at.upstream.heads
     const answer = await answerTo(
       'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
     )
-    expect([answer.status, value(answer, 'location'), upstream.heads - before]).toEqual([
+    expect([answer.status, value(answer, 'location'), at.upstream.heads - before]).toEqual([
       302,
       'http://169.254.169.254/',
       1,
@@ -200,12 +193,12 @@ routes:
   })
 
   it('interim answers are passed on with their links, and with nothing that could be taken for the answer’s own', async () => {
-    upstream.script = socket =>
+    at.upstream.script = socket =>
       socket.write(
         'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nSet-Cookie: a=1\r\nContent-Length: 9\r\nlink: </b.js>; rel=preload\r\n\r\n' +
           'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
       )
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/public/x'))
     const answers = [await connection.answer(), await connection.answer(), await connection.answer()]
     connection.close()
@@ -215,7 +208,7 @@ routes:
       ['link', '</b.js>; rel=preload'],
     ])
     expect([answers[1]?.fields, answers[2]?.body.toString()]).toEqual([[], 'ok'])
-    const old = await ask(gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
+    const old = await ask(at.gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
     expect(old?.status).toBe(200)
   })
 
@@ -253,15 +246,15 @@ routes:
   })
 
   it('an HTTP/1.0 client gets an answer that it can read: without trailers, and without chunks', async () => {
-    upstream.script = socket => socket.write(`HTTP/1.1 200 OK\r\nTrailer: X-Checksum\r\n${chunks}`)
-    const answer = await ask(gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
+    at.upstream.script = socket => socket.write(`HTTP/1.1 200 OK\r\nTrailer: X-Checksum\r\n${chunks}`)
+    const answer = await ask(at.gateway.url, 'GET /public/x HTTP/1.0\r\n\r\n')
     expect([answer?.status, String(answer?.body)]).toEqual([200, 'ok'])
     expect(answer && value(answer, 'transfer-encoding')).toBeUndefined()
   })
 
   it('an answer that ends with its connection is whole', async () => {
-    upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
-    const answer = await ask(gateway.url, requestBytes('GET', '/public/x'))
+    at.upstream.script = socket => socket.end('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nto the end')
+    const answer = await ask(at.gateway.url, requestBytes('GET', '/public/x'))
     expect([answer?.body.toString(), answer?.complete]).toEqual(['to the end', true])
   })
 })

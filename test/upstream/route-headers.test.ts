@@ -1,19 +1,17 @@
 // Request and response headers that a route sets and removes, and the signed identity assertion (CONTRACT §2, §6).
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes, value } from '../security/raw-client.ts'
 import { call, newUser, type TestUser } from '../support/client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { gatewayBefore } from '../support/gateway-before.ts'
+import { startUpstream } from '../support/upstream.ts'
 
-let upstream: Upstream
-let gateway: TestGateway
 let user: TestUser
 
-beforeAll(async () => {
-  upstream = await startUpstream()
-  gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+const at = gatewayBefore(
+  startUpstream,
+  url => `upstreams:
+  app: { targets: ['${url}'] }
 routes:
   - name: changed
     path: /changed/*
@@ -25,23 +23,21 @@ routes:
   - { name: plain, path: /plain/*, upstream: app, auth: none }
   - { name: shut, path: /shut, upstream: app, headers: { response: { set: { X-Set: '1' } } } }
   - { name: asserted, path: /asserted/*, upstream: app, auth: optional, identity_assertion: true, headers: { request: { set: { X-Internal: '1' } } } }
-`)
-  user = await newUser(gateway, 'premium')
+`,
+)
+beforeAll(async () => {
+  user = await newUser(at.gateway, 'premium')
 })
 beforeEach(() => {
-  upstream.received.length = 0
-  upstream.answer = undefined
-})
-afterAll(async () => {
-  await gateway?.stop()
-  await upstream?.close()
+  at.upstream.received.length = 0
+  at.upstream.answer = undefined
 })
 
 /** The headers that the upstream received of a request with these lines: names in their case, values in order. */
 async function received(path: string, lines: string[] = []): Promise<[string, string][]> {
-  const answer = await ask(gateway.url, requestBytes('GET', path, lines), 'GET')
+  const answer = await ask(at.gateway.url, requestBytes('GET', path, lines), 'GET')
   expect(answer?.status).toBe(200)
-  const raw = upstream.received.at(-1)?.rawHeaders ?? []
+  const raw = at.upstream.received.at(-1)?.rawHeaders ?? []
   return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] as string, raw[2 * i + 1] as string])
 }
 const of = (fields: [string, string][], name: RegExp) => fields.filter(([other]) => name.test(other))
@@ -78,7 +74,7 @@ describe('a request', () => {
   it('of another route is left as it is', async () => {
     const fields = await received('/plain/x', ['X-Internal: 1', 'X-Secret: 2', 'Cookie: a=b'])
     expect(of(fields, /^(x-internal|x-secret|cookie)$/i)).toHaveLength(3)
-    expect(of(fields, /^host$/i)).toEqual([['host', new URL(upstream.url).host]])
+    expect(of(fields, /^host$/i)).toEqual([['host', new URL(at.upstream.url).host]])
   })
 
   it('cannot have Connection name away what is set', async () => {
@@ -89,7 +85,7 @@ describe('a request', () => {
 
 describe('an answer', () => {
   it('has what its route sets, once, in place of the upstream’s, and nothing of what it removes', async () => {
-    upstream.answer = (_, response) => {
+    at.upstream.answer = (_, response) => {
       response.writeHead(503, [
         ...['X-Frame-Options', 'SAMEORIGIN', 'x-frame-options', 'ALLOW', 'Server', 'secret/1.0'],
         ...[
@@ -105,7 +101,7 @@ describe('an answer', () => {
       ])
       response.end('down')
     }
-    const answer = await call(gateway.url, 'GET', '/changed/x')
+    const answer = await call(at.gateway.url, 'GET', '/changed/x')
     expect([answer.status, answer.text]).toEqual([503, 'down'])
     expect(answer.headers.get('x-frame-options')).toBe('DENY')
     expect(answer.headers.get('strict-transport-security')).toBe('max-age=1')
@@ -114,18 +110,18 @@ describe('an answer', () => {
   })
 
   it('of the gateway’s own is left alone', async () => {
-    const answer = await ask(gateway.url, requestBytes('GET', '/shut', []), 'GET')
+    const answer = await ask(at.gateway.url, requestBytes('GET', '/shut', []), 'GET')
     expect([answer?.status, answer && value(answer, 'x-set')]).toEqual([401, undefined])
   })
 
   it('has no trailer that its route removes', async () => {
-    upstream.answer = (_, response) => {
+    at.upstream.answer = (_, response) => {
       response.writeHead(200, { trailer: 'server, x-sum' })
       response.write('x')
       response.addTrailers({ server: 'secret/1.0', 'x-sum': '1' })
       response.end()
     }
-    const answer = await ask(gateway.url, requestBytes('GET', '/changed/x', []), 'GET')
+    const answer = await ask(at.gateway.url, requestBytes('GET', '/changed/x', []), 'GET')
     expect(answer?.trailers).toEqual([['x-sum', '1']])
   })
 })
@@ -139,14 +135,14 @@ describe('an identity assertion', () => {
     const [token = '', ...more] = assertionsOf(await received('/asserted/x', bearer()))
     expect(more).toEqual([])
     const keys = createLocalJWKSet(
-      (await call(gateway.url, 'GET', '/.well-known/jwks.json')).body as unknown as JSONWebKeySet,
+      (await call(at.gateway.url, 'GET', '/.well-known/jwks.json')).body as unknown as JSONWebKeySet,
     )
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
       issuer: 'peage',
       audience: 'app',
       typ: 'JWT',
       requiredClaims: ['exp', 'iat'],
-      currentDate: new Date(gateway.clock.at),
+      currentDate: new Date(at.gateway.clock.at),
     })
     expect(protectedHeader.typ).toBe('JWT')
     expect([payload.sub, payload.plan]).toEqual([String(user.id), 'premium'])
@@ -163,7 +159,7 @@ describe('an identity assertion', () => {
   })
 
   it('of a user whose plan changed says the new one at once', async () => {
-    const other = await newUser(gateway, 'free')
+    const other = await newUser(at.gateway, 'free')
     const planOf = async () => {
       const fields = await received('/asserted/x', [`Authorization: Bearer ${other.access}`])
       const [token = ''] = assertionsOf(fields)
@@ -174,7 +170,7 @@ describe('an identity assertion', () => {
       return claims.plan
     }
     expect(await planOf()).toBe('free')
-    await gateway.sql("update users set plan = 'pro' where id = $1", [other.id])
+    await at.gateway.sql("update users set plan = 'pro' where id = $1", [other.id])
     await expect.poll(planOf).toBe('pro')
   })
 })

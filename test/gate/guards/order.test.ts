@@ -1,20 +1,18 @@
 // The order of refusals (CONTRACT §4): a request with several faults is refused for the first of them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { expectRefusal } from '../../security/invariants.ts'
 import { ask, requestBytes } from '../../security/raw-client.ts'
 import { newUser, type TestUser } from '../../support/client.ts'
-import { startGateway, type TestGateway } from '../../support/gateway.ts'
-import { startUpstream, type Upstream } from '../../support/upstream.ts'
+import { gatewayBefore } from '../../support/gateway-before.ts'
+import { startUpstream } from '../../support/upstream.ts'
 
 describe('refusals', () => {
-  let upstream: Upstream
-  let gateway: TestGateway
   let user: TestUser
 
-  beforeAll(async () => {
-    upstream = await startUpstream()
-    gateway = await startGateway(`upstreams:
-  app: { targets: ['${upstream.url}'] }
+  const at = gatewayBefore(
+    startUpstream,
+    url => `upstreams:
+  app: { targets: ['${url}'] }
   down: { targets: ['http://127.0.0.1:1'], circuit_breaker: { failures: 1%, of_at_least: 1, open_for: 1h } }
 routes:
   - { name: all, path: /all/*, methods: [POST], upstream: app, plans: [free], free_daily: true, max_body: 1KiB }
@@ -24,12 +22,10 @@ routes:
   - { name: limited, path: /limited, upstream: app, plans: [pro], rate_limit: 1/1h }
   - { name: down, path: /down, upstream: down, free_daily: true, max_body: 1KiB }
   - { name: open-circuit, path: /open-circuit, upstream: down, auth: none }
-`)
-    user = await newUser(gateway)
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+`,
+  )
+  beforeAll(async () => {
+    user = await newUser(at.gateway)
   })
 
   const bearer = () => `Authorization: Bearer ${user.access}`
@@ -57,39 +53,40 @@ routes:
     ['the declared length', 'body_too_large', 'POST', '/all/x', ['credential', long]],
   ])('%s comes first: %s', async (_, code, method, target, lines) => {
     const sent = lines.map(line => (line === 'credential' ? bearer() : line))
-    expectRefusal(await ask(gateway.url, requestBytes(method, target, sent)), code)
+    expectRefusal(await ask(at.gateway.url, requestBytes(method, target, sent)), code)
   })
 
   it('authentication comes before the rate limit, and the rate limit before the plan', async () => {
-    const limited = (credential: string) => ask(gateway.url, requestBytes('GET', '/limited', [credential]))
+    const limited = (credential: string) => ask(at.gateway.url, requestBytes('GET', '/limited', [credential]))
     for (let i = 0; i < 2; i += 1) expectRefusal(await limited('X-API-Key: a'), 'token_invalid')
     expectRefusal(await limited(bearer()), 'plan_insufficient')
     expectRefusal(await limited(bearer()), 'rate_limited')
   })
 
   it('the declared length comes before the target, and the target before the daily use', async () => {
-    expectRefusal(await ask(gateway.url, requestBytes('GET', '/open-circuit')), 'upstream_unreachable')
-    const down = (lines: string[]) => ask(gateway.url, requestBytes('GET', '/down', [bearer(), ...lines]))
+    expectRefusal(await ask(at.gateway.url, requestBytes('GET', '/open-circuit')), 'upstream_unreachable')
+    const down = (lines: string[]) => ask(at.gateway.url, requestBytes('GET', '/down', [bearer(), ...lines]))
     expectRefusal(await down([long]), 'body_too_large')
     expectRefusal(await down([]), 'upstream_unavailable')
   })
 
   it('the daily use comes last: nothing of the above spent one', async () => {
     const counted = () =>
-      gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
+      at.gateway.sql<{ daily_usage: number }>('select daily_usage from users where id = $1', [user.id])
     expect(await counted()).toEqual([{ daily_usage: 0 }])
-    expect(upstream.received).toEqual([])
-    const use = () => ask(gateway.url, requestBytes('POST', '/all/x', [bearer(), 'Content-Length: 1'], 'x'))
+    expect(at.upstream.received).toEqual([])
+    const use = () =>
+      ask(at.gateway.url, requestBytes('POST', '/all/x', [bearer(), 'Content-Length: 1'], 'x'))
     expect((await use())?.status).toBe(200)
     expectRefusal(await use(), 'daily_limit_reached')
     expect(await counted()).toEqual([{ daily_usage: 1 }])
   })
 
   it('a 413 met while streaming gives no use back', async () => {
-    const other = await newUser(gateway)
+    const other = await newUser(at.gateway)
     const asOther = (lines: string[], body: string) =>
       ask(
-        gateway.url,
+        at.gateway.url,
         requestBytes('POST', '/all/x', [`Authorization: Bearer ${other.access}`, ...lines], body),
       )
     expectRefusal(await asOther([chunks], `800\r\n${'x'.repeat(2048)}\r\n0\r\n\r\n`), 'body_too_large')

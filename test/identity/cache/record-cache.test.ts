@@ -1,4 +1,5 @@
 // The record cache: one read per record, never older than the changes notified, and bounded.
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createRecordCache } from '../../../src/identity/cache/record-cache.ts'
@@ -226,12 +227,12 @@ describe('a record', () => {
             remembered.forgetAll()
           }
           // Lets waiting promises continue before the next step, except after an answer.
-          if (each.do !== 'answer') for (let turn = 0; turn < 5; turn += 1) await undefined
+          if (each.do !== 'answer') await setImmediate()
         }
         // A read that ends may start another.
         do {
           for (const index of open()) answer(index)
-          for (let turn = 0; turn < 5; turn += 1) await undefined
+          await setImmediate()
         } while (open().length > 0)
         for (const { atLeast, value } of calls) {
           expect(((await value) as { version: number }).version).toBeGreaterThanOrEqual(atLeast)

@@ -121,12 +121,6 @@ describeOverSetups('the administration of keys', ({ openDatabase: open }) => {
     expect((await keys.list()).map(({ kid }) => kid)).toEqual([third])
   })
 
-  it('one that never signed is retired at any time', async () => {
-    const keys = await keysOf()
-    await rotate(keys)
-    expect(await keys.retire(await keys.generate('ES256'), noForce)).toEqual({ outcome: 'retired' })
-  })
-
   it('one that is given a turn while it is being retired stays', async () => {
     const keys = await keysOf()
     const kid = await keys.generate('ES256')

@@ -34,8 +34,12 @@ beforeEach(() => {
 })
 
 function tokensOf(...keys: SigningKey[]): Tokens {
+  return tokensWith(ringOf(...keys))
+}
+
+function ringOf(...keys: SigningKey[]): SigningKeys {
   const getLoaded = (kid: string) => keys.find(each => each.kid === kid)
-  const ring: SigningKeys = {
+  return {
     current: () => keys[0] as SigningKey,
     forAssertions: (): never => expect.unreachable('another key may sign assertions yet'),
     getLoaded,
@@ -43,11 +47,11 @@ function tokensOf(...keys: SigningKey[]): Tokens {
     jwks: () => ({ keys: [] }),
     reload: async () => {},
   }
+}
+
+function tokensWith(keys: SigningKeys): Tokens {
   return createTokens({
-    keys: ring,
-    clock,
-    issuer: 'peage',
-    audience: 'peage',
+    ...{ keys, clock, issuer: 'peage', audience: 'peage' },
     accessTokenTtlMs: 15 * 60_000,
     refreshTokenTtlMs: 30 * 24 * 60 * 60_000,
   })
@@ -175,21 +179,10 @@ describe('issued tokens', () => {
 
   it('a store that is away is said, and not taken for a bad token', async () => {
     const away = new StorageError('away', undefined, undefined)
-    const ring: SigningKeys = {
-      current: () => key,
-      forAssertions: () => key,
+    const lost = tokensWith({
+      ...ringOf(key),
       getLoaded: () => undefined,
       find: () => Promise.reject(away),
-      jwks: () => ({ keys: [] }),
-      reload: async () => {},
-    }
-    const lost = createTokens({
-      keys: ring,
-      clock,
-      issuer: 'peage',
-      audience: 'peage',
-      accessTokenTtlMs: 1000,
-      refreshTokenTtlMs: 1000,
     })
     await expect(lost.verifyAccess(await lost.issueAccess(user, endless))).rejects.toBe(away)
     expect(await lost.verifyRefreshOffline((await lost.issueRefresh(42, endless)).token)).toBe('key_unknown')

@@ -1,45 +1,38 @@
 // The limits of a connection that carries one request after another: undici's timer is the same for all of them.
 import type { Socket } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { ask, requestBytes } from '../../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from '../scripted-upstream.ts'
+import { gatewayBefore } from '../../support/gateway-before.ts'
+import { startScriptedUpstream } from '../scripted-upstream.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const half = ok.slice(0, -1)
 
 describe('a connection that was used before', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
-  head: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 500ms, idle: 20s } }
-  body: { targets: ['${upstream.url}'], connections: 1, timeouts: { response: 20s, idle: 500ms } }
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
+  head: { targets: ['${url}'], connections: 1, timeouts: { response: 500ms, idle: 20s } }
+  body: { targets: ['${url}'], connections: 1, timeouts: { response: 20s, idle: 500ms } }
 routes:
   - { path: /head, upstream: head, auth: none }
   - { path: /body, upstream: body, auth: none }
-`)
-  })
+`,
+  )
   beforeEach(() => {
-    upstream.script = socket => socket.write(ok)
-    upstream.connections = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.script = socket => socket.write(ok)
+    at.upstream.connections = 0
   })
 
-  const get = (path: string) => ask(gateway.url, requestBytes('GET', path))
+  const get = (path: string) => ask(at.gateway.url, requestBytes('GET', path))
 
   /** Asks for a response that is like the first two, and then for one that is not. */
   async function getThird(path: string, script: (socket: Socket) => void) {
     for (let i = 0; i < 2; i += 1) expect((await get(path))?.body.toString()).toBe('ok')
-    upstream.script = script
+    at.upstream.script = script
     const startedAt = performance.now()
     const answer = await get(path)
-    expect(upstream.connections).toBe(1)
+    expect(at.upstream.connections).toBe(1)
     return { answer, tookMs: performance.now() - startedAt }
   }
 
@@ -66,7 +59,7 @@ routes:
   // undici takes two seconds off what an upstream says.
   it.each([3, 4])('is closed in good time if its upstream keeps it for %i s', async seconds => {
     const ended = new Promise<number>(resolve => {
-      upstream.script = socket => {
+      at.upstream.script = socket => {
         const answeredAt = performance.now()
         socket.once('end', () => resolve((performance.now() - answeredAt) / 1000))
         socket.write(ok.replace('\r\n', `\r\nKeep-Alive: timeout=${seconds}\r\n`))

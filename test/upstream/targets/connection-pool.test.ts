@@ -3,41 +3,34 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { InFlight } from '../../../src/upstream/targets/connection.ts'
 import { openConnectionPool } from '../../../src/upstream/targets/connection-pool.ts'
 import { ask, RawConnection, requestBytes } from '../../security/raw-client.ts'
-import { startGateway, type TestGateway } from '../../support/gateway.ts'
-import { type ScriptedUpstream, startScriptedUpstream } from '../scripted-upstream.ts'
+import { gatewayBefore } from '../../support/gateway-before.ts'
+import { startScriptedUpstream } from '../scripted-upstream.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const webSocketKey = 'dGhlIHNhbXBsZSBub25jZQ=='
 
 describe('the only connection to an upstream', () => {
-  let upstream: ScriptedUpstream
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    upstream = await startScriptedUpstream()
-    gateway = await startGateway(`upstreams:
+  const at = gatewayBefore(
+    startScriptedUpstream,
+    url => `upstreams:
   app:
-    targets: ['${upstream.url}']
+    targets: ['${url}']
     connections: 1
     timeouts: { response: 300ms, idle: 300ms, connect: 1500ms }
 routes:
   - { path: /app, upstream: app, auth: none }
   - { path: /socket, upstream: app, auth: none, websocket: true }
-`)
-  })
+`,
+  )
   beforeEach(() => {
-    upstream.heads = 0
-  })
-  afterAll(async () => {
-    await gateway?.stop()
-    await upstream?.close()
+    at.upstream.heads = 0
   })
 
-  const get = () => ask(gateway.url, requestBytes('GET', '/app'))
+  const get = () => ask(at.gateway.url, requestBytes('GET', '/app'))
   const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
   const accept = createHash('sha1')
     .update(`${webSocketKey}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
@@ -46,13 +39,13 @@ routes:
 
   const says = (bytes: string) => (socket: Socket) => socket.write(bytes)
   const asks = async (method: string, path: string, lines: string[] = [], body = '') => {
-    await ask(gateway.url, requestBytes(method, path, lines, body), method)
+    await ask(at.gateway.url, requestBytes(method, path, lines, body), method)
   }
   /** The client disconnects once the upstream has read the request. */
   const leaves = async () => {
-    const connection = new RawConnection(gateway.url)
+    const connection = new RawConnection(at.gateway.url)
     connection.write(requestBytes('GET', '/app'))
-    await expect.poll(() => upstream.heads).toBe(1)
+    await expect.poll(() => at.upstream.heads).toBe(1)
     connection.close()
   }
 
@@ -96,44 +89,44 @@ routes:
       'a WebSocket that stays open',
       says(switching),
       async () => {
-        const connection = new RawConnection(gateway.url)
+        const connection = new RawConnection(at.gateway.url)
         connection.write(requestBytes('GET', '/socket', [...upgrade, `Sec-WebSocket-Key: ${webSocketKey}`]))
         expect((await connection.answer())?.status).toBe(101)
       },
     ],
   ])('is free again after %s', async (_, script, end) => {
-    upstream.script = script
+    at.upstream.script = script
     await end()
-    expect(upstream.heads).toBeGreaterThan(0)
-    upstream.script = says(ok)
+    expect(at.upstream.heads).toBeGreaterThan(0)
+    at.upstream.script = says(ok)
     for (let i = 0; i < 3; i += 1) expect((await get())?.body.toString()).toBe('ok')
   })
 
   it('goes to those who wait in the order in which they came', async () => {
-    upstream.script = () => {}
-    const holder = new RawConnection(gateway.url)
+    at.upstream.script = () => {}
+    const holder = new RawConnection(at.gateway.url)
     holder.write(requestBytes('GET', '/app'))
-    await expect.poll(() => upstream.heads).toBe(1)
+    await expect.poll(() => at.upstream.heads).toBe(1)
     const order: number[] = []
     const waiting = []
     for (const name of [1, 2, 3]) {
       waiting.push(get().then(answer => order.push(answer?.status === 200 ? name : -name)))
       await new Promise(resolve => setTimeout(resolve, 20))
     }
-    upstream.script = says(ok)
+    at.upstream.script = says(ok)
     holder.close()
     await Promise.all(waiting)
     expect(order).toEqual([1, 2, 3])
   })
 
   it('outlives its retirement as a WebSocket, and is free before', async () => {
-    upstream.script = (socket, head) => {
+    at.upstream.script = (socket, head) => {
       socket.write(switching)
       socket.on('data', bytes => socket.write(bytes))
       expect(head).toMatch(/^GET \/socket /)
     }
     const pool = openConnectionPool(
-      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       { connections: 1, connection_age: 1, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
     )
     const webSocket = await new Promise<Duplex>((resolve, reject) => {
@@ -163,10 +156,10 @@ routes:
 
   it('opened with others ends before or after them, by a tenth of the age at most', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
-    upstream.script = says(ok)
+    at.upstream.script = says(ok)
     const together = 40
     const pool = openConnectionPool(
-      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       {
         connections: together,
         connection_age: 10_000,
@@ -175,7 +168,7 @@ routes:
     )
     /** @returns how many connections the upstream has accepted for these requests */
     const openedByRequests = async () => {
-      const before = upstream.connections
+      const before = at.upstream.connections
       const answers = Array.from({ length: together }, () => {
         return new Promise<void>((resolve, reject) => {
           const handler = {
@@ -194,7 +187,7 @@ routes:
       })
       await Promise.all(answers)
       await new Promise(resolve => setImmediate(resolve))
-      return upstream.connections - before
+      return at.upstream.connections - before
     }
     try {
       expect(await openedByRequests()).toBe(together)
@@ -214,7 +207,7 @@ routes:
 
   it('is free again after what could not be sent at all', async () => {
     const connections = openConnectionPool(
-      { origin: upstream.url, address: undefined, serverName: undefined, tls: {} },
+      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
       {
         connections: 1,
         connection_age: 0,
