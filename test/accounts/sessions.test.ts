@@ -3,8 +3,9 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import type { TokenPair } from '../../src/accounts/sessions.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import type { Database, Queryable } from '../../src/storage/database.ts'
-import { postgresDatabase } from '../support/databases.ts'
-import { describeWithServices } from '../support/services.ts'
+import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { waitingForLocks } from '../support/locks.ts'
+import { describeWithPostgres } from '../support/services.ts'
 import { endless, storedToken } from '../support/sessions.ts'
 import { describeOverSetups } from '../support/setups.ts'
 import { day, openRoom, outcome, password, type Room, tally } from './setup.ts'
@@ -291,16 +292,6 @@ describeWithServices('sessions of two connections', () => {
   const storeWithin = (tx: Queryable) =>
     createSessionStore({ ...database, query: (sql, values) => tx.query(sql, values) })
 
-  /** Resolves when `expected` statements of this database wait for a lock. */
-  async function waitingForLocks(expected: number): Promise<void> {
-    for (;;) {
-      const rows = await database.query(
-        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      if (rows.length === expected) return
-    }
-  }
-
   it('revoke-all does not wait for a rotation in flight, and kills what comes of it', async () => {
     const { id, pair } = await newSession(room)
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
@@ -318,7 +309,7 @@ describeWithServices('sessions of two connections', () => {
       await tx.query('update users set session_epoch = session_epoch + 1 where id = $1', [id])
       await tx.query('update refresh_tokens set revoked = 1 where user_id = $1', [id])
       late = used(room, pair.refresh_token)
-      await waitingForLocks(1)
+      await waitingForLocks(database)
     })
     expect(await late).toBe('refresh_token_inactive')
     expect(await room.activeSessions(id)).toEqual([])
@@ -329,7 +320,7 @@ describeWithServices('sessions of two connections', () => {
     let late: Promise<string[]> | undefined
     const successor = await rotateSlowly(id, pair.refresh_token, async () => {
       late = Promise.all(Array.from({ length: 4 }, () => used(room, pair.refresh_token)))
-      await waitingForLocks(4)
+      await waitingForLocks(database, 4)
     })
     expect(tally((await late) ?? [])).toEqual({ refresh_token_inactive: 4 })
     expect(await room.activeSessions(id)).toHaveLength(1)
@@ -346,7 +337,7 @@ describeWithServices('sessions of two connections', () => {
     await database.transaction(async tx => {
       await tx.query('select 1 from users where id = $1 for update', [id])
       both = Promise.allSettled([refresh(), refresh()])
-      await waitingForLocks(2)
+      await waitingForLocks(database, 2)
     })
     const won = ((await both) ?? []).flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
     expect(won).toHaveLength(1)
@@ -358,7 +349,7 @@ describeWithServices('sessions of two connections', () => {
     let late: Promise<string> | undefined
     const failing = rotateSlowly(id, pair.refresh_token, async () => {
       late = used(room, pair.refresh_token)
-      await waitingForLocks(1)
+      await waitingForLocks(database)
       throw new Error('rolled back')
     })
     await expect(failing).rejects.toThrow('rolled back')
@@ -371,7 +362,7 @@ describeWithServices('sessions of two connections', () => {
     let deletion: Promise<boolean> | undefined
     const successor = await rotateSlowly(first.id, first.pair.refresh_token, async () => {
       deletion = room.users.delete(first.id)
-      await waitingForLocks(1)
+      await waitingForLocks(database)
     })
     expect(await deletion).toBe(true)
     expect(await used(room, successor)).toBe('refresh_token_inactive')
@@ -382,7 +373,7 @@ describeWithServices('sessions of two connections', () => {
       // A deletion locks the user first, then the sessions: the rotation starts between the two.
       await tx.query('select 1 from users where id = $1 for update', [second.id])
       late = used(room, second.pair.refresh_token)
-      await waitingForLocks(1)
+      await waitingForLocks(database)
       await tx.query('delete from users where id = $1', [second.id])
     })
     expect(await late).toBe('refresh_token_inactive')

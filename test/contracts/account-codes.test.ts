@@ -19,7 +19,8 @@ import { createSealer } from '../../src/identity/sealer.ts'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore, endSessions } from '../../src/users/user-store.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
+import { addUser } from '../support/users.ts'
 
 const minute = 60_000
 let people = 0
@@ -45,9 +46,7 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     now = new Date()
     people += 1
     const email = `code${people}@example.com`
-    const created = await createUserStore(database).create(email, 'no hash')
-    if (created.outcome !== 'created') throw new Error('in use')
-    user = { id: created.id, email }
+    user = { id: await addUser(database, { email }), email }
   })
 
   const after = (ms: number) => new Date(now.getTime() + ms)
@@ -175,11 +174,10 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
 
   it('making, spending and deleting the user at once end without a deadlock', async () => {
     for (let round = 0; round < 20; round += 1) {
-      const created = await createUserStore(database).create(`dead${people}.${round}@example.com`, 'no hash')
-      if (created.outcome !== 'created') throw new Error('in use')
       const email = `dead${people}.${round}@example.com`
+      const id = await addUser(database, { email })
       const code = await made({ email })
-      await Promise.all([spend(code), make({ email }), createUserStore(database).delete(created.id)])
+      await Promise.all([spend(code), make({ email }), createUserStore(database).delete(id)])
     }
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })

@@ -1,6 +1,8 @@
-// CONTRACT §8: which changes are notified, and that the feed receives them, over both databases.
+// CONTRACT §8 and §12: which changes of users, keys and sessions are notified, whoever wrote them, over both databases.
 
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import { createApiTokenStore } from '../../src/identity/api-tokens/api-token-store.ts'
 import { createKeyStore } from '../../src/identity/keys/key-store.ts'
 import type { ChangeFeed } from '../../src/storage/change-feed.ts'
@@ -8,7 +10,8 @@ import type { Database } from '../../src/storage/database.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { openFeed } from '../support/feed.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { signIn, storedToken } from '../support/sessions.ts'
+import { addUser } from '../support/users.ts'
 
 describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   let database: Database
@@ -16,7 +19,6 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   const heard: string[] = []
   const states: string[] = []
   let gaps = 0
-  let made = 0
   let id: number
 
   beforeAll(async () => {
@@ -35,19 +37,10 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     await database?.close()
   })
   beforeEach(async () => {
-    id = await newUser()
+    id = await addUser(database)
   })
 
   const startFeed = () => openFeed(database, state => states.push(state))
-
-  async function newUser(): Promise<number> {
-    made += 1
-    const [row] = await database.query<{ id: number }>(
-      `insert into users (email, password_hash) values ($1, 'none') returning id`,
-      [`user${made}@example.com`],
-    )
-    return row?.id ?? expect.unreachable()
-  }
 
   /** All notifications caused by `work`. */
   async function heardOf(work: () => Promise<unknown>): Promise<string[]> {
@@ -55,7 +48,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     heard.length = 0
     await work()
     await feed.catchUp()
-    return [...heard]
+    return heard.toSorted()
   }
 
   const set = (assignments: string) => () =>
@@ -123,7 +116,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
 
     it('hears nothing of an insertion', async () => {
-      expect(await heardOf(newUser)).toEqual([])
+      expect(await heardOf(() => addUser(database))).toEqual([])
     })
 
     it('hears of a deletion, and of the keys that go with it', async () => {
@@ -134,7 +127,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
     })
 
     it('hears of each of many that one statement changes', async () => {
-      const ids = [id, await newUser(), await newUser()]
+      const ids = [id, await addUser(database), await addUser(database)]
       const changes = await heardOf(() =>
         database.query("update users set plan = 'pro' where id = any($1)", [ids]),
       )
@@ -175,7 +168,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       await insertKey(`old${id}`)
       const changes = await heardOf(onKey(`token_hash = 'new${id}'`, `old${id}`))
       expect(changes.sort()).toEqual([`key new${id}`, `key old${id}`])
-      const other = await newUser()
+      const other = await addUser(database)
       expect(await heardOf(onKey(`user_id = ${other}`, `new${id}`))).toEqual([`key new${id}`])
     })
 
@@ -185,6 +178,84 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
       const keyId = (await store.findActive(`used${id}`))?.apiTokenId ?? 0
       expect(await heardOf(() => store.recordUse(keyId, new Date()))).toEqual([])
       expect(await heardOf(onKey('created_at = now()', `used${id}`))).toEqual([])
+    })
+  })
+
+  describe('of a session', () => {
+    const hour = 3_600_000
+    let store: SessionStore
+    beforeAll(() => {
+      store = createSessionStore(database)
+    })
+
+    async function login(): Promise<{ hash: string; sid: string; change: string }> {
+      const token = storedToken(randomUUID(), new Date(Date.now() + hour))
+      await store.create(id, 0, token, signIn())
+      return { hash: token.tokenHash, sid: token.sessionId, change: `session ${id} ${token.sessionId}` }
+    }
+    /** As any program may write it. */
+    const write = (assignments: string, hash: string) => () =>
+      database.query(`update refresh_tokens set ${assignments} where token_hash = $1`, [hash])
+
+    it('tells of each way in which a session ends, once', async () => {
+      const [one, two, three, kept] = [await login(), await login(), await login(), await login()]
+      expect(await heardOf(() => store.revoke([one.hash]))).toEqual([one.change])
+      expect(await heardOf(() => store.revoke([one.hash]))).toEqual([])
+      expect(await heardOf(() => store.end(id, two.sid))).toEqual([two.change])
+      expect(await heardOf(() => store.endOthers(id, kept.sid, new Date()))).toEqual([three.change])
+      expect(await heardOf(() => store.endOthers(id, undefined, new Date()))).toEqual([
+        kept.change,
+        `user ${id}`,
+      ])
+      const four = await login()
+      expect(await heardOf(() => store.revokeAll(id))).toEqual([four.change, `user ${id}`])
+    })
+
+    it('tells of a session under the id that it keeps through rotations, and of no rotation', async () => {
+      const { hash, sid, change } = await login()
+      const successor = { ...storedToken(randomUUID(), new Date(Date.now() + hour)), sessionId: sid }
+      const rotating = () => store.rotate({ userId: id, tokenHash: hash }, successor, new Date())
+      expect(await heardOf(rotating)).toEqual([])
+      expect(await heardOf(() => store.revoke([hash]))).toEqual([change])
+    })
+
+    it.each([
+      'revoked = 1',
+      "expires_at = now() - interval '1 s'",
+      'session_epoch = session_epoch + 1',
+      "session_id = '0f0e0d0c-0b0a-4908-8706-050403020100'",
+    ])('tells of what another program writes: %s', async assignments => {
+      const { hash, change } = await login()
+      expect(await heardOf(write(assignments, hash))).toEqual([change])
+    })
+
+    it('tells of a revoked record that is made active again', async () => {
+      const { hash, change } = await login()
+      await write('revoked = 1', hash)()
+      expect(await heardOf(write('revoked = 0', hash))).toEqual([change])
+    })
+
+    it('tells nothing of a record without an id, which 0.1 stored, whatever 0.1 does with it', async () => {
+      const { hash } = await login()
+      await write('session_id = null, session_created_at = null', hash)()
+      const insert =
+        "insert into refresh_tokens (user_id, token_hash, expires_at) values ($1, $2, now() + interval '1 h')"
+      expect(await heardOf(() => database.query(insert, [id, randomUUID()]))).toEqual([])
+      expect(await heardOf(write('revoked = 1, rotated_at = now()', hash))).toEqual([])
+      const other = await login()
+      await write('session_id = null', other.hash)()
+      expect(await heardOf(write('revoked = 1', other.hash))).toEqual([])
+    })
+
+    it('tells of a record that is deleted while it is active, and of none that is pruned', async () => {
+      const [live, old, over] = [await login(), await login(), await login()]
+      const remove = (hash: string) => () =>
+        database.query('delete from refresh_tokens where token_hash = $1', [hash])
+      expect(await heardOf(remove(live.hash))).toEqual([live.change])
+      await write("expires_at = now() - interval '1 s'", old.hash)()
+      await write('revoked = 1, rotated_at = now()', over.hash)()
+      expect(await heardOf(remove(over.hash))).toEqual([])
+      expect(await heardOf(() => store.prune(new Date(), 1_000))).toEqual([])
     })
   })
 
@@ -202,7 +273,7 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   })
 
   it('has heard of a change when catching up with it ends, also of many at once', async () => {
-    const ids = await Promise.all(Array.from({ length: 20 }, newUser))
+    const ids = await Promise.all(Array.from({ length: 20 }, () => addUser(database)))
     heard.length = 0
     await Promise.all(
       ids.map(async each => {
@@ -225,9 +296,9 @@ describeOnBothSetups('the change feed', ({ openDatabase: open }) => {
   })
 
   it('takes an emptied table for a gap', async () => {
-    for (const sql of ['truncate api_tokens', 'truncate users cascade', 'truncate signing_keys']) {
+    for (const table of ['api_tokens', 'refresh_tokens', 'users cascade', 'signing_keys']) {
       const before = gaps
-      expect(await heardOf(() => database.query(sql))).toEqual([])
+      expect(await heardOf(() => database.query(`truncate ${table}`))).toEqual([])
       expect(gaps).toBeGreaterThan(before)
       expect(feed.isFresh()).toBe(true)
     }

@@ -24,9 +24,9 @@ import { serviceUnavailable } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
-import { createUserStore } from '../../src/users/user-store.ts'
+import { describeOverAllDatabases } from '../support/databases.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { addUser } from '../support/users.ts'
 
 const clock = { now: () => Date.now() }
 let people = 0
@@ -64,9 +64,7 @@ describeOnBothSetups('what a code is spent for', ({ openDatabase: open }) => {
   async function newUser() {
     people += 1
     const email = `spent${people}@example.com`
-    const created = await createUserStore(database).create(email, 'no hash')
-    if (created.outcome !== 'created') throw new Error('in use')
-    return { id: created.id, email }
+    return { id: await addUser(database, { email }), email }
   }
   const make = async (more: Partial<NewCode> = {}) =>
     (await database.transaction(tx =>

@@ -6,24 +6,13 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createDailyCounter } from '../../src/usage/daily-counter.ts'
-import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
-import { postgresDatabase } from '../support/databases.ts'
+import { createUsageStore } from '../../src/usage/usage-store.ts'
+import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
 import { runs } from '../support/property-runs.ts'
-import { describeWithServices } from '../support/services.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
-let users = 0
-
-async function addUser(database: Database, { daily_usage, last_usage_date }: UsageRecord = unused) {
-  users += 1
-  const [row] = await database.query<{ id: number }>(
-    `insert into users (email, password_hash, daily_usage, last_usage_date) values ($1, 'x', $2, $3) returning id`,
-    [`batch${users}@example.com`, daily_usage, last_usage_date],
-  )
-  return row?.id ?? expect.unreachable()
-}
-
 /** @returns the user's uses of the day, including this one; undefined if it was not counted */
 function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   const clock = { now: () => Date.parse(`${day}T12:00:00Z`) }
@@ -35,9 +24,7 @@ function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   }
 }
 
-const unused: UsageRecord = { daily_usage: 0, last_usage_date: null }
-
-describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
+describeOverAllDatabases('uses counted together', open => {
   let database: Database
   beforeAll(async () => {
     database = await open()

@@ -11,7 +11,7 @@ import { createUsageHint } from '../../src/usage/usage-hint.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
-import { describeOnBothSetups } from '../support/setups.ts'
+import { addUser } from '../support/users.ts'
 
 // In the future, because Redis drops keys at once whose expiry is past.
 const TODAY = '2096-02-28'
@@ -29,8 +29,6 @@ interface World {
 /** The reason of a use for which Redis was not asked. */
 const notAsked = expect.objectContaining({ message: expect.stringMatching(/^redis is down/) })
 
-let users = 0
-
 function createWorld(database: Database, keyValue: ScriptRunner | undefined): World {
   const clock = { time: NOON, now: () => clock.time }
   const fallbacks: unknown[] = []
@@ -47,15 +45,7 @@ function createWorld(database: Database, keyValue: ScriptRunner | undefined): Wo
         dailyLimit,
         onFallback: reason => fallbacks.push(reason),
       }),
-    async user({ daily_usage = 0, last_usage_date = null } = {}) {
-      users += 1
-      const [row] = await database.query<{ id: number }>(
-        `insert into users (email, password_hash, daily_usage, last_usage_date)
-         values ($1, 'x', $2, $3) returning id`,
-        [`user${users}@example.com`, daily_usage, last_usage_date],
-      )
-      return row?.id ?? expect.unreachable()
-    },
+    user: record => addUser(database, record),
     record: store.read,
   }
 }

@@ -8,7 +8,8 @@ import { createSealedColumn } from '../../src/identity/sealed-column-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createWebhookSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
-import { describeOverSetups } from '../support/setups.ts'
+import { describeOverDatabases } from '../support/databases.ts'
+import { addUser } from '../support/users.ts'
 
 const old = await createSealer('the secret before')
 const both = await createSealer('the secret of now', 'the secret before')
@@ -39,11 +40,7 @@ describeOverSetups('resealing', ({ openDatabase: open }) => {
   }
   /** @returns the user's id */
   async function webhook(secret: string, sealer = old): Promise<number> {
-    const [row] = await database.query<{ id: number }>(
-      `insert into users (email, password_hash) values ($1, 'x') returning id`,
-      [`${secret}@example.com`],
-    )
-    const id = row?.id ?? 0
+    const id = await addUser(database)
     await database.query(
       `insert into webhooks (user_id, url, receiver, secret) values ($1, 'https://example.com', 'example.com:443', $2)`,
       [id, createWebhookSecrets(sealer).seal(secret, id)],

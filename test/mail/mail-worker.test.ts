@@ -16,6 +16,7 @@ import type { OutboxWorker } from '../../src/outbox/outbox-worker.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { describeOverSetups } from '../support/setups.ts'
 import { startMailServer, startScriptedServer } from '../support/smtp.ts'
+import { addUser } from '../support/users.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -45,10 +46,7 @@ describeOverSetups('sending mails', ({ openDatabase: open }) => {
     time = Date.now()
     for (const list of [counts, failures, errors]) list.length = 0
     for (const table of ['mails', 'users']) await database.query(`delete from ${table}`)
-    const [user] = await database.query<{ id: number }>(
-      `insert into users (email, password_hash) values ('ada@example.com', 'x') returning id`,
-    )
-    userId = user?.id ?? 0
+    userId = await addUser(database, { email: 'ada@example.com' })
   })
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close()

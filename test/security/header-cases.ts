@@ -1,5 +1,6 @@
 // Header fields in the spirit of the corpus: other aliases, other Connection options, other malformed lines.
 import { corpus, type HeaderAttack } from './corpus.ts'
+import { separators } from './spellings.ts'
 
 const attack = (
   expect: string,
@@ -22,26 +23,6 @@ const unauthorized = (...lines: string[]) => attack('401', lines.join(' | '), 'n
 const untrusted = (...lines: string[]) =>
   attack('ignored by gateway unless peer in trust_proxy', lines.join(' | '), 'both', ...lines)
 
-const separators = [
-  '-',
-  '_',
-  '.',
-  '!',
-  '#',
-  '$',
-  '%',
-  '&',
-  "'",
-  '*',
-  '+',
-  '^',
-  '`',
-  '|',
-  '~',
-  '--',
-  '-_',
-  '._.',
-]
 const words = [
   ['x', 'user', 'id'],
   ['X', 'User', 'Plan'],
@@ -50,7 +31,9 @@ const words = [
 ]
 
 const more: HeaderAttack[] = [
-  ...words.flatMap(name => separators.map(separator => dropped(`${name.join(separator)}: 999999`))),
+  ...words.flatMap(name =>
+    [...separators, '._.'].map(separator => dropped(`${name.join(separator)}: 999999`)),
+  ),
   ...['-x-user-id', 'x-user-id-', '_X_User_Id_', '~x.user-plan~', 'x---user___id', 'X-uSeR_pLaN'].map(name =>
     dropped(`${name}: 999999`),
   ),

@@ -5,157 +5,86 @@ import { corpus, guarded, type PathAttack } from './corpus.ts'
 import { ask, type RawAnswer, requestBytes, value } from './raw-client.ts'
 import { stage } from './stage.ts'
 
+/** Targets of one status each, parted by white space. */
+const all = (status: number, targets: string, ...others: string[]) =>
+  [...targets.trim().split(/\s+/), ...others].map((target): [string, number[]] => [target, [status]])
+
 /** Kinds that the corpus has, in other spellings. */
 const more: [target: string, statuses: number[]][] = [
   // Guarded however it is spelled.
-  ...[
-    '/api/v1/private/',
-    '/api/v1/private//',
-    '/api/v1/private/?x=1',
-    '/api/v1/private?',
-    '/API/v1/pRiVaTe/X',
-    '/Api//V1///Private/x',
-    '/%61%70%69/%76%31/%70%72%69%76%61%74%65',
-    '/%41PI/v%31/PRIVAT%45/x',
-    '/api/v1/private/%e2%82%ac',
-    '/api/v1/private/~x',
-    '///api/v1/private',
-    '//api//v1//private//',
-    'HTTP://GW.TEST/API/V1/PRIVATE',
-    'http://gw.test:80/api/v1/private',
-    'https://gw.test/api/v1/private/x?y=http://gw.test/public',
-    'http://gw.test//api/v1/private',
-  ].map(target => [target, [401]] as [string, number[]]),
+  ...all(
+    401,
+    `
+      /api/v1/private/ /api/v1/private// /api/v1/private/?x=1 /api/v1/private? /API/v1/pRiVaTe/X
+      /Api//V1///Private/x /%61%70%69/%76%31/%70%72%69%76%61%74%65 /%41PI/v%31/PRIVAT%45/x
+      /api/v1/private/%e2%82%ac /api/v1/private/~x ///api/v1/private //api//v1//private//
+      HTTP://GW.TEST/API/V1/PRIVATE http://gw.test:80/api/v1/private
+      https://gw.test/api/v1/private/x?y=http://gw.test/public http://gw.test//api/v1/private
+    `,
+  ),
   // Dot segments, raw and encoded, in every position.
-  ...[
-    '/.',
-    '/..',
-    '/../',
-    '/public/.',
-    '/public/./',
-    '/public/x/..',
-    '/public/../public/../api/v1/private',
-    '/public/.%2e/api/v1/private',
-    '/public/%2e%2e%2fapi/v1/private',
-    '/public/%2E%2E%5Capi%5Cv1%5Cprivate',
-    '/public/%252E%252E/api/v1/private',
-    '/public/%25%32%65%25%32%65/api/v1/private',
-    '/public/%25252e%25252e/api/v1/private',
-    '/public/..%00/api/v1/private',
-    '/public/..%09/api/v1/private',
-    '/public/.../api/v1/private',
-    '/public/.%20./api/v1/private',
+  ...all(
+    400,
+    `
+      /. /.. /../ /public/. /public/./ /public/x/.. /public/../public/../api/v1/private
+      /public/.%2e/api/v1/private /public/%2e%2e%2fapi/v1/private /public/%2E%2E%5Capi%5Cv1%5Cprivate
+      /public/%252E%252E/api/v1/private /public/%25%32%65%25%32%65/api/v1/private
+      /public/%25252e%25252e/api/v1/private /public/..%00/api/v1/private /public/..%09/api/v1/private
+      /public/.../api/v1/private /public/.%20./api/v1/private /public/..%20/api/v1/private
+      /public/..%c0%af/api/v1/private /public/%c0%ae%c0%ae/api/v1/private
+      /public/%u002e%u002e/api/v1/private /public/%2%65%2%65/api/v1/private /api/v1/%2e/private
+      /api/v1/x/%2e%2e/private /api/./v1/private /api/v1/private/. /api/v1/private/../.. /./ /.%2f
+    `,
     '/public/.. /api/v1/private',
-    '/public/..%20/api/v1/private',
-    '/public/..%c0%af/api/v1/private',
-    '/public/%c0%ae%c0%ae/api/v1/private',
-    '/public/%u002e%u002e/api/v1/private',
-    '/public/%2%65%2%65/api/v1/private',
-    '/api/v1/%2e/private',
-    '/api/v1/x/%2e%2e/private',
-    '/api/./v1/private',
-    '/api/v1/private/.',
-    '/api/v1/private/../..',
-    '/./',
-    '/.%2f',
-  ].map(target => [target, [400]] as [string, number[]]),
+  ),
   // Separators that some server takes for a slash or an end.
-  ...[
-    '/api/v1/private%2f',
-    '/api/v1/private%5c',
-    '/api/v1/private%3f',
-    '/api/v1/private%3F/x',
-    '/api/v1/private%23x',
-    '/api/v1/private%3Bjsessionid=1',
-    '/api/v1/private;',
-    '/api;x/v1;y/private;z',
-    '/public;/../api/v1/private',
-    '/public/x%3b/y',
-    '/api%2Fv1%2Fprivate',
-    '/api%252fv1%252fprivate',
-    '/api%5Cv1%5Cprivate',
+  ...all(
+    400,
+    `
+      /api/v1/private%2f /api/v1/private%5c /api/v1/private%3f /api/v1/private%3F/x /api/v1/private%23x
+      /api/v1/private%3Bjsessionid=1 /api/v1/private; /api;x/v1;y/private;z /public;/../api/v1/private
+      /public/x%3b/y /api%2Fv1%2Fprivate /api%252fv1%252fprivate /api%5Cv1%5Cprivate
+      /public#/../api/v1/private /public/x# /public?x#/../api/v1/private /api/v1/private%0d
+      /api/v1/private%7f /api/v1/private%1F /api/v1/private%c2%85 /api/v1/private%09 /api/v1/private..
+      /api/v1/private.%20 /api/v1/private%2e /api/v1/private%20/ /api/v1/private./x /public./x
+    `,
     '/api\\v1\\private',
     '/public/x\\..\\..\\api/v1/private',
-    '/public#/../api/v1/private',
-    '/public/x#',
-    '/public?x#/../api/v1/private',
-    '/api/v1/private%0d',
-    '/api/v1/private%7f',
-    '/api/v1/private%1F',
-    '/api/v1/private%c2%85',
-    '/api/v1/private%09',
     '/api/v1/private. ',
-    '/api/v1/private..',
-    '/api/v1/private.%20',
-    '/api/v1/private%2e',
-    '/api/v1/private%20/',
-    '/api/v1/private./x',
-    '/public./x',
-  ].map(target => [target, [400]] as [string, number[]]),
+  ),
   // Broken, overlong, or not UTF-8.
-  ...[
-    '/api/v1/private%2',
-    '/api/v1/private%g1',
-    '/api/v1/private%%70',
-    '/%',
-    '/%c0%80',
-    '/public/%c1%9c..',
-    '/public/%ed%a0%80',
-    '/public/%f5%80%80%80',
-    '/public/%fe',
-    '/public/%80',
+  ...all(
+    400,
+    `
+      /api/v1/private%2 /api/v1/private%g1 /api/v1/private%%70 /% /%c0%80 /public/%c1%9c..
+      /public/%ed%a0%80 /public/%f5%80%80%80 /public/%fe /public/%80 /api/v1/%2570rivate
+      /api/v1/%25%37%30rivate /api/v1/privat%2565 /public/100%25%32%35
+    `,
     '/public/\xe9',
     '/public/\xc3\xa9',
-    '/api/v1/%2570rivate',
-    '/api/v1/%25%37%30rivate',
-    '/api/v1/privat%2565',
-    '/public/100%25%32%35',
-  ].map(target => [target, [400]] as [string, number[]]),
+  ),
   // No path at all, or another scheme's.
-  ...[
-    '*',
-    'public',
-    'api/v1/private',
-    '?x',
-    'gw.test:80',
-    'http:///api/v1/private',
-    'http://',
-    'http:/public',
-    'http://gw.test@evil.example/public',
-    'http://user:pass@gw.test/api/v1/private',
+  ...all(
+    400,
+    `
+      * public api/v1/private ?x gw.test:80 http:///api/v1/private http:// http:/public
+      http://gw.test@evil.example/public http://user:pass@gw.test/api/v1/private http://gw.test#/public
+      ftp://gw.test/public file:///api/v1/private javascript:alert(1) http://evil.example/public
+      http://127.0.0.1/public/x http://gw.test.evil.example/public http://[::1]/public
+      http://gw.test:99999999/public
+    `,
     'http://gw.test\\@evil.example/public',
-    'http://gw.test#/public',
-    'ftp://gw.test/public',
-    'file:///api/v1/private',
-    'javascript:alert(1)',
-    'http://evil.example/public',
-    'http://127.0.0.1/public/x',
-    'http://gw.test.evil.example/public',
-    'http://[::1]/public',
-    'http://gw.test:99999999/public',
-  ].map(target => [target, [400]] as [string, number[]]),
+  ),
   // What is public stays so: the rules refuse nothing that is unambiguous.
-  ...[
-    '/public',
-    '/public/',
-    '/PUBLIC/X',
-    '/public//x',
-    '/public/.well-known/x',
-    '/public/..x',
-    '/public/a.b',
-    '/public/x..y',
-    '/public/%2ex',
-    '/public/a%20b',
-    '/public/%E2%82%AC',
-    '/public/100%25',
-    '/public/%25zz',
-    "/public/a:b@c!$&'()*+,=~_-",
+  ...all(
+    200,
+    `
+      /public /public/ /PUBLIC/X /public//x /public/.well-known/x /public/..x /public/a.b /public/x..y
+      /public/%2ex /public/a%20b /public/%E2%82%AC /public/100%25 /public/%25zz /public/a:b@c!$&'()*+,=~_-
+      /public/x?/../../api/v1/private /public/x?%00 /public?http://evil.example/ http://gw.test/public/x
+    `,
     '/public/x?a=%2e%2e%2f&b=../..;c=\\|[]{}^`"<>',
-    '/public/x?/../../api/v1/private',
-    '/public/x?%00',
-    '/public?http://evil.example/',
-    'http://gw.test/public/x',
-  ].map(target => [target, [200]] as [string, number[]]),
+  ),
 ]
 
 const attacks: PathAttack[] = [

@@ -3,9 +3,9 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { createPruner } from '../../src/storage/pruner.ts'
 import { type MovableClock, movableClock } from '../accounts/setup.ts'
-import { postgresDatabase } from '../support/databases.ts'
-import { describeWithServices } from '../support/services.ts'
-import { describeOverSetups } from '../support/setups.ts'
+import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
+import { describeWithPostgres } from '../support/services.ts'
+import { addUser } from '../support/users.ts'
 
 describeOverSetups('pruning', ({ openDatabase: open }) => {
   let database: Database
@@ -15,10 +15,7 @@ describeOverSetups('pruning', ({ openDatabase: open }) => {
   beforeAll(async () => {
     database = await open()
     clock = movableClock()
-    const [row] = await database.query<{ id: number }>(
-      "insert into users (email, password_hash) values ('a@b.c', 'a hash') returning id",
-    )
-    userId = row?.id ?? 0
+    userId = await addUser(database)
   })
   afterAll(() => database.close())
   afterEach(async () => {
@@ -89,13 +86,11 @@ describeWithServices('pruning beside another connection', () => {
       clock: movableClock(),
       onError: () => {},
     })
-    const [user] = await database.query<{ id: number }>(
-      "insert into users (email, password_hash) values ('a@b.c', 'a hash') returning id",
-    )
+    const userId = await addUser(database)
     await database.query(
       `insert into refresh_tokens (user_id, token_hash, expires_at)
        select $1, gen_random_uuid()::text, now() - interval '1 hour' from generate_series(1, 2)`,
-      [user?.id],
+      [userId],
     )
     await database.transaction(async tx => {
       await tx.query('select 1 from refresh_tokens limit 1 for update')

@@ -6,53 +6,19 @@ import { gatewayBefore } from '../support/gateway-before.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 /** Fields in which proxies describe the client, and which services therefore believe. */
-const clientFields = [
-  'Client-IP',
-  'X-Client-IP',
-  'X-Cluster-Client-IP',
-  'True-Client-IP',
-  'X-Real-IP',
-  'X-Remote-IP',
-  'X-Remote-Addr',
-  'Remote-Addr',
-  'X-Originating-IP',
-  'X-Forwarded',
-  'Forwarded-For',
-  'X-Vercel-Forwarded-For',
-  'CF-Connecting-IP',
-  'CF-Connecting-IPv6',
-  'CF-Pseudo-IPv4',
-  'DO-Connecting-IP',
-  'Fastly-Client-IP',
-  'Fly-Client-IP',
-  'X-Azure-ClientIP',
-  'X-Azure-SocketIP',
-  'X-Appengine-User-IP',
-  'X-NF-Client-Connection-IP',
-  'X-ProxyUser-Ip',
-  'WL-Proxy-Client-IP',
-  'X-Envoy-External-Address',
-  'CloudFront-Viewer-Address',
-  'SSL-Client-Cert',
-  'SSL-Client-Verify',
-  'SSL-Client-Subject-DN',
-  'X-SSL-Client-S-DN',
-  'X-SSL-Client-Verify',
-  'X-SSL-Issuer',
-  'X-TLS-Client-Cert',
-  'X-Client-Cert',
-  'X-Client-Cert-Present',
-  'X-Client-Certificate',
-  'X-Client-DN',
-  'Client-Cert',
-  'Client-Cert-Chain',
-  'CF-Client-Cert-Der-Base64',
-  'WL-Proxy-Client-Cert',
-  'X-ARR-ClientCert',
-  'X-Amzn-Mtls-Clientcert-Leaf',
-  'X-Forwarded-Client-Cert',
-  'X-Forwarded-Tls-Client-Cert',
-]
+const clientFields = `
+  Client-IP X-Client-IP X-Cluster-Client-IP True-Client-IP X-Real-IP X-Remote-IP X-Remote-Addr
+  Remote-Addr X-Originating-IP X-Forwarded Forwarded-For X-Vercel-Forwarded-For CF-Connecting-IP
+  CF-Connecting-IPv6 CF-Pseudo-IPv4 DO-Connecting-IP Fastly-Client-IP Fly-Client-IP
+  X-Azure-ClientIP X-Azure-SocketIP X-Appengine-User-IP X-NF-Client-Connection-IP X-ProxyUser-Ip
+  WL-Proxy-Client-IP X-Envoy-External-Address CloudFront-Viewer-Address SSL-Client-Cert
+  SSL-Client-Verify SSL-Client-Subject-DN X-SSL-Client-S-DN X-SSL-Client-Verify X-SSL-Issuer
+  X-TLS-Client-Cert X-Client-Cert X-Client-Cert-Present X-Client-Certificate X-Client-DN
+  Client-Cert Client-Cert-Chain CF-Client-Cert-Der-Base64 WL-Proxy-Client-Cert X-ARR-ClientCert
+  X-Amzn-Mtls-Clientcert-Leaf X-Forwarded-Client-Cert X-Forwarded-Tls-Client-Cert
+`
+  .trim()
+  .split(/\s+/)
 
 const underscored = (name: string) => name.replaceAll('-', '_')
 const dotted = (name: string) => name.replaceAll('-', '.').toUpperCase()

@@ -17,17 +17,15 @@ describe('https targets', () => {
     numbered = await startMortal('numbered', { cert: first.cert, key: first.key })
     // Self-signed: each certificate is its own authority.
     const [byName, byAddress] = [courses.files.cert, first.files.cert]
-    const health = 'health: { path: /health, interval: 50ms, unhealthy_after: 1 }'
     gateway = await startGateway(`upstreams:
   named: { targets: ['${named.url}'], tls: { ca: '${byName}', server_name: courses.internal } }
-  checked: { targets: ['${named.url}'], ${health}, tls: { ca: '${byName}', server_name: courses.internal } }
   nameless: { targets: ['${named.url}'], connections: 1, tls: { ca: '${byName}' } }
   misnamed: { targets: ['${named.url}'], connections: 1, tls: { ca: '${byName}', server_name: other.internal } }
   foreign: { targets: ['${named.url}'], connections: 1, tls: { ca: '${byAddress}', server_name: courses.internal } }
   unknown: { targets: ['${named.url}'], connections: 1, tls: { server_name: courses.internal } }
   numbered: { targets: ['${numbered.url}'], tls: { ca: '${byAddress}' } }
 routes:
-${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
+${['named', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
   .map(name => `  - { name: ${name}, path: /${name}, upstream: ${name}, auth: none }`)
   .join('\n')}
 `)
@@ -51,11 +49,6 @@ ${['named', 'checked', 'nameless', 'misnamed', 'foreign', 'unknown', 'numbered']
 
   it('are trusted by their address where that stands in the certificate', async () => {
     expect((await get('/numbered'))?.body.toString()).toBe('numbered')
-  })
-
-  it('are checked for their health in the same way', async () => {
-    await expect.poll(() => named.checks, { timeout: 10_000 }).toBeGreaterThan(3)
-    expect((await get('/checked'))?.body.toString()).toBe('named')
   })
 
   it.each([

@@ -20,6 +20,7 @@ import { createUserStore, type UserWithEpoch } from '../../../src/users/user-sto
 import { openFeed } from '../../support/feed.ts'
 import { lendDatabase } from '../../support/lent-database.ts'
 import { claimsOf, endless } from '../../support/sessions.ts'
+import { addUser } from '../../support/users.ts'
 import { fieldOf, guardedRequest, told } from './a-guarded-request.ts'
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -81,11 +82,7 @@ beforeEach(async () => {
 })
 
 async function newUser(plan: Plan): Promise<UserWithEpoch> {
-  const users = createUserStore(database)
-  const created = await users.create(`${randomBytes(8).toString('hex')}@example.com`, 'a hash')
-  if (created.outcome !== 'created') throw new Error('the email is in use')
-  await database.query('update users set plan = $2 where id = $1', [created.id, plan])
-  return (await users.findWithEpoch(created.id)) as UserWithEpoch
+  return (await createUserStore(database).findWithEpoch(await addUser(database, { plan }))) as UserWithEpoch
 }
 
 function tokenOf(id: number, session = endless): Promise<string> {

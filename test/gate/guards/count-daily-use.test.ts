@@ -10,9 +10,9 @@ import type { Endpoint } from '../../../src/upstream/targets/endpoint.ts'
 import { createDailyCounter } from '../../../src/usage/daily-counter.ts'
 import { createExhaustedUsers } from '../../../src/usage/exhausted-users.ts'
 import { createUsageStore } from '../../../src/usage/usage-store.ts'
-import { createUserStore } from '../../../src/users/user-store.ts'
 import { handFeed } from '../../support/hand-feed.ts'
 import { lendDatabase } from '../../support/lent-database.ts'
+import { addUser } from '../../support/users.ts'
 import { bodyOf, fieldOf, guardedRequest, told, userIdentity } from './a-guarded-request.ts'
 
 /** Noon of a day, UTC. */
@@ -47,9 +47,7 @@ beforeEach(async () => {
       afterCount()
     })
   guard = createCountDailyUse({ counter: { use }, spent, limit: 1, clock })
-  const created = await createUserStore(database).create(`${performance.now()}@example.com`, 'a hash')
-  if (created.outcome !== 'created') throw new Error('the email is in use')
-  user = userIdentity({ id: created.id })
+  user = userIdentity({ id: await addUser(database) })
 })
 
 function aCountedRequest() {

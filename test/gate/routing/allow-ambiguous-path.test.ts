@@ -22,34 +22,9 @@ const each = Object.keys(ambiguity) as (keyof typeof ambiguity)[]
 const every: Allowance[] = [...each, 'double_slash']
 
 const piece = fc.constantFrom(
-  ...['/', '/', '/', '//', '.', '..', '%2e', '%2E', '%252e', '%25252e', '%2f', '%252F', '%5c', '%255c'],
-  ...[
-    ';',
-    ';x=1',
-    '%3b',
-    '%253B',
-    '%3f',
-    '%253f',
-    '%2523',
-    '%',
-    '%25',
-    '%2525',
-    '%00',
-    '%2500',
-    '%20',
-    '%2520',
-  ],
-  ...[
-    '%c0%ae',
-    '%25c0%25ae',
-    '%e2%82%ac',
-    '%25e2%2582%25ac',
-    'x',
-    'public',
-    'PRIVATE',
-    'priv%61te',
-    'priv%2561te',
-  ],
+  ...'/ / / // . .. %2e %2E %252e %25252e %2f %252F %5c %255c'.split(' '),
+  ...'; ;x=1 %3b %253B %3f %253f %2523 % %25 %2525 %00 %2500 %20 %2520'.split(' '),
+  ...'%c0%ae %25c0%25ae %e2%82%ac %25e2%2582%25ac x public PRIVATE priv%61te priv%2561te'.split(' '),
 )
 const target = fc
   .tuple(fc.constantFrom('/', '/public/', '/private'), fc.array(piece, { maxLength: 10 }))
@@ -88,49 +63,16 @@ describe('what a path needs', () => {
   })
 
   it.each([
-    ...['/.', '/..', '/a/..', '/a/../b', '/%2e', '/%2E%2e', '/.%2e/b', '/a/...', '/a/..../b'],
-    ...['/..;x', '/..;', '/.;x/b', '/a/%2e%2e;x', '/a/%2e%2e%3bx', '/..;/b', '/..%3b'],
-    ...[
-      '/..%2fb',
-      '/a%2f..',
-      '/a%2f..%2fb',
-      '/%2e%2e%2f',
-      '/a%2f%2e',
-      '/a;x=%2f..%2f',
-      '/a%2f..;x%2fb',
-      '/a%2f.',
-    ],
-    ...[
-      '/%252e',
-      '/%252e%252e',
-      '/%25252e%25252e/b',
-      '/a%252f..%252fb',
-      '/..%252fb',
-      '/a/.%252e',
-      '/%252e%252e%253bx',
-    ],
-    ...['/a%255c..', '/..%255cb', '/a/..%2520', '/a/..%25253b'],
-    ...[
-      '/a%5cb',
-      '/a%3fb',
-      '/a%23b',
-      '/a%00',
-      '/a%2500',
-      '/a%250d%250ab',
-      '/a%7f',
-      '/a%20',
-      '/a%2fb%20',
-      '/a\\b',
-      '/a#',
-    ],
-    ...[
-      '/%25c0%25ae%25c0%25ae/b',
-      '/%25ff',
-      '/%c0%ae',
-      '/a%2',
-      `/%${'25'.repeat(5)}41`,
-      `/%${'25'.repeat(10)}41`,
-    ],
+    ...'/. /.. /a/.. /a/../b /%2e /%2E%2e /.%2e/b /a/... /a/..../b'.split(' '),
+    ...'/..;x /..; /.;x/b /a/%2e%2e;x /a/%2e%2e%3bx /..;/b /..%3b'.split(' '),
+    ...'/..%2fb /a%2f.. /a%2f..%2fb /%2e%2e%2f /a%2f%2e /a;x=%2f..%2f /a%2f..;x%2fb /a%2f.'.split(' '),
+    ...'/%252e /%252e%252e /%25252e%25252e/b /a%252f..%252fb /..%252fb /a/.%252e /%252e%252e%253bx'.split(
+      ' ',
+    ),
+    ...'/a%255c.. /..%255cb /a/..%2520 /a/..%25253b'.split(' '),
+    ...'/a%5cb /a%3fb /a%23b /a%00 /a%2500 /a%250d%250ab /a%7f /a%20 /a%2fb%20 /a\\b /a#'.split(' '),
+    ...'/%25c0%25ae%25c0%25ae/b /%25ff /%c0%ae /a%2'.split(' '),
+    ...[5, 10].map(times => `/%${'25'.repeat(times)}41`),
   ])('no route can allow %s', path => {
     expect(needed(path)).toBeUndefined()
   })

@@ -13,7 +13,7 @@ import { createUserStore } from '../../../src/users/user-store.ts'
 import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
-import { describeOverSetups } from '../../support/setups.ts'
+import { addUser } from '../../support/users.ts'
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
 const now = new Date('2026-02-03T04:05:06.789Z')
@@ -33,15 +33,7 @@ function keysOf(database: Database, userId: number): Promise<KeyRow[]> {
   )
 }
 
-let made = 0
-async function newUser(database: Database): Promise<number> {
-  made += 1
-  const created = await createUserStore(database).create(`keys${made}@example.com`, 'a hash')
-  if (created.outcome !== 'created') throw new Error('not created')
-  return created.id
-}
-
-describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
+describeOverDatabases('a key that replaces another', open => {
   let database: Database
   let store: ApiTokenStore
   let id: number
@@ -51,7 +43,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
     store = createApiTokenStore(database, createUserQueue())
   })
   beforeEach(async () => {
-    id = await newUser(database)
+    id = await addUser(database)
   })
   afterAll(() => database.close())
 
@@ -82,7 +74,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   })
 
   it('concerns no other user', async () => {
-    const other = await newUser(database)
+    const other = await addUser(database)
     await store.replace(other, hashOf('theirs'), now)
     await store.replace(id, hashOf('mine'), now)
     await store.revoke(id)
@@ -129,7 +121,7 @@ describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   it('beside a deletion is stored and deleted, or not stored; neither fails', async () => {
     const users = createUserStore(database)
     for (let round = 0; round < 10; round += 1) {
-      const gone = await newUser(database)
+      const gone = await addUser(database)
       await store.replace(gone, hashOf(`${gone} before`), now)
       const [deleted, ...answers] = await Promise.all([
         users.delete(gone),
@@ -176,7 +168,7 @@ describeWithServices('replacing under a lock that another holds', () => {
 
   beforeAll(async () => {
     database = await postgresDatabase()
-    id = await newUser(database)
+    id = await addUser(database)
     holder = new Client({ connectionString: database.url })
     await holder.connect()
   })

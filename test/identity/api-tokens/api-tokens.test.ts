@@ -6,7 +6,8 @@ import { hashApiToken, makeApiToken } from '../../../src/identity/api-tokens/api
 import type { Database } from '../../../src/storage/database.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
-import { describeOverSetups } from '../../support/setups.ts'
+import { describeOverDatabases } from '../../support/databases.ts'
+import { addUser } from '../../support/users.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
 /** A header value as Node decodes it: one character per byte. */
@@ -81,8 +82,7 @@ describeOverSetups('the records of keys', ({ openDatabase: open }) => {
   beforeAll(async () => {
     database = await open()
     store = createApiTokenStore(database, createUserQueue())
-    const created = await createUserStore(database).create('a@b.c', 'a hash')
-    id = created.outcome === 'created' ? created.id : 0
+    id = await addUser(database)
     await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, sha256('live')])
     await database.query('insert into api_tokens (user_id, token_hash, revoked) values ($1, $2, 1)', [
       id,

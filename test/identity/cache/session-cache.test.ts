@@ -7,7 +7,7 @@ import { createSessionCache, type SessionCache } from '../../../src/identity/cac
 import type { Database } from '../../../src/storage/database.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
-import { describeOverSetups } from '../../support/setups.ts'
+import { addUser } from '../../support/users.ts'
 
 const hour = 3_600_000
 
@@ -33,11 +33,7 @@ describeOverSetups('cached sessions', ({ openDatabase: open }) => {
     now = Date.now()
     ending.clear()
     cache = create()
-    const [row] = await database.query<{ id: number; session_epoch: number }>(
-      `insert into users (email, password_hash) values ($1, 'none') returning id, session_epoch`,
-      [`${randomUUID()}@example.com`],
-    )
-    user = row ?? expect.unreachable()
+    user = { id: await addUser(database), session_epoch: 0 }
     token = await login()
   })
 

@@ -7,14 +7,13 @@ import type { Database } from '../../../src/storage/database.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
-import { describeOverSetups } from '../../support/setups.ts'
+import { addUser } from '../../support/users.ts'
 
 describeOverSetups('known users', ({ openDatabase: open }) => {
   let database: Database
   let feed: HandFeed
   let known: UserCache
   let statements: number
-  let made = 0
   let id: number
 
   beforeAll(async () => {
@@ -25,12 +24,7 @@ describeOverSetups('known users', ({ openDatabase: open }) => {
     feed = handFeed()
     known = create()
     statements = 0
-    made += 1
-    const [row] = await database.query<{ id: number }>(
-      `insert into users (email, password_hash, plan) values ($1, 'none', 'pro') returning id`,
-      [`user${made}@example.com`],
-    )
-    id = row?.id ?? expect.unreachable()
+    id = await addUser(database, { plan: 'pro' })
     await database.query('insert into api_tokens (user_id, token_hash) values ($1, $2)', [id, `hash${id}`])
   })
 

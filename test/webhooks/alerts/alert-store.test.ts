@@ -1,7 +1,8 @@
 // An alert to one user goes with that user, also where both come at once (CONTRACT §12).
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { postgresDatabase } from '../../support/databases.ts'
-import { describeWithServices } from '../../support/services.ts'
+import { waitingForLocks } from '../../support/locks.ts'
+import { describeWithPostgres } from '../../support/services.ts'
 import { type Stored, storedIn } from '../delivery/stored.ts'
 
 describeWithServices('an alert to a user who is deleted meanwhile', () => {
@@ -23,21 +24,11 @@ describeWithServices('an alert to a user who is deleted meanwhile', () => {
   const remaining = () =>
     database.query('select id::text from alerts union all select id::text from webhook_deliveries')
 
-  /** Resolves when a statement of this database waits for a lock. */
-  async function waitingForLock(): Promise<void> {
-    for (;;) {
-      const rows = await database.query(
-        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      if (rows.length === 1) return
-    }
-  }
-
   it('is gone with them, where it came first', async () => {
     let deletion: Promise<unknown> | undefined
     const queued = await stored.alerts.queue(alert, user, now, async () => {
       deletion = database.query('delete from users where id = $1', [user])
-      await Promise.race([deletion, waitingForLock()])
+      await Promise.race([deletion, waitingForLocks(database)])
     })
     await deletion
     expect(queued).toBe(1)
@@ -49,7 +40,7 @@ describeWithServices('an alert to a user who is deleted meanwhile', () => {
     await database.transaction(async tx => {
       await tx.query('delete from users where id = $1', [user])
       queued = stored.alerts.queue(alert, user, now)
-      await Promise.race([queued, waitingForLock()])
+      await Promise.race([queued, waitingForLocks(database)])
     })
     expect(await queued).toBe('user_unknown')
     expect(await remaining()).toEqual([])

@@ -6,6 +6,7 @@ import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
 import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
+import { addUser } from '../../support/users.ts'
 
 /** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -27,16 +28,8 @@ export function storedIn(database: Database, now: () => number) {
   const webhooks = createWebhookStore(database, createUserQueue())
   const alerts = createAlertStore(database)
   const deliveries = createDeliveryStore(database)
-  let made = 0
 
-  async function user(plan: Plan = 'pro', isActive: 0 | 1 = 1): Promise<number> {
-    made += 1
-    const [row] = await database.query<{ id: number }>(
-      `insert into users (email, password_hash, plan, is_active) values ($1, 'x', $2, $3) returning id`,
-      [`stored${made}@example.com`, plan, isActive],
-    )
-    return row?.id ?? 0
-  }
+  const user = (plan: Plan = 'pro') => addUser(database, { plan })
 
   /** @param url its host and port become the receiver */
   function webhook(userId: number, url: string, storedSecret = secret) {

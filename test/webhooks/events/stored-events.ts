@@ -1,6 +1,7 @@
 // Users and events in a store, for tests.
 import type { Database, Queryable } from '../../../src/storage/database.ts'
 import { createEventStore, storeEvents } from '../../../src/webhooks/events/event-store.ts'
+import { addUser } from '../../support/users.ts'
 
 export interface EventRow {
   id: number
@@ -17,18 +18,10 @@ export interface EventRow {
 export type StoredEvents = ReturnType<typeof eventsIn>
 
 export function eventsIn(database: Database, now: () => number) {
-  let made = 0
   return {
     store: createEventStore(database),
 
-    async user(): Promise<number> {
-      made += 1
-      const [row] = await database.query<{ id: number }>(
-        `insert into users (email, password_hash) values ($1, 'x') returning id`,
-        [`events${made}@example.com`],
-      )
-      return row?.id ?? 0
-    },
+    user: () => addUser(database),
 
     /** Changes the user, and stores these events with that. @param more of the transaction, behind them */
     change(

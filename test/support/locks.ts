@@ -1,0 +1,12 @@
+// Statements that wait for a lock in a test's own Postgres database.
+import type { Queryable } from '../../src/storage/database.ts'
+
+/** Resolves when this many statements of the database wait for a lock. */
+export async function waitingForLocks(database: Queryable, expected = 1): Promise<void> {
+  for (;;) {
+    const rows = await database.query(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    if (rows.length === expected) return
+  }
+}
