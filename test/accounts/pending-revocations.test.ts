@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { createPendingRevocations } from '../../src/accounts/pending-revocations.ts'
-import { createSessionStore } from '../../src/accounts/session-store.ts'
+import { createSessionStore, type SessionStore } from '../../src/accounts/session-store.ts'
 import { sha256Hex } from '../../src/identity/token-hash.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/storage/postgres/postgres.ts'
@@ -29,6 +29,9 @@ function cuttable(database: Database) {
   }
   return { database: cuttableDatabase, state }
 }
+
+const pendingOver = (store: Pick<SessionStore, 'revoke'>, changesVisible = async () => {}) =>
+  createPendingRevocations({ store, changesVisible, onError: () => {} })
 
 describe('logouts while the store is away', () => {
   let embedded: Database
@@ -138,7 +141,7 @@ describe('logouts while the store is away', () => {
 
   it('that are not certain are kept up to 100,000; certain ones always', () => {
     const store = { revoke: () => Promise.reject(new StorageError('away', undefined, undefined)) }
-    const pending = createPendingRevocations({ store, changesVisible: async () => {}, onError: () => {} })
+    const pending = pendingOver(store)
     for (let i = 0; i < 100_005; i += 1) pending.add(`uncertain${i}`, false)
     expect(pending.count).toBe(100_000)
     pending.add('certain', true)
@@ -147,11 +150,7 @@ describe('logouts while the store is away', () => {
   })
 
   it('by the thousand are all stored by one flush, also those that come during it', async () => {
-    const pending = createPendingRevocations({
-      store: createSessionStore(database),
-      changesVisible: async () => {},
-      onError: () => {},
-    })
+    const pending = pendingOver(createSessionStore(database))
     const token = await newToken()
     for (let i = 0; i < 2500; i += 1) pending.add(sha256Hex(String(i)), true)
     const flushed = [pending.flush(), pending.flush()]
@@ -167,28 +166,18 @@ describe('logouts while the store is away', () => {
     const visible = new Promise<void>(resolve => {
       show = resolve
     })
-    const pending = createPendingRevocations({
-      store: createSessionStore(database),
-      changesVisible: () => visible,
-      onError: () => {},
-    })
+    const pending = pendingOver(createSessionStore(database), () => visible)
     pending.add(sha256Hex('certain'), true, 'a session')
     expect([pending.isEnding('a session'), pending.isEnding('another')]).toEqual([true, false])
     await pending.flush()
     expect([pending.count, pending.isEnding('a session')]).toEqual([0, true])
     show()
-    await visible
-    await Promise.resolve()
-    expect(pending.isEnding('a session')).toBe(false)
+    await vi.waitFor(() => expect(pending.isEnding('a session')).toBe(false))
     pending.close()
   })
 
   it('are no longer tried after close', async () => {
-    const pending = createPendingRevocations({
-      store: createSessionStore(database),
-      changesVisible: async () => {},
-      onError: () => {},
-    })
+    const pending = pendingOver(createSessionStore(database))
     state.cut = true
     pending.add(sha256Hex('x'), true)
     pending.close()

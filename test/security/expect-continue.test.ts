@@ -62,14 +62,6 @@ describe('expectations', () => {
     connection.close()
   })
 
-  it.each(['register', 'login', 'refresh'])('%s gets its 100, then its answer', async endpoint => {
-    const connection = await opened('POST', `/api/v1/auth/${endpoint}`, ['Content-Length: 2', expects])
-    expect((await connection.answer())?.status).toBe(100)
-    connection.write('{}')
-    expect((await connection.answer())?.status).toBe(400)
-    connection.close()
-  })
-
   it('an endpoint of ours that succeeds does so on a connection that lives on', async () => {
     const connection = await opened('POST', '/api/v1/auth/logout', [
       'Content-Length: 2',

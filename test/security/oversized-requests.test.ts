@@ -66,20 +66,16 @@ describe('oversized requests', () => {
         }
       }
     })
+  })
 
-    it('HTTP/1.0, where there is no other way to frame the end: 413 all the same', async () => {
-      if (bytes === chunked) return
-      const http10 = Buffer.from(
-        declared('/api/v1/auth/login').toString('latin1').replace('HTTP/1.1', 'HTTP/1.0'),
-        'latin1',
-      )
-      const connection = new RawConnection(at.gateway.url)
-      connection.socket.pause()
-      expect(await connection.writeAll(http10)).toBe(true)
-      connection.socket.resume()
-      expectRefusal(await connection.answer(), 'body_too_large')
-      connection.close()
-    })
+  it('HTTP/1.0, where there is no other way to frame the end: 413 all the same', async () => {
+    const bytes = declared('/api/v1/auth/login').toString('latin1').replace('HTTP/1.1', 'HTTP/1.0')
+    const connection = new RawConnection(at.gateway.url)
+    connection.socket.pause()
+    expect(await connection.writeAll(Buffer.from(bytes, 'latin1'))).toBe(true)
+    connection.socket.resume()
+    expectRefusal(await connection.answer(), 'body_too_large')
+    connection.close()
   })
 
   it.each(['declared', 'chunked'])('a client library that is still sending (%s) hears 413', async framing => {

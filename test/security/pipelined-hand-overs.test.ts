@@ -107,17 +107,6 @@ routes:
       connection.close()
     })
 
-    it('is served after the response has arrived', async () => {
-      const connection = new RawConnection(gateway.url)
-      connection.write(requestBytes('GET', '/public/1'))
-      expect((await connection.answer())?.status).toBe(200)
-      connection.write(bytes)
-      expect((await connection.answer())?.status).toBe(
-        bytes.includes('CONNECT') ? 400 : bytes.includes('h2c') ? 200 : 101,
-      )
-      connection.close()
-    })
-
     it.each([
       ['ends', (connection: RawConnection) => connection.socket.end()],
       ['breaks', (connection: RawConnection) => connection.close()],

@@ -57,18 +57,6 @@ describe('slow clients', () => {
     connection.close()
   })
 
-  it('a body that comes slowly but comes is taken', async () => {
-    const connection = new RawConnection(at.gateway.url)
-    connection.write(requestBytes('POST', '/public/x', ['Content-Length: 5']))
-    for (const byte of 'five!') {
-      await new Promise(resolve => setTimeout(resolve, 200))
-      connection.write(byte)
-    }
-    expect((await connection.answer())?.status).toBe(200)
-    expect(at.upstream.seen.map(seen => seen.body.toString())).toEqual(['five!'])
-    connection.close()
-  })
-
   it('a slow upstream is no slow client: its body may wait', async () => {
     at.upstream.answer = (request, response) => {
       setTimeout(() => {

@@ -119,29 +119,37 @@ routes:
     expect(order).toEqual([1, 2, 3])
   })
 
+  /** A pool without a gateway. */
+  const poolOf = (connections: number, ageMs: number) =>
+    openConnectionPool(
+      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
+      { connections, connection_age: ageMs, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
+    )
+  /** What a request over a pool is told, and nothing more. */
+  const handlerWith = (told: object) => ({
+    isOver: false,
+    onConnect() {},
+    onHeaders: () => true,
+    onData: () => true,
+    onComplete() {},
+    ...told,
+  })
+
   it('outlives its retirement as a WebSocket, and is free before', async () => {
     at.upstream.script = (socket, head) => {
       socket.write(switching)
       socket.on('data', bytes => socket.write(bytes))
       expect(head).toMatch(/^GET \/socket /)
     }
-    const pool = openConnectionPool(
-      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
-      { connections: 1, connection_age: 1, timeouts: { connect: 1_000, response: 1_000, idle: 1_000 } },
-    )
+    const pool = poolOf(1, 1)
     const webSocket = await new Promise<Duplex>((resolve, reject) => {
-      const handler = {
-        isOver: false,
-        onConnect() {},
-        onHeaders: () => true,
-        onData: () => true,
-        onComplete() {},
+      const handler = handlerWith({
         onUpgrade(_status: number, _headers: Buffer[], socket: Duplex) {
           handler.isOver = true
           resolve(socket)
         },
         onError: reject,
-      }
+      })
       const dispatched = { method: 'GET' as const, path: '/socket', upgrade: 'websocket' }
       pool.tryAcquire(1)?.dispatch(dispatched, handler as unknown as InFlight)
     })
@@ -158,30 +166,19 @@ routes:
     vi.useFakeTimers({ toFake: ['performance'] })
     at.upstream.script = says(ok)
     const together = 40
-    const pool = openConnectionPool(
-      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
-      {
-        connections: together,
-        connection_age: 10_000,
-        timeouts: { connect: 1_000, response: 1_000, idle: 1_000 },
-      },
-    )
+    const pool = poolOf(together, 10_000)
     /** @returns how many connections the upstream has accepted for these requests */
     const openedByRequests = async () => {
       const before = at.upstream.connections
       const answers = Array.from({ length: together }, () => {
         return new Promise<void>((resolve, reject) => {
-          const handler = {
-            isOver: false,
-            onConnect() {},
-            onHeaders: () => true,
-            onData: () => true,
+          const handler = handlerWith({
             onComplete() {
               handler.isOver = true
               resolve()
             },
             onError: reject,
-          }
+          })
           pool.tryAcquire(1)?.dispatch({ method: 'GET', path: '/' }, handler as unknown as InFlight)
         })
       })
@@ -206,14 +203,7 @@ routes:
   })
 
   it('is free again after what could not be sent at all', async () => {
-    const connections = openConnectionPool(
-      { origin: at.upstream.url, address: undefined, serverName: undefined, tls: {} },
-      {
-        connections: 1,
-        connection_age: 0,
-        timeouts: { connect: 1_000, response: 1_000, idle: 1_000 },
-      },
-    )
+    const connections = poolOf(1, 0)
     const refused = new Promise<Error>(resolve => {
       const handler = {
         isOver: false,

@@ -246,12 +246,6 @@ routes:
       expect(one.received.length + two.received.length).toBe(1)
     })
 
-    it('of which half an answer came is not sent twice', async () => {
-      both((_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Le'))
-      expectRefusal(await ask(gateway.url, requestBytes('GET', '/app/x')), 'upstream_unreachable')
-      expect(one.received.length + two.received.length).toBe(1)
-    })
-
     it('is sent once where retries is 0', async () => {
       both(reset)
       expectRefusal(await ask(gateway.url, requestBytes('GET', '/once')), 'upstream_unreachable')
