@@ -19,7 +19,7 @@ import { createSealer } from '../../src/identity/sealer.ts'
 import { createMailQueue } from '../../src/mail/mail-queue.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createUserStore, endSessions } from '../../src/users/user-store.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const minute = 60_000

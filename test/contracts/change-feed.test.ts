@@ -11,6 +11,7 @@ import { createUsageStore } from '../../src/usage/usage-store.ts'
 import { createUserQueue } from '../../src/users/user-record-store.ts'
 import { openFeed } from '../support/feed.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 describeOnBothSetups('the change feed', ({ openDatabase: open }) => {

@@ -24,8 +24,8 @@ import { serviceUnavailable } from '../../src/refusals/refusal.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createRateLimiter } from '../../src/storage/rate-limiter.ts'
 import type { UserChange } from '../../src/users/user-change.ts'
-import { describeOverAllDatabases } from '../support/databases.ts'
 import { signIn, storedToken } from '../support/sessions.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const clock = { now: () => Date.now() }

@@ -7,9 +7,10 @@ import type { Database } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres/postgres.ts'
 import { createDailyCounter } from '../../src/usage/daily-counter.ts'
 import { createUsageStore } from '../../src/usage/usage-store.ts'
-import { describeOverAllDatabases, postgresDatabase } from '../support/databases.ts'
+import { postgresDatabase } from '../support/databases.ts'
 import { runs } from '../support/property-runs.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const TODAY = '2096-02-28'
@@ -24,7 +25,7 @@ function counterOf(database: Database, dailyLimit: number, day = TODAY) {
   }
 }
 
-describeOverAllDatabases('uses counted together', open => {
+describeOnBothSetups('uses counted together', ({ openDatabase: open }) => {
   let database: Database
   beforeAll(async () => {
     database = await open()

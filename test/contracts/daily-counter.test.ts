@@ -11,6 +11,7 @@ import { createUsageHint } from '../../src/usage/usage-hint.ts'
 import { createUsageStore, type UsageRecord } from '../../src/usage/usage-store.ts'
 import { type Server, startRedis } from '../support/servers.ts'
 import { describeWithRedisBinary } from '../support/services.ts'
+import { describeOnBothSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 // In the future, because Redis drops keys at once whose expiry is past.

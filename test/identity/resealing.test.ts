@@ -8,7 +8,7 @@ import { createSealedColumn } from '../../src/identity/sealed-column-store.ts'
 import { createSealer } from '../../src/identity/sealer.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { createWebhookSecrets, secretColumns } from '../../src/webhooks/webhook-secret.ts'
-import { describeOverDatabases } from '../support/databases.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 const old = await createSealer('the secret before')

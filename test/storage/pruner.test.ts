@@ -3,8 +3,9 @@ import { createSessionStore } from '../../src/accounts/session-store.ts'
 import { type Database, StorageError } from '../../src/storage/database.ts'
 import { createPruner } from '../../src/storage/pruner.ts'
 import { type MovableClock, movableClock } from '../accounts/setup.ts'
-import { describeOverDatabases, postgresDatabase } from '../support/databases.ts'
-import { describeWithPostgres } from '../support/services.ts'
+import { postgresDatabase } from '../support/databases.ts'
+import { describeWithServices } from '../support/services.ts'
+import { describeOverSetups } from '../support/setups.ts'
 import { addUser } from '../support/users.ts'
 
 describeOverSetups('pruning', ({ openDatabase: open }) => {

@@ -13,6 +13,7 @@ import { createUserStore } from '../../../src/users/user-store.ts'
 import { postgresDatabase } from '../../support/databases.ts'
 import { describeWithServices } from '../../support/services.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -33,7 +34,7 @@ function keysOf(database: Database, userId: number): Promise<KeyRow[]> {
   )
 }
 
-describeOverDatabases('a key that replaces another', open => {
+describeOverSetups('a key that replaces another', ({ openDatabase: open }) => {
   let database: Database
   let store: ApiTokenStore
   let id: number

@@ -6,7 +6,7 @@ import { hashApiToken, makeApiToken } from '../../../src/identity/api-tokens/api
 import type { Database } from '../../../src/storage/database.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')

@@ -7,6 +7,7 @@ import { createSessionCache, type SessionCache } from '../../../src/identity/cac
 import type { Database } from '../../../src/storage/database.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
 import { signIn, storedToken } from '../../support/sessions.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 const hour = 3_600_000

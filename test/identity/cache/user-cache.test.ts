@@ -7,6 +7,7 @@ import type { Database } from '../../../src/storage/database.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createUserStore } from '../../../src/users/user-store.ts'
 import { type HandFeed, handFeed } from '../../support/hand-feed.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { addUser } from '../../support/users.ts'
 
 describeOverSetups('known users', ({ openDatabase: open }) => {

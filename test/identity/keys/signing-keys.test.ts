@@ -100,47 +100,12 @@ describe('a private JWK', () => {
     expect(await readPrivateJwk(JSON.stringify(jwk))).toMatchObject({ alg: 'RS256' })
   })
 
-  const exponent = /public exponent \(e\) that is not an odd number of 65537 or more/
-  const rsaOfThree = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 }).privateKey.export(
-    {
-      format: 'jwk',
-    },
-  )
-  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
-  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'jwk' })
-  it.each([
-    ['{"kty"', /not JSON/],
-    ['[]', /not a JWK/],
-    ['"x"', /not a JWK/],
-    ['{}', /type that does not sign/],
-    [{ kty: 'oct', k: 'c2VjcmV0' }, /type that does not sign/],
-    [p384, /type that does not sign/],
-    [ec.publicKey.export({ format: 'jwk' }), /public key/],
-    [rsa.publicKey.export({ format: 'jwk' }), /public key/],
-    [weak, /too weak: 1024 bits where 2048/],
-    [{ ...ecJwk, alg: 'HS256' }, /alg "HS256" where a key of its type signs ES256/],
-    [{ ...rsaJwk, alg: 'PS256' }, /alg "PS256"/],
-    [{ ...ecJwk, use: 'enc' }, /not for signing \(its use/],
-    [{ ...ecJwk, key_ops: ['verify'] }, /not for signing \(its key_ops/],
-    [{ ...edJwk, key_ops: [] }, /not for signing \(its key_ops/],
-    [{ ...rsaJwk, key_ops: 'sign' }, /not for signing \(its key_ops/],
-    [{ ...rsaJwk, e: 'AQ', d: 'AQ', dp: 'AQ', dq: 'AQ' }, exponent],
-    [{ ...rsaJwk, e: 'Aw' }, exponent],
-    [{ ...rsaJwk, e: 'AQAA' }, exponent],
-    [rsaOfThree, exponent],
-    [{ ...ecJwk, d: otherEcJwk.d }, /do not belong together/],
-    [{ ...ecJwk, x: undefined }, /cannot be read as a private key/],
-    [{ ...edJwk, d: otherEdJwk.d }, /cannot be read|do not belong together/],
-    [{ ...ecJwk, kid: 7 }, /kid/],
-    [{ ...ecJwk, kid: '' }, /kid/],
-    [{ ...ecJwk, kid: 'x'.repeat(257) }, /kid/],
-  ])('%j is refused in a sentence that shows nothing of it', async (jwk, sentence) => {
-    const text = typeof jwk === 'string' ? jwk : JSON.stringify(jwk)
-    const error = await readPrivateJwk(text).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ name: 'KeyError', message: expect.stringMatching(sentence) })
-    for (const secret of [ecJwk?.d, edJwk?.d, rsaJwk?.d, otherEcJwk.d, weak.d]) {
-      expect(String((error as Error).message)).not.toContain(secret)
-    }
+  // `test/config/golden/auth.txt` has the sentence for each invalid key. This one differs between versions of Node.
+  it('whose halves do not belong together is refused in a sentence that shows nothing of it', async () => {
+    const error = await readPrivateJwk(JSON.stringify({ ...edJwk, d: otherEdJwk.d })).catch(reason => reason)
+    expect(error).toMatchObject({ name: 'KeyError' })
+    expect(String(error)).not.toContain(edJwk?.x)
+    expect(String(error)).not.toContain(otherEdJwk.d)
   })
 })
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { postgresDatabase } from '../../support/databases.ts'
 import { waitingForLocks } from '../../support/locks.ts'
-import { describeWithPostgres } from '../../support/services.ts'
+import { describeWithServices } from '../../support/services.ts'
 import { type Stored, storedIn } from '../delivery/stored.ts'
 
 describeWithServices('an alert to a user who is deleted meanwhile', () => {

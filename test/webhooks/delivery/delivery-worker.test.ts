@@ -11,9 +11,8 @@ import { createDeliveryWorker } from '../../../src/webhooks/delivery/delivery-wo
 import { createSender, type Send } from '../../../src/webhooks/sending/send.ts'
 import { createWebhookSecrets } from '../../../src/webhooks/webhook-secret.ts'
 import { first } from '../../support/certificates.ts'
-import { describeOverDatabases } from '../../support/databases.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
-import { describeOverSetups, eitherSetup } from '../../support/setups.ts'
+import { describeOverSetups } from '../../support/setups.ts'
 import { type Stored, secret, storedIn } from './stored.ts'
 
 interface Seen {
