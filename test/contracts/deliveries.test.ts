@@ -9,7 +9,7 @@ import type { LeasedDelivery, LeaseRequest } from '../../src/webhooks/delivery/l
 import { postgresDatabase } from '../support/databases.ts'
 import { describeWithServices } from '../support/services.ts'
 import { describeOnBothSetups } from '../support/setups.ts'
-import { type Stored, storedIn } from '../webhooks/delivery/stored.ts'
+import { type Stored, storedIn, usualLease } from '../webhooks/delivery/stored.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const lease = 25_000
@@ -30,21 +30,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
   })
   afterAll(() => database.close())
 
-  function claim(changed: Partial<LeaseRequest> = {}): Promise<LeasedDelivery[]> {
-    const usual = {
-      limit: 32,
-      perReceiver: 4,
-      busyReceivers: new Map(),
-      slowReceivers: [],
-      slotClass: 'normal' as const,
-    }
-    return stored.deliveries.lease({
-      ...usual,
-      now: new Date(time),
-      leaseUntil: new Date(time + lease),
-      ...changed,
-    })
-  }
+  const claim = (changed: Partial<LeaseRequest> = {}) =>
+    stored.deliveries.lease(usualLease(time, lease, changed))
   const retried = (ms: number) =>
     ({ responseStatus: 500, error: null, result: { retryAt: new Date(time + ms) } }) as const
   const only = (claimed: LeasedDelivery[]) => {
@@ -162,19 +149,8 @@ describeOnBothSetups('deliveries', ({ openDatabase: open }) => {
       const taken: LeasedDelivery[] = []
       await Promise.all(
         stores.map(async store => {
-          const now = new Date(time)
-          const until = new Date(time + lease)
-          const usual = {
-            limit: 8,
-            perReceiver: 4,
-            busyReceivers: new Map(),
-            slowReceivers: [],
-            slotClass: 'normal' as const,
-            now,
-            leaseUntil: until,
-          }
           for (let misses = 0; misses < 3; ) {
-            const some = await store.lease(usual)
+            const some = await store.lease(usualLease(time, lease, { limit: 8 }))
             taken.push(...some)
             misses = some.length === 0 ? misses + 1 : 0
           }
@@ -671,19 +647,10 @@ describeWithServices('deliveries by the hundred thousand', () => {
         const took: number[] = []
         for (let i = 0; i < 5; i += 1) {
           const begun = performance.now()
-          const now = new Date(start)
           const slowReceivers = Array.from({ length: 30 }, (_, of) => `r${90_000 + of}.test:443`)
-          const until = new Date(start + lease)
           const busyReceivers = new Map([['r1.test:443', 0]])
-          const some = await stored.deliveries.lease({
-            limit: 5,
-            perReceiver: 4,
-            busyReceivers,
-            slowReceivers,
-            slotClass,
-            now,
-            leaseUntil: until,
-          })
+          const asked = { limit: 5, busyReceivers, slowReceivers, slotClass }
+          const some = await stored.deliveries.lease(usualLease(start, lease, asked))
           took.push(performance.now() - begun)
           expect(some).toHaveLength(5)
         }

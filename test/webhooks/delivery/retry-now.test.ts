@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/storage/database.ts'
 import type { LeasedDelivery } from '../../../src/webhooks/delivery/lease-store.ts'
 import { describeOverSetups } from '../../support/setups.ts'
-import { type Stored, storedIn } from './stored.ts'
+import { type Stored, storedIn, usualLease } from './stored.ts'
 
 const start = Date.parse('2026-02-03T04:05:06.789Z')
 const leaseMs = 25_000
@@ -29,16 +29,7 @@ describeOverSetups('a delivery that is to be tried now', ({ openDatabase: open }
   afterAll(() => database.close())
 
   const row = async () => (await stored.rows(user))[0]
-  const lease = (): Promise<LeasedDelivery[]> =>
-    stored.deliveries.lease({
-      limit: 32,
-      perReceiver: 4,
-      busyReceivers: new Map(),
-      slowReceivers: [],
-      slotClass: 'normal',
-      now: new Date(time),
-      leaseUntil: new Date(time + leaseMs),
-    })
+  const lease = (): Promise<LeasedDelivery[]> => stored.deliveries.lease(usualLease(time, leaseMs))
   const retry = async () =>
     stored.deliveries.retryNow((await row())?.id ?? 0, new Date(time), userId => async () => {
       audited.push(userId)

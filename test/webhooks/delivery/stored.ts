@@ -5,11 +5,21 @@ import type { Plan } from '../../../src/users/user.ts'
 import { createUserQueue } from '../../../src/users/user-record-store.ts'
 import { createAlertStore } from '../../../src/webhooks/alerts/alert-store.ts'
 import { createDeliveryStore, type DeliveryStatus } from '../../../src/webhooks/delivery/delivery-store.ts'
+import type { LeaseRequest } from '../../../src/webhooks/delivery/lease-store.ts'
 import { createWebhookStore } from '../../../src/webhooks/webhook-store.ts'
 import { addUser } from '../../support/users.ts'
 
 /** The secret of every webhook in these tests. */
 export const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+
+/** What the worker asks for when nothing is under way. @param now in milliseconds */
+export function usualLease(now: number, leaseMs: number, changed: Partial<LeaseRequest> = {}): LeaseRequest {
+  return {
+    ...{ limit: 32, perReceiver: 4, busyReceivers: new Map(), slowReceivers: [], slotClass: 'normal' },
+    ...{ now: new Date(now), leaseUntil: new Date(now + leaseMs) },
+    ...changed,
+  }
+}
 
 export interface Row {
   id: number
