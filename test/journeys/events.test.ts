@@ -119,23 +119,6 @@ describeOverSetups('a service', setup => {
     expect(await at.gateway.sql('select from webhook_deliveries where user_id = $1', [user.id])).toEqual([])
   })
 
-  it('is told that users delete their account', async () => {
-    const { id, email } = await register()
-    const password = 'correct horse battery'
-    const { body } = await call(at.gateway.url, 'POST', '/api/v1/auth/login', { body: { email, password } })
-    const deleted = await call(at.gateway.url, 'DELETE', '/api/v1/auth/account', {
-      token: String(body.access_token),
-      body: { current_password: password },
-    })
-    expect(deleted.status).toBe(200)
-    await settle()
-    const data = { user_id: id, email, plan: 'free', is_active: 1 }
-    expect(told.map(({ type, data }) => ({ type, data }))).toEqual([
-      { type: 'user.created', data },
-      { type: 'user.deleted', data },
-    ])
-  })
-
   it('is told nothing of what changes nothing, was refused, is no event, or was changed by other programs', async () => {
     const { id, email } = await register()
     await settle()

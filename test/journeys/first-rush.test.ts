@@ -3,17 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
-import { startCrew } from '../support/crew.ts'
 import { startGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
-import { scrape } from '../support/scrape.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
-import {
-  describeWithPostgresBinary,
-  describeWithServices,
-  emptyRedisUrl,
-  poolSize,
-} from '../support/services.ts'
+import { describeWithPostgresBinary, poolSize } from '../support/services.ts'
 import { startStallingRelay } from '../support/stalling-relay.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
@@ -85,19 +78,5 @@ describeWithPostgresBinary('a gateway that is ready', () => {
     } finally {
       await gateway.stop()
     }
-  })
-
-  describeWithServices('with two workers', () => {
-    it('has those of both open', async () => {
-      const stores = { postgres: postgres.url, redis: await emptyRedisUrl() }
-      const crew = await startCrew({ stores, routes: routes(upstream.url) })
-      try {
-        // And what the primary has needed of its own.
-        const open = (await scrape(crew.admin)).value('peage_postgres_pool_connections')
-        expect(open).toBeGreaterThanOrEqual(2 * poolSize)
-      } finally {
-        await crew.stop()
-      }
-    })
   })
 })

@@ -223,28 +223,6 @@ describe('an open stream', () => {
       expect(bytes.toString('hex')).toBe('880203e8')
     })
   })
-
-  it('the first byte of an event stream is there within 50 ms of the upstream’s', async () => {
-    let written = 0
-    upstream.answer = (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
-      setTimeout(() => {
-        written = performance.now()
-        response.write('data: 1\n\n')
-      }, 100)
-    }
-    const { access } = await newUser(gateway)
-    const late: number[] = []
-    for (let i = 0; i < 5; i++) {
-      const response = await fetch(`${gateway.url}/chat`, { headers: { authorization: `Bearer ${access}` } })
-      const reader = response.body?.getReader()
-      await reader?.read()
-      late.push(performance.now() - written)
-      await reader?.cancel()
-    }
-    upstream.answer = events
-    expect(late.toSorted((a, b) => a - b)[2]).toBeLessThan(50)
-  })
 })
 
 describeWithServices('open streams of two replicas', () => {
