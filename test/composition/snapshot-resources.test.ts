@@ -36,6 +36,9 @@ interface Holder {
   isReleased: boolean
 }
 
+/** Every promise that can settle by itself has settled. */
+const settled = () => new Promise(resolve => setImmediate(resolve))
+
 const newPasswords = () => createPasswords({ concurrency: 1, queue: 0, wait: 0 })
 
 const holder = fc.nat(5)
@@ -130,7 +133,7 @@ function stage() {
         chosen.scope.quiesce()
         chosen.state = 'retired'
       } else if (each.do === 'release') release(chosen)
-      for (let turn = 0; turn < 10; turn += 1) await undefined
+      await settled()
     },
     expectTheModel() {
       const expected = made.map(part => ({
@@ -173,7 +176,7 @@ describe('what snapshots share', () => {
         expect(made.map(({ closed }) => closed)).toEqual(made.map(() => 1))
         const last = open.filter(({ name }) => name !== immediate).pop()
         for (const part of open) if (part !== last) part.endClosing()
-        for (let turn = 0; turn < 10; turn += 1) await undefined
+        await settled()
         expect(isClosed).toBe(last === undefined)
         last?.endClosing()
         await closing

@@ -1,7 +1,7 @@
 // The console in a real browser, before a real gateway.
 import { readFile, writeFile } from 'node:fs/promises'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { accessibilityFindings, openPage, startBrowser } from '../support/browser.ts'
 import { giveKey, login, newUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -46,13 +46,30 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await upstream?.close()
   })
 
-  async function signIn(token = gateway.adminToken, options = {}) {
-    const watched = await openPage(browser, options)
-    await watched.page.goto(`${gateway.admin}/console`)
-    await watched.page.locator('input[type=password]').fill(token)
-    await watched.page.keyboard.press('Enter')
-    await watched.page.locator('nav').waitFor()
-    return watched
+  /** What the pages of a test complained of. */
+  const complaints: string[][] = []
+  afterEach(() => {
+    expect(complaints.splice(0).flat()).toEqual([])
+  })
+
+  /** @param statuses the failures that the test provokes */
+  async function openConsole(options: BrowserContextOptions = {}, statuses: number[] = []): Promise<Page> {
+    const opened = await openPage(browser, options, statuses)
+    complaints.push(opened.complaints)
+    await opened.page.goto(`${gateway.admin}/console`)
+    return opened.page
+  }
+
+  async function signIn(
+    token = gateway.adminToken,
+    options: BrowserContextOptions = {},
+    statuses: number[] = [],
+  ) {
+    const page = await openConsole(options, statuses)
+    await page.locator('input[type=password]').fill(token)
+    await page.keyboard.press('Enter')
+    await page.locator('nav').waitFor()
+    return page
   }
 
   /** @param id what stands after `#`; resolves when its data is shown */
@@ -91,27 +108,21 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   ] as const)(
     'shows its pages in %s, %i px wide and %s, with nothing to complain of',
     async (locale, width, colorScheme) => {
-      const { page, complaints } = await signIn(undefined, {
-        locale,
-        colorScheme,
-        viewport: { width, height: 900 },
-      })
+      const page = await signIn(undefined, { locale, colorScheme, viewport: { width, height: 900 } })
       for (const id of pages) {
         await open(page, id)
         expect([id, await accessibilityFindings(page)]).toEqual([id, []])
         expect([id, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([id, width])
       }
       expect(await page.evaluate('document.documentElement.lang')).toBe(locale)
-      expect(complaints).toEqual([])
     },
   )
 
   it('puts in as text what came from outside, and writes out what would not be seen', async () => {
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await page.goto(`${gateway.admin}/console#audit`)
     await page.getByText(`${hostile}\\u202e\\u2066\\u00ad\\u2060\\u3164\\u115f\\u{e0041}`).first().waitFor()
     expect(await page.locator('main img').count()).toBe(0)
-    expect(complaints).toEqual([])
   })
 
   it.each([
@@ -121,16 +132,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     'is gone through by Tab, every stop in sight and with an outline, in %s, %i px wide and %s',
     async (locale, width, colorScheme) => {
       await newUserWithAll()
-      const { page, complaints } = await signIn(undefined, {
-        locale,
-        colorScheme,
-        viewport: { width, height: 900 },
-      })
+      const page = await signIn(undefined, { locale, colorScheme, viewport: { width, height: 900 } })
       for (const id of pages) {
         await open(page, id)
         expect([id, await walkWithTab(page)]).toEqual([id, []])
       }
-      expect(complaints).toEqual([])
     },
   )
 
@@ -141,17 +147,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     'is worked by the keyboard alone, from the sign-in to the sign-out, in %s, %i px wide and %s',
     async (locale, width, colorScheme) => {
       const user = await newUserWithAll()
-      const { page, complaints } = await openPage(browser, {
-        locale,
-        colorScheme,
-        viewport: { width, height: 900 },
-      })
+      const page = await openConsole({ locale, colorScheme, viewport: { width, height: 900 } })
       const { keyboard } = page
       const press = async (selector: string, key: string) => {
         await tabTo(page, selector)
         await keyboard.press(key)
       }
-      await page.goto(`${gateway.admin}/console`)
       await tabTo(page, 'input[type=password]')
       await keyboard.type(gateway.adminToken)
       await keyboard.press('Enter')
@@ -220,7 +221,6 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await page.locator('tbody tr').nth(3).waitFor({ state: 'detached' })
       await press('.who button', 'Enter')
       await page.locator('.sign-in').waitFor()
-      expect(complaints).toEqual([])
     },
   )
 
@@ -231,7 +231,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       "update users set daily_usage = 7, last_usage_date = (now() at time zone 'utc')::date where id = $1",
       [user.id],
     )
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, 'users')
     await page.locator(`a[href="#users/${user.id}"]`).click()
     await page.getByRole('button', { name: 'Explain' }).click()
@@ -240,12 +240,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     expect(shown).toMatch(/Uses today\s+7 of 1/)
     expect(shown).toMatch(/API key\s+since .*, last used never/)
     expect(await page.locator('.sessions li').count()).toBe(1)
-    expect(complaints).toEqual([])
   })
 
   it('saves what is kept of a user as a file, and says that it will and where it is', async () => {
     const user = await newUser(gateway, 'free')
-    const { page, complaints } = await signIn('a-token-for-support-012345678901')
+    const page = await signIn('a-token-for-support-012345678901')
     await open(page, `users/${user.id}`)
     await page.getByRole('button', { name: 'Export data' }).click()
     await page.getByText(`All data stored about ${user.email} is saved as a file`).waitFor()
@@ -260,7 +259,6 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     })
     const { exported_at: _, ...kept } = (await answer.json()) as Record<string, unknown>
     expect(saved).toMatchObject(kept)
-    expect(complaints).toEqual([])
   })
 
   const all = [...pages.slice(0, 3), ...pages.slice(4)]
@@ -295,7 +293,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     '%s sees the pages and buttons that the role may use, and is refused at none of them',
     async (_, end, seen, ofUser, ofUsers, ofDelivery) => {
       const user = await newUserWithAll()
-      const { page, complaints } = await signIn(`a-token-for-${end}`)
+      const page = await signIn(`a-token-for-${end}`)
       const refused: string[] = []
       page.on('response', answer => {
         if (answer.status() === 401 || answer.status() === 403) refused.push(answer.url())
@@ -335,17 +333,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       ]
       for (const name of new Set(inTurn.filter(one => one !== 'Explain'))) await press(name)
       expect(refused).toEqual([])
-      expect(complaints).toEqual([])
     },
   )
 
   it('says so in words where a role is taken away under an open page', async () => {
     const user = await newUser(gateway, 'free')
-    const { page, complaints } = await openPage(browser, {}, [403])
-    await page.goto(`${gateway.admin}/console`)
-    await page.locator('input[type=password]').fill('a-token-for-support-012345678901')
-    await page.keyboard.press('Enter')
-    await page.locator('nav').waitFor()
+    const page = await signIn('a-token-for-support-012345678901', {}, [403])
     await open(page, `users/${user.id}`)
     const before = await readFile(gateway.file, 'utf8')
     await writeFile(gateway.file, before.replace('may: support', 'may: read'))
@@ -354,7 +347,6 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await page.getByRole('button', { name: 'End all sessions' }).click()
       await confirm(page, 'End all sessions')
       await page.getByRole('alert').getByText('Your role does not allow this.').waitFor()
-      expect(complaints).toEqual([])
     } finally {
       await writeFile(gateway.file, before)
       await gateway.reload()
@@ -362,7 +354,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it('has its data on the screen within a second of its address', async () => {
-    const { page } = await signIn()
+    const page = await signIn()
     const shownAfter = async () => {
       await page.goto('about:blank')
       await page.goto(`${gateway.admin}/console#overview`)
@@ -382,8 +374,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it('refuses a wrong token, and keeps the right one nowhere', async () => {
-    const { page, complaints } = await openPage(browser, {}, [401])
-    await page.goto(`${gateway.admin}/console`)
+    const page = await openConsole({}, [401])
     await page.locator('input[type=password]').fill('wrong')
     await page.keyboard.press('Enter')
     await page.getByRole('alert').waitFor()
@@ -399,11 +390,10 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect(await page.context().cookies()).toEqual([])
-    expect(complaints).toEqual([])
   })
 
   it('says where a sign-out failed, and stays; one that did not ends the pages of other tabs too', async () => {
-    const { page } = await signIn()
+    const page = await signIn()
     const other = await page.context().newPage()
     await other.goto(`${gateway.admin}/console#users`)
     await other.locator('nav').waitFor()
@@ -417,11 +407,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 5_000 })
     expect(await other.locator('main.sign-in').count()).toBe(1)
+    // The sign-out that failed is one.
+    complaints.length = 0
   })
 
   it('says that the database is away where nobody can sign in for that', async () => {
-    const { page, complaints } = await openPage(browser, {}, [503])
-    await page.goto(`${gateway.admin}/console`)
+    const page = await openConsole({}, [503])
     await gateway.sql('alter table admin_audit rename to admin_audit_away')
     try {
       await page.locator('input[type=password]').fill(gateway.adminToken)
@@ -430,7 +421,6 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     } finally {
       await gateway.sql('alter table admin_audit_away rename to admin_audit')
     }
-    expect(complaints).toEqual([])
   })
 
   it('opens the user with the greatest id', async () => {
@@ -438,23 +428,21 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await gateway.sql(
       `insert into users (id, email, password_hash) overriding system value values (${id}, 'last@example.com', '!')`,
     )
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, `users/${id}`)
     await page.getByRole('heading', { name: 'last@example.com' }).waitFor({ timeout: 5_000 })
-    expect(complaints).toEqual([])
   })
 
   it('promises no mail to an address that can take none', async () => {
     const [{ id } = { id: 0 }] = await gateway.sql<{ id: number }>(
       "insert into users (email, password_hash) values ('é@exemple.fr', '!') returning id",
     )
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, `users/${id}`)
     await page.getByRole('button', { name: 'Send reset mail' }).click()
     await confirm(page, 'Send reset mail')
     await page.getByText('The mail is queued.').waitFor()
     expect(await gateway.sql('select id from mails where user_id = $1', [id])).toEqual([])
-    expect(complaints).toEqual([])
   })
 
   const patch = (id: number, body: object, headers = {}) =>
@@ -479,11 +467,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     ],
   ])('an error has a sentence in the language of the console: %s', async (locale, action, taken, short) => {
     const user = await newUser(gateway, 'free')
-    const { page } = await openPage(browser, { locale }, [400, 409])
-    await page.goto(`${gateway.admin}/console`)
-    await page.locator('input[type=password]').fill(gateway.adminToken)
-    await page.keyboard.press('Enter')
-    await page.locator('nav').waitFor()
+    const page = await signIn(gateway.adminToken, { locale }, [400, 409])
     await open(page, 'users')
     await page.getByRole('button', { name: action }).click()
     const dialog = page.locator('dialog')
@@ -496,7 +480,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
   })
 
   it('the overview shows the warnings of /readyz, the units and the time zone of its charts', async () => {
-    const { page, complaints } = await signIn(undefined, { timezoneId: 'Europe/Paris' })
+    const page = await signIn(undefined, { timezoneId: 'Europe/Paris' })
     await open(page, 'overview')
     const ready = (await (await fetch(`${gateway.admin}/readyz`)).json()) as { warnings: string[] }
     expect(await page.locator('section:has(h2:text-is("Warnings")) li').allInnerTexts()).toEqual(
@@ -506,11 +490,10 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     for (const title of ['Requests per second', 'Errors (5xx) per 10 s', 'Response time ms'])
       expect(shown).toContain(title)
     expect(shown).toMatch(/Last 15 minutes Times in Europe\/Paris \(\S+\)/)
-    expect(complaints).toEqual([])
   })
 
   it('a chart draws a single value as a point', async () => {
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     const drawn = async (value: number | null) => {
       await page.route('**/admin/v1/overview', async route => {
         const overview = (await (await route.fetch()).json()) as { requests: (number | null)[] }
@@ -532,11 +515,10 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     }
     expect(await drawn(70)).toBeGreaterThan(8)
     expect(await drawn(null)).toBe(0)
-    expect(complaints).toEqual([])
   })
 
   it('an address without a page says so, and a known page says nothing of it', async () => {
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     for (const id of ['nowhere', 'overview/1', 'users/x', 'users/1/2', '/']) {
       await page.goto(`${gateway.admin}/console#${id}`)
       await page.getByRole('heading', { name: 'This page does not exist' }).waitFor()
@@ -546,12 +528,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       await open(page, id)
       expect([id, await page.getByText('This page does not exist').count()]).toEqual([id, 0])
     }
-    expect(complaints).toEqual([])
   })
 
   it('a user is deleted only after the email is typed, and not by Enter before', async () => {
     const user = await newUserWithAll()
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, `users/${user.id}`)
     const dangerous = page.locator('section', {
       has: page.getByRole('heading', { name: 'Dangerous actions' }),
@@ -574,14 +555,13 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await button.click()
     await page.getByText(`${user.email} is deleted.`).waitFor()
     expect(await count()).toEqual([])
-    expect(complaints).toEqual([])
   })
 
   it('the audit shows in words who changed which value of whom, from what, and through which channel', async () => {
     const user = await newUser(gateway, 'free')
     await patch(user.id, { plan: 'pro', is_active: 0, email_verified: true })
     await patch(user.id, { plan: 'premium', email: `new${user.email}` }, { 'x-peage-channel': 'cli' })
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, 'audit')
     await page.getByLabel('User ID').fill(String(user.id))
     await page.getByRole('button', { name: 'Filter' }).click()
@@ -611,7 +591,6 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     await page.getByLabel('Action').selectOption({ label: 'Sign in to the console' })
     await page.getByRole('button', { name: 'Filter' }).click()
     await page.locator('tbody tr').getByText('Sign in to the console').first().waitFor()
-    expect(complaints).toEqual([])
   })
 
   it('the page of a user shows the device of each session', async () => {
@@ -626,13 +605,12 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
          values ($1, $2, now() + interval '99 years', gen_random_uuid(), now() + interval '1 hour', $3)`,
         [user.id, `device ${hash} of ${user.id}`, userAgent],
       )
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await open(page, `users/${user.id}`)
     const devices = await page.locator('.sessions li').allInnerTexts()
     expect(devices.map(text => text.split('\n')[0])).toEqual(
       expect.arrayContaining(['Firefox on Linux', 'Evil', 'Unknown device']),
     )
-    expect(complaints).toEqual([])
   })
 
   it.each(['en', 'fr'])(
@@ -640,7 +618,7 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
     async locale => {
       await newUserWithAll()
       await gateway.reload()
-      const { page, complaints } = await signIn(undefined, { locale })
+      const page = await signIn(undefined, { locale })
       for (const width of [390, 720, 1000, 1280]) {
         await page.setViewportSize({ width, height: 900 })
         for (const id of pages) {
@@ -658,12 +636,11 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
           if (width === 390) expect(found.header).toBeLessThan(150)
         }
       }
-      expect(complaints).toEqual([])
     },
   )
 
   it('the configuration shows an empty value as not set', async () => {
-    const { page, complaints } = await signIn()
+    const page = await signIn()
     await page.route('**/admin/v1/configuration', async route => {
       const json = (await (await route.fetch()).json()) as { values: { path: string; value: unknown }[] }
       const values = json.values.map(one =>
@@ -680,6 +657,5 @@ mail: { smtp: 'smtp://127.0.0.1:1', from: courses@example.com }`,
       expect(await page.locator('tr', { has: page.getByText(path, { exact: true }) }).innerText()).toContain(
         'not set',
       )
-    expect(complaints).toEqual([])
   })
 })
