@@ -34,6 +34,7 @@ routes:
 beforeEach(async () => {
   upstream = await startUpstream()
   sockets = await startWebSocketUpstream()
+  gateway = await startGateway(routing())
 })
 afterEach(async () => {
   await gateway?.stop()
@@ -76,10 +77,6 @@ const logged = (sentence: string) =>
   gateway.log.filter(line => line.includes(sentence)).map(line => JSON.parse(line))
 
 describe('a saved change', () => {
-  beforeEach(async () => {
-    gateway = await startGateway(routing())
-  })
-
   it('by rename is in force within a second or so, and what changed is said in short', async () => {
     await save(
       [
@@ -127,10 +124,6 @@ describe('a saved change', () => {
 })
 
 describe('a bad file', () => {
-  beforeEach(async () => {
-    gateway = await startGateway(routing())
-  })
-
   const bad: [from: string, to: string][] = [
     ['path: /few,', 'path: /few, plan: [pro],'],
     ['upstream: sockets', 'upstream: nowhere'],
@@ -180,17 +173,12 @@ describe('a bad file', () => {
 
 describe('reloads that are asked for at once', () => {
   it('do not overlap: one is under way, and one follows for all the others', async () => {
-    gateway = await startGateway(routing())
     await Promise.all([gateway.reload(), gateway.reload(), gateway.reload(), gateway.reload()])
     expect((await reloads()).success).toBe(2)
   })
 })
 
 describe('whoever is served already', () => {
-  beforeEach(async () => {
-    gateway = await startGateway(routing())
-  })
-
   it('is served to the end by what was in force, while the route and its upstream change', async () => {
     const pendingResponses: ServerResponse[] = []
     upstream.answer = (_, response) => pendingResponses.push(response)
@@ -225,7 +213,6 @@ describe('whoever is served already', () => {
 
 describe('reload after reload', () => {
   it('loses no request, no stream and no WebSocket, and leaves no connection to an upstream behind', async () => {
-    gateway = await startGateway(routing())
     const user = await newUser(gateway)
     await gateway.sql(
       "update users set daily_usage = 9, last_usage_date = (now() at time zone 'utc')::date where id = $1",
@@ -292,10 +279,6 @@ describe('reload after reload', () => {
 })
 
 describe('what is the same in both', () => {
-  beforeEach(async () => {
-    gateway = await startGateway(routing())
-  })
-
   it('stays: the connections to an upstream, and the places that a limit has left', async () => {
     const ports = new Set<number | undefined>()
     upstream.answer = (request, response) => {
@@ -324,10 +307,6 @@ describe('what is the same in both', () => {
 })
 
 describe('a change of', () => {
-  beforeEach(async () => {
-    gateway = await startGateway(routing())
-  })
-
   it('the free uses counts for users whose day was spent, up and down', async () => {
     const user = await newUser(gateway)
     const use = () => call(gateway.url, 'GET', '/counted', { token: user.access })
@@ -451,6 +430,7 @@ describe('keys in files', () => {
     for (const name of ['old', 'new']) {
       await writeFile(join(folder, name), (await generatePrivateJwk('ES256')).text)
     }
+    await gateway.stop()
     gateway = await startGateway(routing(), undefined, { auth: `, keys: [${folder}/old]` })
   })
   afterEach(() => rm(folder, { recursive: true }))
