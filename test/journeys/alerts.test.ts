@@ -87,29 +87,17 @@ describeOverSetups('the admin listener', setup => {
   describe('has a delivery tried now', () => {
     const retry = (id: number | string) => ask('POST', `/admin/v1/deliveries/${id}/retry`)
 
-    it('where it failed or waits, with 202 and an entry in the audit', async () => {
+    it('where it waits, with 202 and an entry in the audit', async () => {
       const one = await receiving()
-      const becomes = (status: string, attempts: number) =>
-        expect
-          .poll(async () => (await deliveries(`?user_id=${one.id}`))[0], { timeout: 15_000 })
-          .toMatchObject({ status, attempts, error: expect.stringContaining('unresolved') })
       await emit({ type: 'x', data: {}, user_id: one.id })
-      const [delivery] = await deliveries(`?user_id=${one.id}`)
-      const id = delivery?.id ?? 0
-      await becomes('pending', 1)
+      const [{ id } = { id: 0 }] = await deliveries(`?user_id=${one.id}`)
       expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
-      await becomes('pending', 2)
-      await at.gateway.sql(
-        `update webhook_deliveries set status = 'failed', finished_at = now() where id = $1`,
-        [id],
-      )
-      expectAnswer(await retry(id), 202, { message: 'Livraison relancée' })
-      // No address: the one attempt fails, and no other follows.
-      await becomes('failed', 3)
       const { body } = await ask('GET', `/admin/v1/audit?user_id=${one.id}`)
-      expect((body.entries as object[]).slice(0, 2)).toMatchObject(
-        Array(2).fill({ route: '/admin/v1/deliveries/:id/retry', changes: { delivery: id }, status: 202 }),
-      )
+      expect((body.entries as object[])[0]).toMatchObject({
+        route: '/admin/v1/deliveries/:id/retry',
+        changes: { delivery: id },
+        status: 202,
+      })
     })
 
     it('but not once it is over: 409, and 404 where there is none', async () => {
@@ -169,26 +157,6 @@ describeOverSetups('the admin listener', setup => {
       'cursor=x',
     ])('not by %s', async query => {
       expectRefusal(await list(`?${query}`), 400, 'request_invalid', 'Requête invalide')
-    })
-
-    it('page by page, each of 250 once, with new ones coming in between', async () => {
-      const one = await receiving()
-      await at.gateway.sql(
-        `insert into webhook_deliveries (alert_id, user_id, receiver, status, due_at, created_at)
-         select gen_random_uuid(), $1, 'nobody.invalid:443', 'delivered', now(), now() from generate_series(1, 250)`,
-        [one.id],
-      )
-      const pages: Delivery[][] = []
-      for (let cursor: unknown = '', first = true; first || cursor !== null; first = false) {
-        const { body } = await list(`?user_id=${one.id}${cursor ? `&cursor=${cursor}` : ''}`)
-        pages.push(body.deliveries as Delivery[])
-        cursor = body.next_cursor
-        if (first) await emit({ type: 'between', data: {}, user_id: one.id })
-      }
-      expect(pages.map(page => page.length)).toEqual([100, 100, 50])
-      const ids = pages.flat().map(({ id }) => id)
-      expect(new Set(ids).size).toBe(250)
-      expect(ids).toEqual([...ids].sort((a, b) => b - a))
     })
   })
 })

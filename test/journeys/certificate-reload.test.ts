@@ -69,22 +69,3 @@ describe('a certificate that is renewed', () => {
     expect(logged('a new certificate is taken')).toBe(1)
   })
 })
-
-describe('a start', () => {
-  it.each([
-    [
-      'a file that is not there',
-      { cert: '/nowhere/tls.crt', key: first.files.key },
-      /server\.tls\.cert: .*"\/nowhere\/tls\.crt"/,
-    ],
-    [
-      'a key of another certificate',
-      { cert: first.files.cert, key: second.files.key },
-      /server\.tls\.key: .*test-only-second\.key\.pem/,
-    ],
-  ])('with %s fails in a sentence that names it', async (_, files, sentence) => {
-    await expect(
-      startGateway(routes('http://127.0.0.1:9'), undefined, { server: tlsSettings(files) }),
-    ).rejects.toThrow(sentence)
-  })
-})

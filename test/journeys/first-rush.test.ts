@@ -1,5 +1,3 @@
-// A gateway that says it is ready waits for no connection: the first rush finds all of them open.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { call } from '../support/client.ts'
@@ -7,7 +5,6 @@ import { startGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { type Server, startPostgres } from '../support/servers.ts'
 import { describeWithPostgresBinary, poolSize } from '../support/services.ts'
-import { startStallingRelay } from '../support/stalling-relay.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
 
 describeWithPostgresBinary('a gateway that is ready', () => {
@@ -37,28 +34,6 @@ describeWithPostgresBinary('a gateway that is ready', () => {
       expect(await onServer(open)).toEqual([{ n: poolSize }])
     } finally {
       await gateway.stop()
-    }
-  })
-
-  it('waited for a connection that was late', async () => {
-    const relay = await startStallingRelay(postgres.url)
-    const starting = startGateway(routes(upstream.url), { postgres: relay.url, redis: '' })
-    try {
-      // The first is the migrations'.
-      await expect.poll(() => relay.made, { timeout: 10_000, interval: 1 }).toBeGreaterThan(1)
-      relay.stall()
-      // Longer than a connection has.
-      await sleep(700)
-      relay.flow()
-      const gateway = await starting
-      try {
-        expect(relay.made).toBeGreaterThan(poolSize + 2)
-        expect((await call(gateway.url, 'GET', '/public/x')).status).toBe(200)
-      } finally {
-        await gateway.stop()
-      }
-    } finally {
-      await relay.close()
     }
   })
 

@@ -1,12 +1,12 @@
 // Clients that leave, stall or crowd: what they hold is given back, and others are served meanwhile.
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { call, newUser } from '../support/client.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { journey } from '../support/journey.ts'
 import { alone } from '../support/setups.ts'
-import { startUpstream } from '../support/upstream.ts'
 
 /** More than the sockets in between take in. */
 const large = Buffer.alloc(64 * 1024 * 1024, 'x')
@@ -130,96 +130,91 @@ describe('clients that leave', () => {
 })
 
 describe('a drain', () => {
-  it('ends event streams and connections without a request, on both listeners, at once', async () => {
-    const upstream = await startUpstream()
-    upstream.answer = (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
-    }
-    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
-    const stream = await fetch(`${gateway.url}/public/events`)
-    const half = await open(gateway.admin)
-    half.write('GET /healthz HTTP/1.1\r\nHost')
-    const silent = await open(gateway.url)
-    const text = stream.text()
-    const started = performance.now()
+  const at = journey(alone, {}, routes)
+
+  /** Runs a test on a gateway of its own; `asked` is the response to the first request at the upstream. */
+  async function drained(
+    work: (gateway: TestGateway, asked: Promise<ServerResponse>) => Promise<void>,
+  ): Promise<void> {
+    const gateway = await startGateway(routes(at.upstream.url), undefined, { drainTimeout: '10s' })
+    const asked = new Promise<ServerResponse>(resolve => {
+      at.upstream.answer = (_request, response) => resolve(response)
+    })
+    await work(gateway, asked)
     await gateway.stop()
-    // Each listener gives them a second, one after the other.
-    expect(performance.now() - started).toBeLessThan(4_000)
-    expect(await text).toBe('data: 1\n\n')
-    half.destroy()
-    silent.destroy()
-    await upstream.close()
-  })
+  }
+  const openStream = (response: ServerResponse) =>
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
 
-  it('is told by /readyz, also of public routes, while the process is up and answers', async () => {
-    const upstream = await startUpstream()
-    let end = () => {}
-    const asked = new Promise<void>(resolve => {
-      upstream.answer = (_request, response) => {
-        end = () => response.end()
-        resolve()
+  it('ends event streams and connections without a request, on both listeners, at once', () =>
+    drained(async (gateway, asked) => {
+      asked.then(openStream)
+      const stream = await fetch(`${gateway.url}/public/events`)
+      const half = await open(gateway.admin)
+      half.write('GET /healthz HTTP/1.1\r\nHost')
+      const silent = await open(gateway.url)
+      const text = stream.text()
+      const started = performance.now()
+      await gateway.stop()
+      // Each listener gives them a second, one after the other.
+      expect(performance.now() - started).toBeLessThan(4_000)
+      expect(await text).toBe('data: 1\n\n')
+      half.destroy()
+      silent.destroy()
+    }))
+
+  it('is told by /readyz, also of public routes, while the process is up and answers', () =>
+    drained(async (gateway, asked) => {
+      const ready = async (query: string) => {
+        const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
+        return [status, body.status, (body.checks as Record<string, unknown>).listener]
       }
-    })
-    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
-    const ready = async (query: string) => {
-      const { status, body } = await call(gateway.admin, 'GET', `/readyz${query}`)
-      return [status, body.status, (body.checks as Record<string, unknown>).listener]
-    }
-    expect(await Promise.all(['', '?for=public'].map(ready))).toEqual(Array(2).fill([200, 'ok', undefined]))
-    const slow = call(gateway.url, 'GET', '/public/slow')
-    await asked
-    const stopped = gateway.stop()
-    await expect.poll(() => isClosed(gateway.url), { timeout: 5_000 }).toBe(true)
-    expect(await Promise.all(['', '?for=public'].map(ready))).toEqual(Array(2).fill([503, 'down', 'down']))
-    expect((await call(gateway.admin, 'GET', '/healthz')).status).toBe(200)
-    const { body } = await call(gateway.admin, 'GET', '/admin/v1/overview', { token: gateway.adminToken })
-    expect(body.stores).toEqual({ postgres: 'ok' })
-    end()
-    expect((await slow).status).toBe(200)
-    await stopped
-    await upstream.close()
-  })
+      const both = () => Promise.all(['', '?for=public'].map(ready))
+      expect(await both()).toEqual(Array(2).fill([200, 'ok', undefined]))
+      const slow = call(gateway.url, 'GET', '/public/slow')
+      const response = await asked
+      const stopped = gateway.stop()
+      await expect.poll(() => isClosed(gateway.url), { timeout: 5_000 }).toBe(true)
+      expect(await both()).toEqual(Array(2).fill([503, 'down', 'down']))
+      expect((await call(gateway.admin, 'GET', '/healthz')).status).toBe(200)
+      const { body } = await call(gateway.admin, 'GET', '/admin/v1/overview', { token: gateway.adminToken })
+      expect(body.stores).toEqual({ postgres: 'ok' })
+      response.end()
+      expect((await slow).status).toBe(200)
+      await stopped
+    }))
 
-  it('ends an event stream that opens while it goes on', async () => {
-    const upstream = await startUpstream()
-    let open = () => {}
-    const asked = new Promise<void>(resolve => {
-      upstream.answer = (_request, response) => {
-        open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
-        resolve()
-      }
-    })
-    const gateway = await startGateway(routes(upstream.url), undefined, { drainTimeout: '10s' })
-    const stream = fetch(`${gateway.url}/public/events`).then(answer => answer.status)
-    await asked
-    const started = performance.now()
-    const stopped = gateway.stop()
-    open()
-    expect(await stream).toBe(200)
-    await stopped
-    expect(performance.now() - started).toBeLessThan(3_000)
-    await upstream.close()
-  })
+  it('ends an event stream that opens while it goes on', () =>
+    drained(async (gateway, asked) => {
+      const stream = fetch(`${gateway.url}/public/events`).then(answer => answer.status)
+      const response = await asked
+      const started = performance.now()
+      const stopped = gateway.stop()
+      openStream(response)
+      expect(await stream).toBe(200)
+      await stopped
+      expect(performance.now() - started).toBeLessThan(3_000)
+    }))
 
-  it('answers calls of operators that are under way, or on their way', async () => {
-    const gateway = await startGateway('', undefined, { drainTimeout: '10s' })
-    const { id } = await newUser(gateway)
-    const body = '{"plan":"pro"}'
-    const credential = `Authorization: Bearer ${gateway.adminToken}\r\n`
-    const patch = await open(gateway.admin)
-    const probe = await open(gateway.admin)
-    const answers = Promise.all([patch, probe].map(async socket => String(await once(socket, 'data'))))
-    patch.write(
-      `PATCH /admin/v1/users/${id} HTTP/1.1\r\nHost: localhost\r\n${credential}Content-Length: ${body.length}\r\n\r\n`,
-    )
-    probe.write('GET /healthz HTTP/1.1\r\nHost: ')
-    const stopped = gateway.stop()
-    await expect.poll(() => isClosed(gateway.admin), { timeout: 5_000 }).toBe(true)
-    patch.write(body)
-    probe.write('localhost\r\n\r\n')
-    const [changed, health] = await answers
-    expect(changed).toContain('"plan":"pro"')
-    expect(health).toContain('{"status":"ok"}')
-    await stopped
-  })
+  it('answers calls of operators that are under way, or on their way', () =>
+    drained(async gateway => {
+      const { id } = await newUser(gateway)
+      const body = '{"plan":"pro"}'
+      const credential = `Authorization: Bearer ${gateway.adminToken}\r\n`
+      const patch = await open(gateway.admin)
+      const probe = await open(gateway.admin)
+      const answers = Promise.all([patch, probe].map(async socket => String(await once(socket, 'data'))))
+      patch.write(
+        `PATCH /admin/v1/users/${id} HTTP/1.1\r\nHost: localhost\r\n${credential}Content-Length: ${body.length}\r\n\r\n`,
+      )
+      probe.write('GET /healthz HTTP/1.1\r\nHost: ')
+      const stopped = gateway.stop()
+      await expect.poll(() => isClosed(gateway.admin), { timeout: 5_000 }).toBe(true)
+      patch.write(body)
+      probe.write('localhost\r\n\r\n')
+      const [changed, health] = await answers
+      expect(changed).toContain('"plan":"pro"')
+      expect(health).toContain('{"status":"ok"}')
+      await stopped
+    }))
 })

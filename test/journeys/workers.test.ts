@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { call, login } from '../support/client.ts'
 import { adminToken, ask, type Crew, startCrew, writeCrewFile } from '../support/crew.ts'
-import { embedded, type Stores } from '../support/gateway.ts'
+import type { Stores } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
 import { isAlive } from '../support/process-stat.ts'
 import { runProgram } from '../support/program.ts'
@@ -348,14 +348,5 @@ describeWithServices('workers that cannot start', () => {
     ])
     other.close()
     await once(other, 'close')
-  })
-
-  it('on the embedded database are refused at the place in the file, by check and by start', async () => {
-    const file = await writeCrewFile(folder, { stores: embedded, routes: 'routes: []' })
-    const problem = new RegExp(`^${file}:1:43 {2}server\\.workers {2}`)
-    const checked = await runProgram(['check', '-c', file], folder)
-    expect([checked.code, checked.stdout]).toEqual([2, expect.stringMatching(problem)])
-    const started = await runProgram(['start', '-c', file], folder)
-    expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(problem)])
   })
 })
