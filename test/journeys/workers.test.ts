@@ -323,23 +323,11 @@ describeWithServices('two workers', () => {
     expect((await Promise.all(slow)).map(({ text }) => text)).toEqual(Array(4).fill('late but whole'))
     await eventually(() => pids.filter(isAlive)).toEqual([])
   })
-})
 
-describeWithServices('workers that cannot start', () => {
-  let stores: Stores
-  let folder: string
-  beforeAll(async () => {
-    stores = await services.open()
-    folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
-  })
-  afterAll(async () => {
-    if (stores !== undefined) await services.drop(stores)
-    await rm(folder, { recursive: true, force: true })
-  })
-
-  it('because the port is taken end the start with exit status 1 and one sentence, and none is left', async () => {
+  it('that cannot start because the port is taken end the start with exit status 1 and one sentence', async () => {
     const other = createServer()
     const port = Number(new URL(await listen(other)).port)
+    const folder = await mkdtemp(join(tmpdir(), 'peage-crew-'))
     const file = await writeCrewFile(folder, { stores, routes: 'routes: []', port })
     const { code, stderr } = await runProgram(['start', '-c', file], folder)
     expect([code, stderr]).toEqual([
@@ -348,5 +336,6 @@ describeWithServices('workers that cannot start', () => {
     ])
     other.close()
     await once(other, 'close')
+    await rm(folder, { recursive: true })
   })
 })
