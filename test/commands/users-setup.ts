@@ -67,7 +67,9 @@ export interface Place {
   ): Promise<Printed>
   /** Any command, in the folder of the configuration. */
   run(words: readonly string[]): Promise<Printed>
-  /** Opens the database while no command has it open. */
+  /** Whom the audit names. */
+  operator: string
+  /** Gives the database while no command has it open, or the database of the gateway. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
@@ -101,6 +103,7 @@ function postgresPlace(): Place {
 
 function placeIn(cwd: string, open: () => Promise<Database>, openFolder?: Io['openFolder']): Place {
   return {
+    operator: 'cli',
     run: words => peage(cwd, words, '', undefined, openFolder),
     users: (words, stdin, onError) => peage(cwd, ['users', ...words], stdin, onError, openFolder),
     async inside(work) {
