@@ -36,12 +36,6 @@ describe('peage check', () => {
     expect(await check(file)).toEqual(refused('named.yaml:1:17', '64 KiB'))
   })
 
-  it('refuses what is neither a regular file nor a pipe, at once: a device may have no end', async () => {
-    expect(await check('/dev/zero')).toEqual(refused('/dev/zero:1:1'))
-    const file = write('zero.yaml', 'auth: { issuer: "${file:/dev/zero}" }\n')
-    expect(await check(file)).toEqual(refused('zero.yaml:1:17', '/dev/zero'))
-  })
-
   it('reads a pipe to its end, whenever that comes, and one without an end up to the limit', async () => {
     const folder = emptyFolder()
     const pipe = join(folder, 'pipe')

@@ -178,6 +178,13 @@ table(
   ],
 )
 
+/** After the scheme of a database: characters that must be percent-encoded, ports that are none, several hosts. */
+const NO_ADDRESSES = [
+  ...['u:p%ss@h', ':p%ss@h', 'u%:p@h', 'u:p%@h', 'u:p%2@h', 'u:%ff@h', 'u:p#s@h', 'u:12#s@h', 'u:p"s@h'],
+  ...["u:p's@h", 'u:p s@h', 'u:p\ts@h', 'u:p/s@h', 'u:12/s@h', 'u:p?s@h', 'u:12?s@h', 'h:0', 'h:65536'],
+  ...['h:x', 'a,b', 'u:p@a:1,b:2', 'u:p@a:1,b'],
+]
+
 table(
   'a Postgres address',
   parsePostgres,
@@ -186,7 +193,14 @@ table(
     ['postgres://u:p@db:5432/x', 'postgres://u:p@db:5432/x'],
     ['postgresql:///x?host=/run/postgresql', 'postgresql:///x?host=/run/postgresql'],
   ],
-  ['db:5432', 'mysql://a', 'postgres://', 'postgres://a:b', ' postgres://a'],
+  [
+    'db:5432',
+    'mysql://a',
+    'postgres://',
+    'postgres://a:b',
+    ' postgres://a',
+    ...NO_ADDRESSES.map(rest => `postgres://${rest}`),
+  ],
 )
 
 table(
@@ -206,6 +220,7 @@ table(
     'redis://r/x',
     'redis://r/-1',
     'redis://r/1/2',
+    ...NO_ADDRESSES.map(rest => `redis://${rest}`),
   ],
 )
 
@@ -216,7 +231,7 @@ table(
     ['r:6379', 'redis://r:6379'],
     ['rediss://r:6379', 'rediss://r:6379'],
   ],
-  ['', 'http://r', 'r:x', 'a b', 'r:6379/1', 'redis://r/1'],
+  ['', 'http://r', 'r:x', 'a b', 'r:6379/1', 'redis://r/1', ...NO_ADDRESSES.map(rest => `rediss://${rest}`)],
 )
 
 table(
