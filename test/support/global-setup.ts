@@ -5,13 +5,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
-import { findChromium } from './chromium.ts'
 import { markProcesses } from './left-processes.ts'
 import { findNameServer } from './name-server.ts'
-import { findNginx } from './nginx.ts'
-import { findPromtool } from './promtool.ts'
 import { reachable, unreached } from './reached.ts'
-import { findPostgres, findRedis, type Server, startPostgres, startRedis } from './servers.ts'
+import { findPostgres, findProgram, type Server, startPostgres, startRedis } from './servers.ts'
 
 declare module 'vitest' {
   /** Empty where there is none. */
@@ -47,11 +44,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     TEST_EVERY_OUTCOME = '',
   } = process.env
   const postgresBin = findPostgres() ?? ''
-  const redisBin = findRedis() ?? ''
-  const nginxBin = findNginx() ?? ''
-  const promtoolBin = findPromtool() ?? ''
+  const redisBin = findProgram('redis-server') ?? ''
+  const nginxBin = findProgram('nginx') ?? ''
+  const promtoolBin = findProgram('promtool') ?? ''
   const nameServerBin = findNameServer() ?? ''
-  const chromiumBin = findChromium() ?? ''
+  const chromiumBin = findProgram('chromium') ?? ''
   if (TEST_REQUIRE_SERVICES === '1') {
     if (TEST_DATABASE_URL === '' && postgresBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Postgres')
     if (TEST_REDIS_URL === '' && redisBin === '') throw new Error('TEST_REQUIRE_SERVICES: no Redis')

@@ -1,12 +1,13 @@
 // A real name server (dnsmasq) with the names that a test gives it, and programs that ask it alone.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { searchPath } from './servers.ts'
+import { atEnd } from './cleanup.ts'
+import { findProgram } from './servers.ts'
 
 export interface NameServer {
   /** The command before a program's own that makes it ask this name server. */
@@ -16,48 +17,79 @@ export interface NameServer {
   /** From now on it does not answer. */
   pause(): void
   resume(): void
+  /** For so many milliseconds every answer is SERVFAIL. */
+  fail(ms: number): Promise<void>
   stop(): Promise<void>
 }
 
 /** Where a name server may be started: port 53 and a mount namespace take root. */
 export function findNameServer(): string | undefined {
-  const program = [...searchPath(), '/usr/sbin'].map(folder => join(folder, 'dnsmasq')).find(existsSync)
   const isAllowed = spawnSync('unshare', ['-m', 'true']).status === 0
-  return isAllowed ? program : undefined
+  return isAllowed ? findProgram('dnsmasq') : undefined
+}
+
+interface NameServerOptions {
+  /** Names whose questions are never answered. */
+  readonly silent?: readonly string[]
+  /** Options of `resolv.conf`. */
+  readonly resolver?: string
+}
+
+/** For drills: it stops when the run ends. @throws Error without root or dnsmasq */
+export async function startOwnNameServer(options: NameServerOptions = {}): Promise<NameServer> {
+  const program = findNameServer()
+  if (program === undefined) throw new Error('needs root and dnsmasq: `apt-get install dnsmasq-base`')
+  const server = await startNameServer(program, options)
+  return { ...server, stop: atEnd(() => server.stop()) }
 }
 
 let started = 0
 
-export async function startNameServer(program: string): Promise<NameServer> {
+export async function startNameServer(
+  program: string,
+  { silent = [], resolver = 'timeout:1 attempts:1' }: NameServerOptions = {},
+): Promise<NameServer> {
   const folder = await mkdtemp(join(tmpdir(), 'peage-names-'))
   const hosts = join(folder, 'hosts')
   await mkdir(hosts)
   started += 1
-  const address = `127.77.${process.pid % 250}.${started}`
+  const number = `${process.pid % 250}.${started}`
+  const address = `127.77.${number}`
+  const silentAddress = `127.78.${number}`
   const resolvConf = join(folder, 'resolv.conf')
-  await writeFile(resolvConf, `nameserver ${address}\noptions timeout:1 attempts:1\n`)
-  const child: ChildProcess = spawn(
-    program,
-    [
-      '--keep-in-foreground',
-      '--conf-file=/dev/null',
-      '--no-resolv',
-      '--no-hosts',
-      '--no-negcache',
-      '--local=/#/',
-      '--local-ttl=0',
-      '--bind-interfaces',
-      `--listen-address=${address}`,
-      `--hostsdir=${hosts}`,
-      '--user=root',
-      '--pid-file=',
-    ],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { PATH: searchPath().join(delimiter), TEST_RUN: process.env.TEST_RUN },
-    },
-  )
-  const ended = once(child, 'exit')
+  await writeFile(resolvConf, `nameserver ${address}\noptions ${resolver}\n`)
+  const silence = silent.length === 0 ? undefined : createSocket('udp4').bind(53, silentAddress)
+  const launch = () => {
+    const child = spawn(
+      program,
+      [
+        '--keep-in-foreground',
+        '--conf-file=/dev/null',
+        '--no-resolv',
+        '--no-hosts',
+        '--no-negcache',
+        '--local=/#/',
+        '--local-ttl=0',
+        ...silent.map(name => `--server=/${name}/${silentAddress}`),
+        '--bind-interfaces',
+        `--listen-address=${address}`,
+        `--hostsdir=${hosts}`,
+        '--user=root',
+        '--pid-file=',
+      ],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { PATH: process.env.PATH, TEST_RUN: process.env.TEST_RUN },
+      },
+    )
+    return { child, ended: once(child, 'exit') }
+  }
+  let running = launch()
+  const end = async () => {
+    running.child.kill('SIGCONT')
+    running.child.kill('SIGTERM')
+    await running.ended
+  }
   return {
     command: ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /etc/resolv.conf && exec "$@"', resolvConf],
     async setAddresses(name, addresses) {
@@ -67,12 +99,24 @@ export async function startNameServer(program: string): Promise<NameServer> {
       // It watches the folder (inotify), and says nothing when it has read it.
       await sleep(50)
     },
-    pause: () => child.kill('SIGSTOP'),
-    resume: () => child.kill('SIGCONT'),
+    pause: () => running.child.kill('SIGSTOP'),
+    resume: () => running.child.kill('SIGCONT'),
+    async fail(ms) {
+      await end()
+      const failing = createSocket('udp4').bind(53, address)
+      failing.on('message', (query, peer) => {
+        // RFC 1035 §4.1.1: an answer, recursion available, RCODE 2.
+        query.writeUInt16BE(0x8182, 2)
+        failing.send(query, peer.port, peer.address)
+      })
+      await sleep(ms)
+      failing.close()
+      await once(failing, 'close')
+      running = launch()
+    },
     async stop() {
-      child.kill('SIGCONT')
-      child.kill('SIGTERM')
-      await ended
+      await end()
+      silence?.close()
       await rm(folder, { recursive: true, force: true })
     },
   }

@@ -2,19 +2,12 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { canConnect, freePort, isProgram, type Server, searchPath, startServer } from './servers.ts'
-
-/** The path of `nginx`, which is not on everybody's search path; `undefined` where there is none. */
-export function findNginx(): string | undefined {
-  return [...searchPath(), '/usr/sbin', '/usr/local/sbin']
-    .map(folder => join(folder, 'nginx'))
-    .find(isProgram)
-}
+import { canConnect, freePort, type Server, startServer } from './servers.ts'
 
 /**
  * Its one guarded location and its catch-all pass to the same upstream, the target as it came, with where it went in
  * `X-Nginx-Location` (`guarded` or `public`). It keeps field names that nginx would drop as odd.
- * @param bin as from `findNginx` @param upstream URL @param guarded a prefix
+ * @param bin as from `findProgram` @param upstream URL @param guarded a prefix
  */
 export function startNginx(bin: string, upstream: string, guarded: string): Promise<Server> {
   const pass = (location: string) => `proxy_set_header X-Nginx-Location ${location};

@@ -1,15 +1,6 @@
 // Prometheus' own tool: whether it can read what the gateway exposes, and what it would have otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
-import { isProgram, searchPath } from './servers.ts'
-
-/** The path of `promtool`; `undefined` where there is none. */
-export function findPromtool(): string | undefined {
-  return searchPath()
-    .map(folder => join(folder, 'promtool'))
-    .find(isProgram)
-}
 
 /** What `promtool check metrics` finds wrong with a page, and its exit code: 0 where that is nothing. */
 export async function checkMetrics(bin: string, page: string): Promise<{ code: number; says: string }> {

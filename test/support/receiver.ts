@@ -15,11 +15,12 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-/** @param host where it listens; all addresses of the machine without one */
+/** @param host where it listens; all addresses of the machine without one @param port 0 for a free one */
 export async function startReceiver(
   certificate: { cert: string; key: string },
   answer: RequestListener,
   host?: string,
+  port = 0,
 ): Promise<Receiver> {
   const server = createServer({ cert: certificate.cert, key: certificate.key }, answer)
   const sockets = new Set<Duplex>()
@@ -29,7 +30,7 @@ export async function startReceiver(
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })
-  await new Promise<void>(resolve => server.listen({ port: 0, host }, resolve))
+  await new Promise<void>(resolve => server.listen({ port, host }, resolve))
   return {
     port: (server.address() as AddressInfo).port,
     get connections() {

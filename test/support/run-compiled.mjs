@@ -1,40 +1,55 @@
-// Compiles an entry and what it needs, since Node 20 runs no TypeScript, and runs it: ENTRY.ts [its flags].
-import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+// Compiles a program and runs it, because Node 20 runs no TypeScript: ENTRY.ts [its flags]. The other files of its
+// folder are compiled too, because it may start them as processes.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const [entry, ...flags] = process.argv.slice(2)
+const [entry = '', ...flags] = process.argv.slice(2)
 const cache = join(root, 'node_modules/.cache/peage-test')
 mkdirSync(cache, { recursive: true })
 // Below node_modules, so that imports of packages are found.
 const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
+const folder = dirname(entry)
+const programs = readdirSync(join(root, folder), { recursive: true })
+  .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+  .map(file => join(folder, file))
 let status = 1
 try {
   execFileSync(
     process.execPath,
     [
       join(root, 'node_modules/typescript/bin/tsc'),
-      entry,
+      ...programs,
       ...['--ignoreConfig', '--rootDir', '.', '--outDir', out, ...options.split(' ')],
     ],
     { cwd: root, stdio: 'inherit' },
   )
-  // The last two name the embedded database that is lent (lent-database.ts).
+  // Migrations and indexes name the embedded database that is lent (lent-database.ts).
   const read = [
     'assets',
+    'dist',
     'migrations',
     'package.json',
     'package-lock.json',
     'src/storage/concurrent-indexes.ts',
+    'test/support/certificates',
   ]
-  for (const name of read) symlinkSync(join(root, name), join(out, name))
+  for (const name of read) {
+    mkdirSync(dirname(join(out, name)), { recursive: true })
+    symlinkSync(join(root, name), join(out, name))
+  }
   cpSync(join(root, 'test/security/corpus'), join(out, 'test/security/corpus'), { recursive: true })
   const main = join(out, entry.replace(/\.ts$/, '.js'))
-  status = spawnSync(process.execPath, [main, ...flags], { stdio: 'inherit' }).status ?? 1
+  const child = spawn(process.execPath, [main, ...flags], { stdio: 'inherit' })
+  // The program cleans up first.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  const [code] = await once(child, 'exit')
+  status = code ?? 1
 } finally {
   rmSync(out, { recursive: true, force: true })
 }

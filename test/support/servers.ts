@@ -4,8 +4,10 @@ import { once } from 'node:events'
 import {
   accessSync,
   chownSync,
+  closeSync,
   constants,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -22,10 +24,12 @@ import { childrenOf, waitUntilStopped } from './process-stat.ts'
 export interface Server {
   readonly url: string
   readonly port: number
+  /** Of the process that runs now; its children have others. */
+  readonly pid: number
   /** Freezes it as an overloaded machine would: connections are accepted, nothing is answered. */
   pause(): void
   resume(): void
-  /** Ends it at once, paused or not, and waits until it is gone. Its data stays for `restart`. */
+  /** Kills it, paused or not, and waits until it is gone. Its data stays for `restart`. */
   kill(): Promise<void>
   /** Starts it again on the same port and data. */
   restart(): Promise<void>
@@ -41,35 +45,39 @@ export function findPostgres(): string | undefined {
   return folders.find(folder => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb')))
 }
 
-/** The path of `redis-server`, `undefined` where there is none. */
-export function findRedis(): string | undefined {
-  return searchPath()
-    .map(folder => join(folder, 'redis-server'))
-    .find(isProgram)
+/** The path of a program, `undefined` where there is none. Servers are not on everybody's search path. */
+export function findProgram(name: string): string | undefined {
+  return [...searchPath(), '/usr/sbin', '/usr/local/sbin'].map(folder => join(folder, name)).find(isProgram)
 }
 
 /**
  * Starts a Postgres with trust authentication, role and database `postgres`.
- * @param bin as from `findPostgres` @param options `socketFolder`: a folder for a Unix socket, writable by any user
+ * @param bin as from `findPostgres` @param options `socketFolder`: a folder for a Unix socket, writable by any user;
+ *   `settings`: `name=value`; `folder`: an empty one for its data, which `stop` deletes
  */
 export async function startPostgres(
   bin: string,
-  { maxConnections = 200, socketFolder = '' } = {},
+  {
+    maxConnections = 200,
+    socketFolder = '',
+    settings = [],
+    folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-')),
+  }: { maxConnections?: number; socketFolder?: string; settings?: readonly string[]; folder?: string } = {},
 ): Promise<Server> {
-  const folder = mkdtempSync(join(tmpdir(), 'peage-test-postgres-'))
   const user = unprivilegedUser()
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
   const quick = ['--auth=trust', '--username=postgres', '--encoding=UTF8', '--locale=C', '--no-sync']
   await promisify(execFile)(join(bin, 'initdb'), [...quick, '-D', data], { cwd: folder, ...user })
   const port = await freePort()
-  const settings = [
+  const all = [
     'fsync=off',
     `max_connections=${maxConnections}`,
     `unix_socket_directories=${socketFolder}`,
     'listen_addresses=127.0.0.1',
+    ...settings,
   ]
-  const flags = ['-D', data, '-p', String(port), ...settings.flatMap(setting => ['-c', setting])]
+  const flags = ['-D', data, '-p', String(port), ...all.flatMap(setting => ['-c', setting])]
   return startServer({
     program: join(bin, 'postgres'),
     flags,
@@ -81,10 +89,13 @@ export async function startPostgres(
   })
 }
 
-/** A Redis that keeps nothing on disk; `bin` as from `findRedis`. */
+export type RedisRole = 'server' | 'sentinel' | 'cluster'
+
+/** A Redis that keeps nothing on disk; `bin` as from `findProgram`. @param more flags */
 export async function startRedis(
   bin: string,
-  as: 'server' | 'sentinel' | 'cluster' = 'server',
+  as: RedisRole = 'server',
+  more: readonly string[] = [],
 ): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'peage-test-redis-'))
   const port = await freePort()
@@ -105,7 +116,7 @@ export async function startRedis(
   }[as]
   return startServer({
     program: bin,
-    flags,
+    flags: [...flags, ...more],
     folder,
     user: undefined,
     port,
@@ -114,10 +125,12 @@ export async function startRedis(
   })
 }
 
-interface ServerPlan {
+export interface ServerPlan {
   program: string
-  flags: string[]
+  flags: readonly string[]
+  /** It runs there, and `stop` deletes it. */
   folder: string
+  env?: NodeJS.ProcessEnv
   user: { uid: number; gid: number } | undefined
   port: number
   url: string
@@ -148,6 +161,9 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
   const server: Server = {
     url: plan.url,
     port: plan.port,
+    get pid() {
+      return child.pid ?? 0
+    },
     pause,
     resume: () => tellAll('SIGCONT'),
     async kill() {
@@ -169,11 +185,27 @@ export async function startServer(plan: ServerPlan): Promise<Server> {
   return server
 }
 
-async function launch({ program, flags, folder, user, url, isReady }: ServerPlan): Promise<ChildProcess> {
-  const child = spawn(program, flags, { cwd: folder, stdio: 'ignore', ...user })
+async function launch({
+  program,
+  flags,
+  folder,
+  env,
+  user,
+  url,
+  isReady,
+}: ServerPlan): Promise<ChildProcess> {
+  const log = join(folder, 'output')
+  const output = openSync(log, 'a')
+  const child = spawn(program, flags, {
+    cwd: folder,
+    env: env ?? process.env,
+    stdio: ['ignore', output, output],
+    ...user,
+  })
+  closeSync(output)
   endWithUs(child, folder)
   const failed = once(child, 'exit').then(([code]) => {
-    throw new Error(`${program} ended with ${code} before it was ready`)
+    throw new Error(`${program} ended with ${code} before it was ready: ${readFileSync(log, 'utf8').trim()}`)
   })
   failed.catch(() => {})
   const deadline = Date.now() + 30_000
@@ -225,7 +257,7 @@ export function isProgram(file: string): boolean {
 }
 
 /** Postgres refuses to run as root. */
-function unprivilegedUser(): { uid: number; gid: number } | undefined {
+export function unprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

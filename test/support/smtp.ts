@@ -87,8 +87,17 @@ const usual: Readonly<Record<string, string>> = {
   QUIT: '221 bye',
 }
 
-/** @param script undefined where the usual answer is right; empty for none */
-export async function startScriptedServer(script: Script): Promise<ScriptedServer> {
+/**
+ * @param script undefined where the usual answer is right; empty for none
+ * @param options `port` to listen at; `write` sends an answer, and may do so late or not at all
+ */
+export async function startScriptedServer(
+  script: Script,
+  {
+    port = 0,
+    write = (socket, text) => void socket.write(text),
+  }: { port?: number; write?: (socket: Socket, text: string) => void } = {},
+): Promise<ScriptedServer> {
   const lines: string[] = []
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
@@ -98,7 +107,7 @@ export async function startScriptedServer(script: Script): Promise<ScriptedServe
     let buffered = ''
     const answer = (event: string, line: string) => {
       const reply = script(event, line, socket) ?? usual[event] ?? '500 unknown'
-      if (reply !== '' && !socket.destroyed) socket.write(`${reply}\r\n`)
+      if (reply !== '' && !socket.destroyed) write(socket, `${reply}\r\n`)
       if (event === 'DATA' && reply.startsWith('354')) isText = true
     }
     socket.on('data', chunk => {
@@ -114,7 +123,7 @@ export async function startScriptedServer(script: Script): Promise<ScriptedServe
     })
     answer('connect', '')
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,

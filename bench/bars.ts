@@ -1,0 +1,85 @@
+// The bars: what one row costs against another, and the most that it may cost.
+import type { Round, Slices } from './rounds.ts'
+import { base, floor, kinds, ours, peers, rowName } from './row-names.ts'
+import { keepsUp, perRequest, ratio, type Spread } from './spread.ts'
+
+type Cost =
+  | 'CPU per request'
+  | 'CPU per request, fixed rate'
+  | 'p99, fixed rate'
+  | 'p50 of one client'
+  | 'memory'
+
+export interface Bar {
+  readonly cost: Cost
+  readonly row: string
+  readonly against: string
+  readonly atMost: number
+  readonly aim?: number
+}
+
+export interface Judged extends Bar {
+  readonly ratio?: Spread
+  /** Met if the lower quartile is at most the bar. Absent if no round has both rows. */
+  readonly verdict: 'met' | 'missed' | 'absent' | 'failed'
+}
+
+/** @param builds the other builds that are measured in the same run */
+export function barsOf(builds: readonly string[]): Bar[] {
+  const mine = (kind: keyof typeof kinds) => rowName(ours, kinds[kind])
+  const bearer = mine('bearer')
+  const cpu: Omit<Bar, 'cost'>[] = [
+    { row: bearer, against: base, atMost: 0.7, aim: 0.55 },
+    { row: mine('apiKey'), against: base, atMost: 0.72 },
+    { row: bearer, against: floor, atMost: 1.08, aim: 0.95 },
+    { row: mine('admitted'), against: base, atMost: 1, aim: 0.85 },
+    { row: mine('refused'), against: base, atMost: 0.4 },
+    { row: bearer, against: peers.nginx, atMost: 0.5 },
+    { row: bearer, against: peers.nginxCache, atMost: 3.6, aim: 2.5 },
+    { row: bearer, against: peers.caddy, atMost: 0.34 },
+    { row: bearer, against: peers.expressGateway, atMost: 0.11 },
+    { row: mine('inSession'), against: bearer, atMost: 1.02 },
+    { row: mine('manyAddresses'), against: bearer, atMost: 1.03 },
+    { row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
+  ]
+  return [
+    ...cpu.map((bar): Bar => ({ cost: 'CPU per request', ...bar })),
+    // An equal load for each process: a busy process finds more requests in a turn of its event loop, and each is cheaper.
+    { cost: 'CPU per request, fixed rate', row: mine('twoWorkers'), against: bearer, atMost: 1.15 },
+    { cost: 'p99, fixed rate', row: bearer, against: base, atMost: 1 },
+    ...builds.map(
+      (build): Bar => ({
+        cost: 'p50 of one client',
+        row: mine('alone'),
+        against: rowName(build, kinds.alone),
+        atMost: 1.05,
+      }),
+    ),
+    { cost: 'memory', row: bearer, against: base, atMost: 1.6, aim: 1.4 },
+    { cost: 'memory', row: mine('admitted'), against: base, atMost: 1.6, aim: 1.4 },
+  ]
+}
+
+interface Evidence {
+  readonly rounds: readonly Round[]
+  /** Requests per second of each row at the fixed rate. */
+  readonly rates: ReadonlyMap<string, number>
+  readonly failed: ReadonlySet<string>
+}
+
+export function judge(bars: readonly Bar[], { rounds, rates, failed }: Evidence): Judged[] {
+  const costs: Record<Cost, (slices: Slices, row: string) => number | undefined> = {
+    'CPU per request': ({ full }) => perRequest(full),
+    'CPU per request, fixed rate': ({ paced }) => paced && perRequest(paced),
+    'p99, fixed rate': ({ paced }, row) =>
+      paced !== undefined && keepsUp(paced, rates.get(row) ?? 0) ? paced.p99 : undefined,
+    'p50 of one client': ({ full }) => full.p50,
+    memory: ({ full }) => full.memory,
+  }
+  return bars.map(bar => {
+    if (failed.has(bar.row) || failed.has(bar.against)) return { ...bar, verdict: 'failed' }
+    const found = ratio(rounds, bar.row, bar.against, costs[bar.cost])
+    if (found.pairs === 0) return { ...bar, verdict: 'absent' }
+    return { ...bar, ratio: found, verdict: found.lowerQuartile <= bar.atMost ? 'met' : 'missed' }
+  })
+}

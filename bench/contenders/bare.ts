@@ -1,0 +1,41 @@
+// Contenders without guards: the upstream itself, bare @fastify/http-proxy, and the floor for a proxy in Node.
+import { fileURLToPath } from 'node:url'
+import { type Running, startProgram } from '../../test/support/processes.ts'
+import { answersTheUpstreams } from '../checks.ts'
+import { type Contender, coursePath } from '../contender.ts'
+import * as names from '../row-names.ts'
+
+export const upstreamProgram = siblingProgram('./serve-upstream.js')
+
+/** No proxy: the work of the upstream and of the load generator. */
+export const direct = bare(names.direct, async upstream => upstream, false)
+
+/** With its defaults and without a log. */
+export const httpProxy = bare(names.base, startBehind('./serve-http-proxy.js'))
+
+/** `node:http` in front, undici's `dispatch` behind, nothing in between. */
+export const dispatch = bare(names.floor, startBehind('./serve-dispatch.js'))
+
+function startBehind(program: string) {
+  return (upstream: Running) => startProgram(siblingProgram(program), [String(upstream.port)])
+}
+
+function siblingProgram(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
+}
+
+/** @param fillsItsCore the upstream without a proxy is faster than the load */
+function bare(
+  name: string,
+  start: (upstream: Running) => Promise<Running>,
+  fillsItsCore: boolean = true,
+): Contender {
+  const question = { path: coursePath('public'), headers: {} }
+  return {
+    rows: [name],
+    async start({ upstream }) {
+      const running = await start(upstream)
+      return [{ name, running, question, status: 200, fillsItsCore, checks: [answersTheUpstreams] }]
+    },
+  }
+}

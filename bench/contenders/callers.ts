@@ -1,0 +1,101 @@
+// The accounts that send the requests, made at a gateway as clients and operators make them.
+import { strict as assert } from 'node:assert'
+
+export interface Caller {
+  readonly id: string
+  readonly plan: string
+  /** An access token. */
+  readonly token: string
+}
+
+export interface Callers {
+  readonly admin: Admin
+  readonly free: Caller
+  readonly premium: Caller
+  /** With an API key. */
+  readonly pro: Caller & { readonly key: string }
+  /** Deactivated after its token was issued. */
+  readonly inactive: Caller
+  /** Further free users. */
+  readonly crowd: readonly Caller[]
+}
+
+/** The ports of a gateway. */
+export interface Admin {
+  readonly port: number
+  readonly admin: number
+  readonly adminToken: string
+}
+
+/** @param crowded how many further free users */
+export async function createCallers(admin: Admin, crowded: number): Promise<Callers> {
+  const free = await createCaller(admin, 'free')
+  const premium = await createCaller(admin, 'premium')
+  const pro = await createCaller(admin, 'pro')
+  const inactive = await createCaller(admin, 'premium', 'inactive')
+  await change(admin, inactive.id, { is_active: 0 })
+  const { api_token: key } = await send<{ api_token: string }>(
+    `http://127.0.0.1:${admin.port}/api/v1/user/api-token`,
+    { status: 201, method: 'POST', headers: { authorization: `Bearer ${pro.token}` } },
+  )
+  const crowd = []
+  for (let at = 0; at < crowded; at += 1) crowd.push(await createCaller(admin, 'free', `free-${at}`))
+  return { admin, free, premium, pro: { ...pro, key }, inactive, crowd }
+}
+
+/** Returns the uses of a user on this day. */
+export async function readUses(admin: Admin, id: string): Promise<number> {
+  const user = await send<{ daily_usage: number }>(userUrl(admin, id), {
+    status: 200,
+    method: 'GET',
+    headers: { authorization: `Bearer ${admin.adminToken}` },
+  })
+  return user.daily_usage
+}
+
+async function createCaller(admin: Admin, plan: string, name: string = plan): Promise<Caller> {
+  const accounts = `http://127.0.0.1:${admin.port}/api/v1/auth`
+  const body = { email: `${name}@bench.example`, password: 'a password of the benchmark' }
+  const { user_id } = await send<{ user_id: number }>(`${accounts}/register`, {
+    status: 201,
+    method: 'POST',
+    body,
+  })
+  const id = String(user_id)
+  if (plan !== 'free') await change(admin, id, { plan })
+  const { access_token: token } = await send<{ access_token: string }>(`${accounts}/login`, {
+    status: 200,
+    method: 'POST',
+    body,
+  })
+  return { id, plan, token }
+}
+
+function change(admin: Admin, id: string, body: Readonly<Record<string, unknown>>): Promise<unknown> {
+  const headers = { authorization: `Bearer ${admin.adminToken}` }
+  return send(userUrl(admin, id), { status: 200, method: 'PATCH', headers, body })
+}
+
+function userUrl({ admin }: Admin, id: string): string {
+  return `http://127.0.0.1:${admin}/admin/v1/users/${id}`
+}
+
+interface Call {
+  /** Of the right response. */
+  readonly status: number
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+async function send<Answer>(url: string, { status, method, headers = {}, body }: Call): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers,
+    signal: AbortSignal.timeout(30_000),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  assert.equal(response.status, status, `${method} ${url}: ${text}`)
+  return JSON.parse(text)
+}

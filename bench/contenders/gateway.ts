@@ -1,0 +1,207 @@
+// The gateway as an operator starts it, with its request log in a file, and its rows by kind of route.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cli, startProgram, temporaryFolder } from '../../test/support/processes.ts'
+import { answersTheUpstreams, givesRequestIds, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
+import { bearer, type Contender, coursePath, type Gateway, type Row, type Stage } from '../contender.ts'
+import { kinds, ours, rowName } from '../row-names.ts'
+import { createCallers, readUses } from './callers.ts'
+
+interface Options {
+  /** The built command line, an absolute path. */
+  readonly cli?: string
+  /** Uses of a free user's day. */
+  readonly freeDaily?: number
+  /** How many further free users are made. */
+  readonly crowded?: number
+  readonly workers?: number
+  /** The host name of the upstream. */
+  readonly host?: string
+  /** YAML that is added to the `auth` section. */
+  readonly auth?: string
+  /** A command that runs the gateway, as `unshare` does. */
+  readonly before?: readonly string[]
+}
+
+type Start = (stage: Pick<Stage, 'upstream' | 'services'>, options?: Options) => Promise<Gateway>
+
+const adminToken = 'the-token-of-a-benchmark'
+const proxies = [answersTheUpstreams, givesRequestIds]
+
+export const startGateway: Start = async ({ upstream, services }, options = {}) => {
+  const { workers = 1, host = '127.0.0.1', freeDaily = 1, crowded = 0, auth = '', before = [] } = options
+  const folder = temporaryFolder()
+  const database = (await services?.createDatabase()) ?? ''
+  const redis = (await services?.createRedis()) ?? ''
+  const file = join(folder.path, 'gateway.yaml')
+  // All load comes from one address, over 48 connections.
+  writeFileSync(
+    file,
+    `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage:
+  postgres: ${JSON.stringify(database)}
+  redis: ${JSON.stringify(redis)}
+  data_dir: ${JSON.stringify(join(folder.path, 'data'))}
+# A run takes longer than a token is valid by default.
+auth: { access_token_ttl: 1d${auth} }
+limits: { free_daily: ${freeDaily} }
+upstreams:
+  service: { targets: ['http://${host}:${upstream.port}'], connections: 512, connections_per_client: 64 }
+routes:
+  - { path: /public/*, upstream: service, auth: none }
+  - { path: /guarded/*, upstream: service }
+  - { path: /premium/*, upstream: service, plans: [premium] }
+  - { path: /daily/*, upstream: service, free_daily: true }
+`,
+  )
+  // As the image and the systemd unit start it.
+  const environment = { MALLOC_MMAP_THRESHOLD_: '1048576' }
+  const running = await startProgram(options.cli ?? cli, ['start', '-c', file], environment, before)
+  const [port = 0, admin = 0] = running.ports
+  return { running, database, callers: await createCallers({ port, admin, adminToken }, crowded) }
+}
+
+/**
+ * The rows of one build, in order.
+ * @param build its name
+ * @param program its command line, an absolute path
+ */
+export function gateway(build: string, start: Start, program: string = cli): Contender {
+  const { public: open, bearer: token, apiKey, plan, admitted: counted, alone, refused: spent } = kinds
+  return {
+    rows: [open, token, apiKey, plan, counted, alone, spent].map(kind => rowName(build, kind)),
+    async start(stage) {
+      const usual = await start(stage, { cli: program })
+      // The uses of a free day are one number for all routes: admitted and refused need a gateway each.
+      const generous = await startGateway(stage, { cli: program, freeDaily: 1_000_000_000, crowded: 23 })
+      const rows = [
+        ...rowsOf(usual),
+        admitted(generous),
+        { ...admitted(generous), name: alone, others: [], connections: 1 },
+        refused(usual),
+      ]
+      return rows.map(row => ({ ...row, name: rowName(build, row.name) }))
+    },
+  }
+}
+
+/** The gateway with `auth.logout_ends_access`: each request is one of a session that must be alive. */
+export const sessionsEndAccess: Contender = {
+  rows: [rowName(ours, kinds.inSession)],
+  async start(stage) {
+    const row = bearerRow(await startGateway(stage, { auth: ', logout_ends_access: true' }))
+    return [{ ...row, name: rowName(ours, kinds.inSession) }]
+  },
+}
+
+/** The gateway as two processes and their primary. */
+export const twoWorkers: Contender = {
+  rows: [rowName(ours, kinds.twoWorkers)],
+  absence: ({ services }) => (services === undefined ? 'workers need Postgres and Redis' : undefined),
+  async start(stage) {
+    const row = bearerRow(await startGateway(stage, { workers: 2 }))
+    // Two workers could fill two cores, which the load and the upstream need too.
+    return [{ ...row, name: rowName(ours, kinds.twoWorkers), workers: 2, fillsItsCore: false }]
+  },
+}
+
+function rowsOf(gateway: Gateway): Row[] {
+  const { running, callers } = gateway
+  const { premium, pro, free } = callers
+  const shared = { running, status: 200, fillsItsCore: true }
+  const key = { 'x-api-key': pro.key }
+  const guarded = coursePath('guarded')
+  return [
+    {
+      ...shared,
+      name: kinds.public,
+      question: { path: coursePath('public'), headers: {} },
+      checks: proxies,
+    },
+    bearerRow(gateway),
+    {
+      ...shared,
+      name: kinds.apiKey,
+      question: { path: guarded, headers: key },
+      checks: [
+        ...proxies,
+        refuses('a wrong key gets 401', { path: guarded, headers: { 'x-api-key': `${pro.key}x` } }, 401),
+        tellsWhoCalls('guarded', key, pro),
+      ],
+    },
+    {
+      ...shared,
+      name: kinds.plan,
+      question: { path: coursePath('premium'), headers: bearer(premium.token) },
+      checks: [
+        ...proxies,
+        ...wantsToken('premium', premium.token),
+        refuses('another plan gets 403', { path: coursePath('premium'), headers: bearer(free.token) }, 403),
+        tellsWhoCalls('premium', bearer(premium.token), premium),
+      ],
+    },
+  ]
+}
+
+export function bearerRow({ running, callers: { premium, inactive } }: Gateway): Row {
+  const guarded = coursePath('guarded')
+  return {
+    name: kinds.bearer,
+    running,
+    question: { path: guarded, headers: bearer(premium.token) },
+    status: 200,
+    fillsItsCore: true,
+    checks: [
+      ...proxies,
+      ...wantsToken('guarded', premium.token),
+      refuses('an inactive user gets 401', { path: guarded, headers: bearer(inactive.token) }, 401),
+      tellsWhoCalls('guarded', bearer(premium.token), premium),
+    ],
+  }
+}
+
+function admitted({ running, callers: { admin, free, crowd } }: Gateway): Row {
+  const path = coursePath('daily')
+  return {
+    name: kinds.admitted,
+    running,
+    question: { path, headers: bearer(free.token) },
+    // The uses of one user are one row of the database, and wait for each other.
+    others: crowd.map(({ token }) => ({ path, headers: bearer(token) })),
+    status: 200,
+    // It waits for Redis and Postgres, which need the cores too.
+    fillsItsCore: false,
+    checks: [
+      answersTheUpstreams,
+      ...wantsToken('daily', free.token),
+      tellsWhoCalls('daily', bearer(free.token), free),
+      {
+        title: 'every use is recorded',
+        async findFault(row) {
+          const before = await readUses(admin, free.id)
+          await answersTheUpstreams.findFault(row)
+          const after = await readUses(admin, free.id)
+          return after === before + 1 ? undefined : `${before} uses before a use, ${after} after it`
+        },
+      },
+    ],
+  }
+}
+
+function refused({ running, callers: { free } }: Gateway): Row {
+  const question = { path: coursePath('daily'), headers: bearer(free.token) }
+  return {
+    name: kinds.refused,
+    running,
+    question,
+    status: 429,
+    // The load generator is busier than the gateway.
+    fillsItsCore: false,
+    checks: [
+      refuses('the first use passes', question, 200),
+      refuses('the second use is refused', question, 429),
+      ...wantsToken('daily', free.token),
+    ],
+  }
+}

@@ -1,0 +1,90 @@
+// What the peers share: they accept the gateway's access tokens, and some ask an auth service about each request.
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import {
+  type Running,
+  startMeasured,
+  startProgram,
+  type TemporaryFolder,
+} from '../../test/support/processes.ts'
+import { canConnect } from '../../test/support/servers.ts'
+import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
+import { bearer, coursePath, type Row, type Stage } from '../contender.ts'
+
+/** @param remember seconds for which a verified token and its user are remembered; 0: each request is looked up */
+export function startAuthService(
+  { gateway: { running, database } }: Stage,
+  remember: number = 0,
+): Promise<Running> {
+  const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
+  const flags = remember === 0 ? [] : ['--remember', String(remember)]
+  return startProgram(program, [...flags, `http://127.0.0.1:${running.port}`, database])
+}
+
+export function lacksPostgres({ services }: Stage): string | undefined {
+  return services === undefined ? 'its auth service needs a Postgres, and there is none' : undefined
+}
+
+interface ProxyPlan {
+  readonly program: string
+  readonly flags: readonly string[]
+  readonly folder: TemporaryFolder
+  readonly port: number
+  /** Added to the environment of this process; `undefined` removes. */
+  readonly env?: NodeJS.ProcessEnv
+  /** Which of its processes count. */
+  counts?(pid: number): boolean
+}
+
+export function startProxy({ program, flags, folder, port, env, counts }: ProxyPlan): Promise<Running> {
+  const plan = {
+    program,
+    flags,
+    folder: folder.path,
+    env: { ...process.env, ...env },
+    user: undefined,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    isReady: () => canConnect(port),
+  }
+  return startMeasured(plan, counts)
+}
+
+interface Peer {
+  readonly name: string
+  readonly version: string
+  readonly proxy: Running
+  /** The service that looks users up. Omitted: the proxy believes the claims of the token. */
+  readonly authService?: Running
+}
+
+/** A peer's row: the request of the gateway's bearer row. */
+export function peerRow(stage: Stage, { name, version, proxy, authService }: Peer): Row {
+  const { premium, inactive } = stage.gateway.callers
+  const path = coursePath('guarded')
+  const looksUp = refuses('an inactive user gets 401', { path, headers: bearer(inactive.token) }, 401)
+  return {
+    name,
+    version,
+    running: { ...proxy, pids: [...proxy.pids, ...(authService?.pids ?? [])] },
+    question: { path, headers: bearer(premium.token) },
+    status: 200,
+    // The proxy waits for its auth service, or is faster than the load.
+    fillsItsCore: false,
+    checks: [
+      answersTheUpstreams,
+      ...wantsToken('guarded', premium.token),
+      ...(authService === undefined ? [] : [looksUp]),
+      tellsWhoCalls('guarded', bearer(premium.token), premium),
+    ],
+  }
+}
+
+/** Returns the gateway's public key as PEM, for proxies that cannot read a JWKS. */
+export async function publicKey({ gateway: { running } }: Stage): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${running.port}/.well-known/jwks.json`)
+  const { keys } = (await response.json()) as { keys: JsonWebKey[] }
+  const [key] = keys
+  if (key === undefined) throw new Error('the gateway publishes no key')
+  return createPublicKey({ key, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
+}

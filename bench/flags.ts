@@ -1,0 +1,53 @@
+// The command line of the benchmark.
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    /** Milliseconds that are counted, at full load and at the fixed rate. */
+    time: { type: 'string', default: '2000' },
+    connections: { type: 'string', default: '48' },
+    /** The fixed rate: requests per second for each process of a row. */
+    rate: { type: 'string', default: '3000' },
+    /** The share of a core below which the round of a row that can fill a core does not count. */
+    busy: { type: 'string', default: '0.7' },
+    json: { type: 'boolean', default: false },
+    /** Writes docs/dev/benchmark.json and what is generated from it. */
+    record: { type: 'boolean', default: false },
+    /** Another build to measure beside this one: `--also NAME=/elsewhere/dist/cli.js`. */
+    also: { type: 'string', multiple: true, default: [] },
+    /** Rows to measure or to leave out, by a part of their name. */
+    only: { type: 'string', multiple: true, default: [] },
+    without: { type: 'string', multiple: true, default: [] },
+    /** No Postgres and no Redis, whatever is there. */
+    embedded: { type: 'boolean', default: false },
+    /** Lets npm install Express Gateway into a temporary folder. */
+    'express-gateway': { type: 'boolean', default: false },
+  },
+})
+
+/** What is kept with the results. */
+export const settings = {
+  rounds: Number(values.rounds),
+  time: Number(values.time),
+  connections: Number(values.connections),
+  rate: Number(values.rate),
+  busy: Number(values.busy),
+}
+
+export const flags = {
+  isJson: values.json,
+  isRecorded: values.record,
+  isEmbedded: values.embedded,
+  mayInstall: values['express-gateway'],
+  also: values.also.map(word => {
+    const [build = '', cli = ''] = word.split('=')
+    return { build, cli: resolve(cli) }
+  }),
+}
+
+export function isAsked(row: string): boolean {
+  const named = (parts: readonly string[]) => parts.some(part => row.includes(part))
+  return (values.only.length === 0 || named(values.only)) && !named(values.without)
+}

@@ -1,0 +1,200 @@
+// The load generator, a process of its own: raw sockets, at full load or at a fixed rate.
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds, peakMemory } from '../test/support/process-stat.ts'
+import { bodyLength, host, type Question } from './contender.ts'
+
+/** One measurement. */
+export interface Slice {
+  readonly port: number
+  /** The processes whose CPU is measured. */
+  readonly pids: readonly number[]
+  /** In turns by connection. */
+  readonly questions: readonly Question[]
+  /** Of the right response. */
+  readonly status: number
+  readonly connections: number
+  /** Requests per second. Omitted: full load, in which each connection sends again once it has its response. */
+  readonly perSecond?: number
+  /** Milliseconds before the count begins. */
+  readonly warmUp: number
+  /** Milliseconds that are counted. */
+  readonly time: number
+}
+
+export interface Measured {
+  readonly requests: number
+  readonly seconds: number
+  /** Seconds of the contender's processes. */
+  readonly cpu: number
+  /** MiB, peak since the processes started. */
+  readonly memory: number
+  /** Milliseconds. */
+  readonly p50: number
+  /** Milliseconds. */
+  readonly p99: number
+}
+
+/** What this process sends to its parent for each slice. */
+export type Reply = { readonly measured: Measured } | { readonly error: string }
+
+process.on('message', async (slice: Slice) => {
+  const reply: Reply = await run(slice).then(
+    measured => ({ measured }),
+    error => ({ error: String(error) }),
+  )
+  process.send?.(reply)
+})
+process.once('disconnect', () => process.exit())
+// An interrupt from a terminal reaches this process too. It ends when its parent disconnects.
+process.on('SIGINT', () => {})
+
+/** Milliseconds for which requests in flight may still be answered after the count. */
+const patience = 1_000
+
+async function run(slice: Slice): Promise<Measured> {
+  const { port, pids, questions, status, connections, perSecond, warmUp, time } = slice
+  const tally: Tally = { latencies: [], failure: '' }
+  const requests = questions.map(written)
+  const clients = Array.from({ length: connections }, (_, at) =>
+    openClient(port, requests[at % requests.length] ?? Buffer.of(), String(status), tally),
+  )
+  const stop = perSecond === undefined ? askOnAnswer(clients) : askAtRate(clients, perSecond)
+  await sleep(warmUp)
+  // Count and CPU are read in one go: nothing is served in between.
+  tally.latencies = []
+  const cpuBefore = cpuSeconds(pids)
+  const begun = performance.now()
+  await sleep(time)
+  const { latencies } = tally
+  const cpu = cpuSeconds(pids) - cpuBefore
+  const seconds = (performance.now() - begun) / 1000
+  tally.latencies = []
+  stop()
+  // A request that is cut off would leave work to the next slice, and hold a place of its user's limit.
+  for (let waited = 0; waited < patience && clients.some(client => client.isBusy()); waited += 5)
+    await sleep(5)
+  for (const client of clients) client.close()
+  if (tally.failure !== '') throw new Error(`port ${port}: ${tally.failure}`)
+  if (latencies.length === 0) throw new Error(`port ${port}: no response in ${time} ms`)
+  latencies.sort((one, other) => one - other)
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
+  const memory = peakMemory(pids)
+  return { requests: latencies.length, seconds, cpu, memory, p50: at(0.5), p99: at(0.99) }
+}
+
+function written({ path, headers }: Question): Buffer {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: bench/1.0\r\n` +
+      `Accept: application/json\r\nAccept-Encoding: gzip, br\r\n${fields.join('')}Connection: keep-alive\r\n\r\n`,
+  )
+}
+
+/** Each client sends again once it has its response. Returns what stops it. */
+function askOnAnswer(clients: readonly Client[]): () => void {
+  for (const client of clients) {
+    client.onAnswer = () => client.ask(performance.now())
+    client.onAnswer()
+  }
+  return () => {
+    for (const client of clients) client.onAnswer = () => {}
+  }
+}
+
+/**
+ * Sends by the clock, whether or not responses come. A request that finds every connection busy waits, and its waiting
+ * counts. Returns what stops it.
+ */
+function askAtRate(clients: readonly Client[], perSecond: number): () => void {
+  const free = [...clients]
+  const waiting: number[] = []
+  for (const client of clients) {
+    client.onAnswer = () => {
+      const due = waiting.shift()
+      if (due === undefined) free.push(client)
+      else client.ask(due)
+    }
+  }
+  const begun = performance.now()
+  let asked = 0
+  const timer = setInterval(() => {
+    const now = performance.now()
+    for (; asked < ((now - begun) / 1000) * perSecond; asked += 1) {
+      const client = free.shift()
+      if (client === undefined) waiting.push(now)
+      else client.ask(now)
+    }
+  }, 1)
+  return () => {
+    clearInterval(timer)
+    waiting.length = 0
+  }
+}
+
+interface Tally {
+  /** Milliseconds, one for each response. */
+  latencies: number[]
+  failure: string
+}
+
+interface Client {
+  onAnswer(): void
+  /** @param due from when on the latency counts */
+  ask(due: number): void
+  isBusy(): boolean
+  close(): void
+}
+
+function openClient(port: number, bytes: Buffer, status: string, tally: Tally): Client {
+  const socket = connect(port, '127.0.0.1')
+  socket.setNoDelay(true)
+  let asked: number | undefined
+  /** The part of a response that has come so far. */
+  let received: Buffer | undefined
+  /** Bytes of the body, from the first response: all responses to one request have one length. */
+  let announced = 0
+  const client: Client = {
+    onAnswer: () => {},
+    ask(due) {
+      asked = due
+      socket.write(bytes)
+    },
+    isBusy: () => asked !== undefined,
+    close() {
+      socket.removeAllListeners('close')
+      socket.destroy()
+    },
+  }
+  socket.on('data', chunk => {
+    const response = received === undefined ? chunk : Buffer.concat([received, chunk])
+    const head = response.indexOf('\r\n\r\n') + 4
+    if (head >= 4 && announced === 0) announced = announcedBy(response.toString('latin1', 0, head))
+    if (head < 4 || response.length < head + announced) {
+      received = response
+      return
+    }
+    received = undefined
+    // A proxy that does not know the host may respond with an empty 200.
+    const isWhole = response.length === head + announced && (status !== '200' || announced === bodyLength)
+    if (!isWhole || response.toString('latin1', 9, 12) !== status) {
+      tally.failure = `not the right response: ${response.toString('latin1', 0, 200)}`
+    }
+    tally.latencies.push(performance.now() - (asked ?? Number.NaN))
+    asked = undefined
+    client.onAnswer()
+  })
+  socket.on('error', error => {
+    tally.failure = error.message
+  })
+  // Without its connections the load would become smaller.
+  socket.on('close', () => {
+    tally.failure ||= 'the server closed a connection'
+  })
+  return client
+}
+
+/** Every contender keeps the length that the upstream declares. A response without a length would never end. */
+function announcedBy(head: string): number {
+  return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
+}

@@ -1,0 +1,104 @@
+// What a recording comes to: the medians of each row, and its costs against another row in the same round.
+import { barsOf, type Judged, judge } from './bars.ts'
+import type { Measured } from './load.ts'
+import type { Recording } from './recording.ts'
+import type { Round } from './rounds.ts'
+import { base } from './row-names.ts'
+import { keepsUp, median, perRequest, ratio, requestsPerSecond, type Spread } from './spread.ts'
+
+export interface Report {
+  readonly notes: readonly string[]
+  /** The fixed rate for each process. */
+  readonly rate: number
+  readonly rows: readonly Reported[]
+  readonly absent: Recording['absent']
+  readonly failed: Recording['failed']
+  readonly bars: readonly Judged[]
+}
+
+export interface Reported {
+  readonly name: string
+  readonly full: {
+    readonly requestsPerSecond: number
+    /** Seconds of CPU per 1,000 requests. */
+    readonly cpuPerThousand: number
+    /** CPU per request against the base row. */
+    readonly ratio: Spread
+    /** MiB, peak of all rounds. */
+    readonly memory: number
+  }
+  /** At the fixed rate. A row with one connection of its own has the figures of its full load. */
+  readonly paced: {
+    readonly requestsPerSecond: number
+    readonly cpuPerThousand: number
+    /** Milliseconds; null if the row did not reach the rate. */
+    readonly p50: number | null
+    /** Likewise. */
+    readonly p99: number | null
+  }
+}
+
+export function reportOf(recording: Recording): Report {
+  const { settings, builds, absent, failed } = recording
+  const rounds = recording.rounds.filter(({ counts }) => counts).map(({ rows }) => rows)
+  const rows = recording.rows.filter(({ name }) => failed[name] === undefined)
+  const rates = new Map(rows.map(({ name, rate }) => [name, rate ?? 0]))
+  return {
+    notes: notesOf(recording, rounds.length),
+    rate: settings.rate,
+    rows: rows.map(({ name, rate }) => reported(name, rate, rounds)),
+    absent,
+    failed,
+    bars: judge(barsOf(builds), { rounds, rates, failed: new Set(Object.keys(failed)) }),
+  }
+}
+
+function reported(name: string, rate: number | null, rounds: readonly Round[]): Reported {
+  const slices = rounds.flatMap(round => round[name] ?? [])
+  const full = slices.map(slice => slice.full)
+  const paced = rate === null ? full : slices.flatMap(slice => slice.paced ?? [])
+  const kept = paced.filter(measured => rate === null || keepsUp(measured, rate))
+  const latency = (read: (measured: Measured) => number) =>
+    kept.length * 2 > paced.length ? median(kept.map(read)) : null
+  return {
+    name,
+    full: {
+      requestsPerSecond: median(full.map(requestsPerSecond)),
+      cpuPerThousand: median(full.map(perRequest)) * 1000,
+      ratio: ratio(rounds, name, base, slice => perRequest(slice.full)),
+      memory: Math.max(...full.map(({ memory }) => memory)),
+    },
+    paced: {
+      requestsPerSecond: median(paced.map(requestsPerSecond)),
+      cpuPerThousand: median(paced.map(perRequest)) * 1000,
+      p50: latency(({ p50 }) => p50),
+      p99: latency(({ p99 }) => p99),
+    },
+  }
+}
+
+function notesOf(
+  { date, machine, settings, stores, versions, rounds }: Recording,
+  counted: number,
+): string[] {
+  const { processors, memoryGiB, kernel, node, commit } = machine
+  const { time, connections, rate } = settings
+  const leftOut = rounds.length - counted
+  const isShort = counted !== settings.rounds || rounds.some(({ counts }) => !counts)
+  return [
+    `${date}, commit ${commit}: ${processors}, ${memoryGiB.toFixed(1)} GiB, ${kernel}, Node ${node}.`,
+    `${counted} rounds of ${time} ms at full load and ${time} ms at ${thousands(rate)} requests/s, ${connections} connections.`,
+    ...(leftOut > 0 ? [`${leftOut} rounds are left out: other programs used the machine.`] : []),
+    ...(isShort && leftOut === 0
+      ? ['**Other programs used the machine in too many rounds. All rounds count. Judge with care.**']
+      : []),
+    stores === null
+      ? '**No Postgres and Redis: the gateway ran on its embedded database, whose CPU counts as its own.**'
+      : `${stores}. The CPU of both is not counted.`,
+    ...(versions.length > 0 ? [`${versions.join(', ')}.`] : []),
+  ]
+}
+
+export function thousands(value: number): string {
+  return value.toLocaleString('en-US')
+}

@@ -1,0 +1,170 @@
+// The rounds: in each round every row has its slices, in reversed order every other round.
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { atEnd, throwIfInterrupted } from '../test/support/cleanup.ts'
+import { messageOf } from './checks.ts'
+import type { Row } from './contender.ts'
+import type { Measured, Reply, Slice } from './load.ts'
+
+/** What one row did in one round. */
+export interface Slices {
+  readonly full: Measured
+  /** At the fixed rate. */
+  readonly paced?: Measured
+}
+
+/** By the names of the rows. */
+export type Round = Readonly<Record<string, Slices>>
+
+/**
+ * Milliseconds of load before the counted part of a slice. A Node process that was idle for 45 s has lost memory and
+ * caches: a request costs three times as much at first, and half as much again after 2 s.
+ */
+const warmUp = 2_500
+/** Milliseconds at the fixed rate before the count. The process is warm from the full load. */
+const settling = 500
+/** Milliseconds of one slice before the first round, how many of them at most, and after how many requests a row is warm. */
+const heating = { time: 1_500, slices: 6, requests: 8_000 }
+
+export interface RoundOptions {
+  /** The row without which the others have no ratio. */
+  readonly base: string
+  /** Rounds that count. */
+  readonly rounds: number
+  /** Milliseconds that count, in each slice. */
+  readonly time: number
+  readonly connections: number
+  /** The fixed rate for each process, in requests per second. */
+  readonly rate: number
+  /**
+   * The share of a core that every row that can fill a core must have had for its round to count. If other programs use
+   * the machine, the cost of a request is not the contender's.
+   */
+  readonly busy: number
+  onProgress(text: string): void
+}
+
+export interface Outcome {
+  readonly rounds: readonly { readonly counts: boolean; readonly rows: Round }[]
+  /** Rows that broke, and how. */
+  readonly failures: ReadonlyMap<string, string>
+}
+
+/** How many rounds may be repeated because other programs used the machine. */
+const repeats = 2
+
+export async function runRounds(rows: readonly Row[], options: RoundOptions): Promise<Outcome> {
+  const { base, rounds, time, rate, busy, onProgress } = options
+  // One load generator for each row: code that V8 compiled for the responses of all contenders is slow for the fast ones.
+  const loads = new Map(rows.map(({ name }) => [name, startLoad()]))
+  const failures = new Map<string, string>()
+
+  const measure = (row: Row, slice: Pick<Slice, 'warmUp' | 'time' | 'perSecond'>) => {
+    const { question, others = [], status, connections = options.connections } = row
+    const { port, pids } = row.running
+    const load = loads.get(row.name)
+    if (load === undefined) throw new Error(`no load generator for ${row.name}`)
+    return load.run({ port, pids, questions: [question, ...others], status, connections, ...slice })
+  }
+  /** Does something with every row that has not failed; a failure leaves the row out from then on. */
+  const withEach = async (some: readonly Row[], use: (row: Row) => Promise<void>) => {
+    for (const row of some) {
+      if (failures.has(row.name)) continue
+      try {
+        await use(row)
+      } catch (error) {
+        throwIfInterrupted()
+        if (row.name === base) throw error
+        failures.set(row.name, messageOf(error))
+        onProgress(`failed: ${row.name}: ${messageOf(error)}`)
+      }
+    }
+  }
+
+  onProgress(`${rows.length} rows, ${rounds} rounds: about ${minutes(secondsOf(rows, options))}`)
+  const begun = performance.now()
+  // V8 compiles code after some use, so slow rows need longer.
+  const served = new Map<string, number>()
+  for (let slice = 0; slice < heating.slices; slice += 1) {
+    const cold = rows.filter(({ name }) => (served.get(name) ?? 0) < heating.requests)
+    await withEach(cold, async row => {
+      const { requests } = await measure(row, { warmUp: 0, time: heating.time })
+      served.set(row.name, (served.get(row.name) ?? 0) + requests)
+    })
+  }
+  const all: { counts: boolean; rows: Round }[] = []
+  const counted = () => all.filter(({ counts }) => counts).length
+  while (counted() < rounds && all.length < rounds + repeats) {
+    const round: Record<string, Slices> = {}
+    await withEach(all.length % 2 === 0 ? rows : [...rows].reverse(), async row => {
+      const full = await measure(row, { warmUp, time })
+      const perSecond = rateOf(row, rate)
+      if (perSecond === undefined) round[row.name] = { full }
+      else round[row.name] = { full, paced: await measure(row, { warmUp: settling, time, perSecond }) }
+    })
+    const counts = rows.every(({ name, fillsItsCore }) => {
+      const full = round[name]?.full
+      return full === undefined || !fillsItsCore || full.cpu / full.seconds >= busy
+    })
+    all.push({ counts, rows: round })
+    const which = counts ? `round ${counted()} of ${rounds}` : 'left out, other programs used the machine'
+    onProgress(`${minutes((performance.now() - begun) / 1000)}: ${which}: ${costsIn(round)}`)
+  }
+  for (const load of loads.values()) await load.stop()
+  // If too few rounds count, all of them do.
+  const enough = counted() >= rounds
+  return { rounds: all.map(({ counts, rows }) => ({ counts: counts || !enough, rows })), failures }
+}
+
+/** Requests per second of a row at the fixed rate; `undefined` for a row with connections of its own. */
+export function rateOf({ workers = 1, connections }: Row, rate: number): number | undefined {
+  return connections === undefined ? rate * workers : undefined
+}
+
+function secondsOf(rows: readonly Row[], { rounds, time }: RoundOptions): number {
+  const slices = rows.map(row => warmUp + time + (row.connections === undefined ? settling + time : 0))
+  const round = slices.reduce((sum, slice) => sum + slice, 0)
+  // Most rows are warm after two slices.
+  return (rounds * round + rows.length * 2 * heating.time) / 1000
+}
+
+function minutes(seconds: number): string {
+  return seconds < 120 ? `${seconds.toFixed(0)} s` : `${(seconds / 60).toFixed(0)} min`
+}
+
+function costsIn(round: Round): string {
+  const costs = Object.entries(round).map(
+    ([name, { full }]) => `${name} ${((full.cpu / full.requests) * 1e6).toFixed(1)}`,
+  )
+  return `µs of CPU per request: ${costs.join(' · ')}`
+}
+
+/** Starts a load generator, in a process of its own. */
+export function startLoad() {
+  const child = fork(fileURLToPath(new URL('load.js', import.meta.url)))
+  return {
+    run(slice: Slice): Promise<Measured> {
+      return new Promise((resolve, reject) => {
+        const patience = setTimeout(
+          () => reject(new Error('the load generator does not respond')),
+          slice.time + 60_000,
+        )
+        const fail = () => {
+          clearTimeout(patience)
+          reject(new Error('the load generator has ended'))
+        }
+        child.once('exit', fail)
+        child.once('message', message => {
+          clearTimeout(patience)
+          child.off('exit', fail)
+          const reply = message as Reply
+          if ('error' in reply) reject(new Error(reply.error))
+          else resolve(reply.measured)
+        })
+        if (child.connected) child.send(slice)
+        else fail()
+      })
+    },
+    stop: atEnd(() => child.connected && child.disconnect()),
+  }
+}

@@ -1,0 +1,42 @@
+// The names of the rows that bars, charts and contenders share.
+
+export const direct = 'direct'
+/** Every ratio is against this row. */
+export const base = '@fastify/http-proxy'
+/** The floor for a proxy in Node. */
+export const floor = 'node:http + dispatch'
+
+/** The build that is judged. */
+export const ours = 'gateway'
+
+/** What is asked of a gateway. The name of the build comes first: `gateway, bearer`. */
+export const kinds = {
+  public: 'public',
+  bearer: 'bearer',
+  apiKey: 'API key',
+  plan: 'plan',
+  admitted: 'free-daily admitted',
+  alone: 'free-daily admitted, alone',
+  refused: 'free-daily refused',
+  inSession: 'bearer, logout_ends_access',
+  manyAddresses: 'bearer, 32 addresses',
+  twoWorkers: 'bearer, two workers',
+} as const
+
+export function rowName(build: string, kind: string): string {
+  return `${build}, ${kind}`
+}
+
+/** Seconds for which the auth service of two rows remembers a verified token and its user. */
+export const rememberSeconds = 60
+const remembering = `auth service remembers ${rememberSeconds} s`
+
+export const peers = {
+  nginx: 'nginx + auth_request',
+  nginxRemembering: `nginx + auth_request, ${remembering}`,
+  nginxCache: 'nginx + auth_request, 15 s cache',
+  caddy: 'Caddy forward_auth',
+  caddyRemembering: `Caddy forward_auth, ${remembering}`,
+  haproxy: 'HAProxy jwt_verify (no user look-up)',
+  expressGateway: 'Express Gateway jwt (no user look-up)',
+} as const

@@ -1,1 +1,0 @@
-export function costCharts(page: string): { light: string; dark: string }

@@ -1,0 +1,58 @@
+// Accounts that sign in: drills insert them into the database, with a password whose hash takes half a millisecond to verify.
+import type { Pool } from 'pg'
+import { claimsOf } from '../support/sessions.ts'
+import { type JsonAnswer, post } from './subjects.ts'
+
+export const password = 'correct horse battery'
+const passwordHash =
+  '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
+
+/** Settings without rate limits: all clients of a drill have one address. */
+export const noRateLimits =
+  'rate_limits: { register: 0, login_failures: 0, login_failures_per_address: 0, refresh: 0, bad_keys: 0 }'
+
+export interface TokenPair {
+  readonly access: string
+  readonly refresh: string
+}
+
+/** Creates users of plan pro and returns their emails. */
+export async function createAccounts(database: Pool, count: number): Promise<string[]> {
+  const { rows } = await database.query<{ email: string }>(
+    `insert into users (email, password_hash, plan)
+     select 'account' || gen_random_uuid() || '@drill.test', $2, 'pro' from generate_series(1, $1) i returning email`,
+    [count, passwordHash],
+  )
+  return rows.map(({ email }) => email)
+}
+
+/** @param port of a gateway */
+export async function login(port: number, email: string): Promise<TokenPair> {
+  return pairOf(await post(port, 'login', { email, password }))
+}
+
+/** @param token a refresh token */
+export async function refresh(port: number, token: string): Promise<TokenPair> {
+  return pairOf(await post(port, 'refresh', { refresh_token: token }))
+}
+
+/** @param token a refresh token */
+export async function logout(port: number, token: string): Promise<void> {
+  const { status } = await post(port, 'logout', { refresh_token: token })
+  if (status !== 200) throw new Error(`logout answered ${status}`)
+}
+
+/** @throws Error if the response contains no pair */
+export function pairOf({ status, body }: JsonAnswer): TokenPair {
+  if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)} in the place of a token pair`)
+  return { access: String(body.access_token), refresh: String(body.refresh_token) }
+}
+
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` }
+}
+
+/** @param token a JWT @returns the id of its session */
+export function sessionOf(token: string): string | undefined {
+  return claimsOf(token).sid as string | undefined
+}

@@ -1,0 +1,84 @@
+// The cost of an open console for the clients: CPU per request with the overview open on their gateway, and on another.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../../bench/rounds.ts'
+import { cpuSeconds } from '../support/process-stat.ts'
+import { type ConsoleTab, openConsole } from './console-tab.ts'
+import { adminToken, openStage } from './replicas.ts'
+import { setting } from './settings.ts'
+import type { Watch } from './watch.ts'
+
+const pairs = setting('CONSOLE_PAIRS', 20, 3)
+/** Milliseconds of half a pair. The page sends its requests twice in that time. */
+const time = 20_000
+/** Of CPU per request, in the median. */
+const mostMore = 0.01
+
+/** @param upstream its port */
+export async function costOfOpenConsole(upstream: number, { say, expect }: Watch): Promise<void> {
+  if (pairs === 0) return
+  const [stage, otherStage] = [await openStage(), await openStage()]
+  const load = startLoad()
+  const tabs: ConsoleTab[] = []
+  try {
+    const gateway = await stage.start({ routing: routing(upstream) })
+    const other = await otherStage.start({ routing: routing(upstream) })
+    const ownTab = await openConsole(gateway.admin, adminToken)
+    tabs.push(ownTab)
+    const otherTab = await openConsole(other.admin, adminToken)
+    tabs.push(otherTab)
+    const { port, pids } = gateway
+    const questions = [{ path: '/public/small', headers: {} }]
+    const ask = (slice: { warmUp: number; time: number }) =>
+      load.run({ port, pids: [...pids], questions, status: 200, connections: 16, ...slice })
+    // A browser takes processor time and caches from its neighbours. So one console is open all the time.
+    const open = async (own: boolean) => {
+      await (own ? otherTab : ownTab).leave()
+      await (own ? ownTab : otherTab).comeBack()
+    }
+    const measure = async (own: boolean) => {
+      await open(own)
+      const { cpu, requests } = await ask({ warmUp: 3_000, time })
+      return { perRequest: cpu / requests, perSecond: (requests * 1_000) / time }
+    }
+    await ask({ warmUp: 0, time: 5_000 })
+    const more: number[] = []
+    const rates: number[] = []
+    for (let pair = 0; pair < pairs; pair += 1) {
+      // Each half is first as often as second: other work on the machine affects both.
+      const first = await measure(pair % 2 === 1)
+      const second = await measure(pair % 2 === 0)
+      const [without, within] = pair % 2 === 0 ? [first, second] : [second, first]
+      more.push(within.perRequest / without.perRequest - 1)
+      rates.push(within.perSecond)
+    }
+    const percent = (share: number) => `${(quantile(more, share) * 100).toFixed(2)} %`
+    expect(
+      'CPU per request of clients is at most 1 % more with the console open, in the median of pairs',
+      quantile(more, 0.5) <= mostMore,
+      `${percent(0.5)}; half of ${pairs} pairs from ${percent(0.25)} to ${percent(0.75)}, at ${quantile(rates, 0.5).toFixed(0)} requests/s`,
+    )
+    const idle = async (own: boolean) => {
+      await open(own)
+      await sleep(5_000)
+      const before = cpuSeconds(pids)
+      await sleep(30_000)
+      return (((cpuSeconds(pids) - before) * 1_000) / 30).toFixed(2)
+    }
+    const without = await idle(false)
+    say(`without a load ${await idle(true)} ms of CPU a second with the console open, ${without} without`)
+  } finally {
+    for (const tab of tabs) await tab.close()
+    await load.stop()
+    await stage.stop()
+    await otherStage.stop()
+  }
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.round((values.length - 1) * share)] ?? Number.NaN
+}
+
+function routing(port: number): string {
+  return `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
+routes: [{ path: /public/*, upstream: service, auth: none }]`
+}

@@ -1,0 +1,106 @@
+// Requests with several outcomes at a fixed rate, each counted: the console's figures are compared with these counts.
+import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
+import { codeOf } from './error-code.ts'
+
+/** Ten requests, by turns. */
+const turns = [
+  'passes',
+  'passes',
+  'stranger',
+  'passes',
+  'passes',
+  'fails',
+  'passes',
+  'spent',
+  'passes',
+  'public',
+] as const
+type Kind = (typeof turns)[number]
+
+interface Question {
+  readonly path: string
+  readonly headers: OutgoingHttpHeaders
+  /** Of the right answer. */
+  readonly status: number
+}
+
+/** Header fields of two users. */
+export interface Callers {
+  /** Of plan pro. */
+  readonly bearer: Record<string, string>
+  /** Of a free user whose day is spent. */
+  readonly spent: Record<string, string>
+}
+
+export interface Counted {
+  readonly requests: number
+  /** Answered 5xx. */
+  readonly errors: number
+  /** By guard. */
+  readonly refused: Readonly<Record<string, number>>
+}
+
+export interface CountedLoad {
+  /** A line for each request with an unexpected outcome. */
+  readonly wrong: string[]
+  /** Resolves when every request has ended. */
+  stop(): Promise<Counted>
+}
+
+export function startCountedLoad(port: number, { bearer, spent }: Callers, perSecond: number): CountedLoad {
+  const kinds: Record<Kind, Question> = {
+    passes: { path: '/bearer/small', headers: bearer, status: 200 },
+    stranger: { path: '/bearer/small', headers: {}, status: 401 },
+    fails: { path: '/public/fails?status=500', headers: {}, status: 500 },
+    spent: { path: '/counted/small', headers: spent, status: 429 },
+    public: { path: '/public/small', headers: {}, status: 200 },
+  }
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+  const counts: Record<Kind, number> = { passes: 0, stranger: 0, fails: 0, spent: 0, public: 0 }
+  const wrong: string[] = []
+  const pending = new Set<Promise<void>>()
+  const begun = performance.now()
+  let sent = 0
+  const timer = setInterval(() => {
+    // By the clock, not by the tick: a late tick must not thin the load out.
+    while (sent < ((performance.now() - begun) / 1_000) * perSecond) {
+      const one = send(turns[sent % turns.length] ?? 'public')
+      sent += 1
+      pending.add(one)
+      one.finally(() => pending.delete(one))
+    }
+  }, 10)
+
+  async function send(kind: Kind): Promise<void> {
+    const status = await outcomeOf(kinds[kind])
+    counts[kind] += 1
+    if (status !== kinds[kind].status) wrong.push(`${kind} ${status}`)
+  }
+
+  function outcomeOf({ path, headers }: Question): Promise<number | string> {
+    return new Promise(resolve => {
+      const onError = (error: Error) => resolve(codeOf(error))
+      request({ host: '127.0.0.1', port, path, headers, agent })
+        .on('error', onError)
+        .on('response', answer => {
+          answer.on('error', onError).resume()
+          answer.on('end', () => resolve(answer.statusCode ?? 0))
+        })
+        .end()
+    })
+  }
+
+  return {
+    wrong,
+    async stop() {
+      clearInterval(timer)
+      await Promise.all(pending)
+      agent.destroy()
+      return {
+        requests: Object.values(counts).reduce((sum, count) => sum + count, 0),
+        errors: counts.fails,
+        refused: { authenticate: counts.stranger, free_daily: counts.spent },
+      }
+    },
+  }
+}

@@ -1,0 +1,171 @@
+// A Chromium with the console's overview open, signed in, and what its tab takes.
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { chromium, type Page } from 'playwright-core'
+import { WebSocket } from 'ws'
+import type { OverviewSeries } from '../../src/admin/overview.ts'
+import { startMeasured, temporaryFolder } from '../support/processes.ts'
+import { canConnect, findProgram, freePort } from '../support/servers.ts'
+import { residentOf } from './memory.ts'
+import { MiB } from './noise.ts'
+
+/** What the tab takes after a garbage collection. */
+export interface TabMemory {
+  /** MiB. */
+  readonly heap: number
+  /** MiB of the tab's process. */
+  readonly resident: number
+  /** Elements of the page. */
+  readonly nodes: number
+  readonly listeners: number
+}
+
+export interface ConsoleTab {
+  /**
+   * Attaches to the page while `work` is done. The tab keeps every response that it receives while somebody is attached,
+   * so `work` should be short.
+   */
+  looking<T>(work: (page: Page) => Promise<T>): Promise<T>
+  /** Renderer processes. The first is the tab's. */
+  pids(): Promise<number[]>
+  /** The next overview that the page receives, and the text that it then shows above the first chart. */
+  given(): Promise<{ overview: OverviewSeries & { step: number }; shown: string | null }>
+  /** Shows an empty page, which sends nothing to the gateway. */
+  leave(): Promise<void>
+  comeBack(): Promise<void>
+  memory(): Promise<TabMemory>
+  close(): Promise<void>
+}
+
+/** @param admin the port of the admin listener */
+export async function openConsole(admin: number, token: string): Promise<ConsoleTab> {
+  const program = findProgram('chromium')
+  if (program === undefined) throw new Error('this drill needs the program chromium')
+  const port = await freePort()
+  const { path: folder } = temporaryFolder()
+  const browser = await startMeasured({
+    program,
+    flags: [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--no-first-run',
+      '--accept-lang=en',
+      '--window-size=1280,900',
+      `--remote-debugging-port=${port}`,
+      `--user-data-dir=${join(folder, 'profile')}`,
+      'about:blank',
+    ],
+    folder,
+    user: undefined,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    isReady: () => canConnect(port),
+  })
+
+  async function looking<T>(work: (page: Page) => Promise<T>): Promise<T> {
+    const attached = await chromium.connectOverCDP(`http://127.0.0.1:${port}`)
+    try {
+      const page = attached.contexts()[0]?.pages()[0]
+      if (page === undefined) throw new Error('the browser has no page')
+      return await work(page)
+    } finally {
+      await attached.close()
+    }
+  }
+
+  async function show(page: Page): Promise<void> {
+    await page.goto(`http://127.0.0.1:${admin}/console`)
+  }
+
+  async function pids(): Promise<number[]> {
+    const [{ processInfo }] = await askBrowser<[ProcessInfo]>(port, 'browser', ['SystemInfo.getProcessInfo'])
+    return (
+      processInfo
+        .filter(({ type }) => type === 'renderer')
+        // Chromium keeps spare processes. The tab's process has worked most.
+        .sort((one, other) => other.cpuTime - one.cpuTime)
+        .map(({ id }) => id)
+    )
+  }
+
+  await looking(async page => {
+    await show(page)
+    await page.locator('input[type=password]').fill(token)
+    await page.keyboard.press('Enter')
+    await page.locator('.verdict').waitFor()
+  })
+
+  return {
+    looking,
+    pids,
+    given: () =>
+      looking(async page => {
+        const answer = await page.waitForResponse(one => one.url().endsWith('/admin/v1/overview'))
+        const overview = await answer.json()
+        await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+        return { overview, shown: await page.locator('figure .legend b').first().textContent() }
+      }),
+    leave: () =>
+      looking(async page => {
+        await page.goto('about:blank')
+      }),
+    comeBack: () =>
+      looking(async page => {
+        await show(page)
+        await page.locator('.verdict').waitFor()
+      }),
+    async memory() {
+      const asked = ['Performance.enable', 'HeapProfiler.collectGarbage', 'Performance.getMetrics']
+      const [, , { metrics }] = await askBrowser<[object, object, Metrics]>(port, 'page', asked)
+      const metricOf = (wanted: string) => metrics.find(({ name }) => name === wanted)?.value ?? Number.NaN
+      return {
+        heap: metricOf('JSHeapUsedSize') / MiB,
+        resident: residentOf((await pids())[0] ?? 0),
+        nodes: metricOf('Nodes'),
+        listeners: metricOf('JSEventListeners'),
+      }
+    },
+    close: browser.stop,
+  }
+}
+
+interface ProcessInfo {
+  readonly processInfo: { readonly type: string; readonly cpuTime: number; readonly id: number }[]
+}
+
+interface Metrics {
+  readonly metrics: { readonly name: string; readonly value: number }[]
+}
+
+/**
+ * Calls methods of the debugging protocol one after the other. A driver of browsers would leave objects in the page.
+ * @returns the result of each
+ */
+async function askBrowser<Results extends unknown[]>(
+  port: number,
+  whom: 'page' | 'browser',
+  methods: readonly string[],
+): Promise<Results> {
+  const answer = await fetch(`http://127.0.0.1:${port}/json/${whom === 'browser' ? 'version' : 'list'}`)
+  const described = [await answer.json()].flat() as { type?: string; webSocketDebuggerUrl: string }[]
+  const target = described.find(({ type }) => whom === 'browser' || type === 'page')
+  const socket = new WebSocket(target?.webSocketDebuggerUrl ?? '')
+  await once(socket, 'open')
+  const results: unknown[] = []
+  try {
+    for (const [id, method] of methods.entries()) {
+      const answered = new Promise(resolve => {
+        socket.on('message', data => {
+          const message = JSON.parse(String(data)) as { id?: number; result: unknown }
+          if (message.id === id) resolve(message.result)
+        })
+      })
+      socket.send(JSON.stringify({ id, method }))
+      results.push(await answered)
+    }
+  } finally {
+    socket.close()
+  }
+  return results as Results
+}

@@ -1,0 +1,71 @@
+// The console's page of users before 100,000 of them: searched by typing, and paged through.
+import type { Page } from 'playwright-core'
+import { cpuSeconds } from '../support/process-stat.ts'
+import { type ConsoleTab, openConsole } from './console-tab.ts'
+import { adminToken, openStage } from './replicas.ts'
+import type { Watch } from './watch.ts'
+
+const users = 100_000
+const searches = ['user1', 'user99', 'user12345', 'nobody', '777', 'user']
+const pages = 20
+/** Milliseconds: of the median until a page of users is there; of processor time that the tab takes to show one. */
+const most = { answer: 100, shown: 100 }
+
+export async function manyUsers(watch: Watch): Promise<void> {
+  const stage = await openStage()
+  let tab: ConsoleTab | undefined
+  try {
+    const gateway = await stage.start()
+    await stage.database.query(
+      `insert into users (email, password_hash) select 'user' || i || '@example.com', 'none' from generate_series(1, $1) i`,
+      [users],
+    )
+    await stage.database.query('analyze users')
+    tab = await openConsole(gateway.admin, adminToken)
+    const pids = await tab.pids()
+    await tab.looking(page => searchAndPage(page, pids, watch))
+  } finally {
+    await tab?.close()
+    await stage.stop()
+  }
+}
+
+async function searchAndPage(page: Page, pids: readonly number[], { say, expect }: Watch): Promise<void> {
+  const firstRow = page.locator('tbody tr').first()
+  const settled = async (work: () => Promise<void>) => {
+    const answered = page.waitForResponse(answer => answer.url().includes('/admin/v1/users?'))
+    await work()
+    await answered
+  }
+  await page.locator('nav a[href="#users"]').click()
+  await firstRow.waitFor()
+  await page.evaluate(`globalThis.tasks = []
+new PerformanceObserver(list => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' })`)
+  const before = cpuSeconds(pids)
+  const search = page.locator('input[type=search]')
+  for (const text of searches) {
+    await search.fill('')
+    await settled(() => search.pressSequentially(text, { delay: 60 }))
+    await page.waitForTimeout(400)
+  }
+  await firstRow.waitFor()
+  for (let turn = 0; turn < pages; turn += 1)
+    await settled(() => page.getByRole('button', { name: 'More' }).click())
+  const cpu = (cpuSeconds(pids) - before) * 1_000
+  const tasks = await page.evaluate<number[]>('tasks')
+  const durations = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
+  .filter(({ name }) => name.includes('/admin/v1/users?')).map(({ requestStart, responseEnd }) => responseEnd - requestStart)`)
+  const answers = durations.sort((a, b) => a - b)
+  const at = (share: number) => answers[Math.round((answers.length - 1) * share)] ?? Number.NaN
+  expect(
+    `${users} users: half of the searches and pages are answered within ${most.answer} ms`,
+    at(0.5) < most.answer,
+    `${at(0.5).toFixed(0)} ms; 9 of 10 within ${at(0.9).toFixed(0)}, of ${answers.length}`,
+  )
+  expect(
+    `${users} users: the tab takes less than ${most.shown} ms of a processor for each`,
+    cpu / answers.length < most.shown,
+    `${(cpu / answers.length).toFixed(0)} ms; ${tasks.length} tasks above 50 ms by the clock, the longest ${Math.max(0, ...tasks).toFixed(0)} ms`,
+  )
+  say(`the page shows ${await page.locator('tbody tr').count()} users at a time`)
+}

@@ -1,0 +1,92 @@
+// 10,000 idle connections and 500 slowloris sockets: others are served, memory stays bounded, slow heads are cut.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { bearer } from './accounts.ts'
+import { type Latencies, type Load, startLoad } from './load.ts'
+import { peakDuring } from './memory.ts'
+import type { CrowdState } from './serve-crowd.ts'
+import { startStage } from './stage.ts'
+import { post } from './subjects.ts'
+import type { Watch } from './watch.ts'
+
+const idle = 10_000
+const dribblers = 500
+/** Seconds: `server.timeouts.headers`, and the time until Node looks and the gateway has half-closed. */
+const headers = 10
+const slack = 2.5
+
+export async function crowd({ say, expect }: Watch): Promise<void> {
+  const files = openFilesAllowed()
+  if (files < idle + 2 * dribblers + 500) throw new Error(`only ${files} open files are allowed (ulimit -Hn)`)
+  const stage = await startStage({ server: `, timeouts: { headers: ${headers}s, keep_alive: 5m }` })
+  const { port, pids } = stage.gateway
+  const account = { email: 'guarded@drill.test', password: 'correct horse battery' }
+  await post(port, 'register', account)
+  const { body: pair } = await post(port, 'login', account)
+  const guarded = { path: '/guarded/small', headers: bearer(String(pair.access_token)) }
+  const program = fileURLToPath(new URL('./serve-crowd.js', import.meta.url))
+  const child = fork(program, [port, idle, dribblers].map(String))
+  try {
+    const { peak, before } = await peakDuring(pids[0] ?? 0, async () => {
+      await once(child, 'message')
+      say(`${idle} idle connections and ${dribblers} dribblers are there`)
+      const { load, p50, p99, worst } = await lightLoad(port, guarded, say)
+      const state = await stateOf(child)
+      say(
+        `others: ${load.done} answered, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`,
+      )
+      expect(
+        'every other client is served, with a token on a guarded route',
+        load.failures.length === 0,
+        `${load.failures.length} failed ${[...new Set(load.failures)]}`,
+      )
+      expect('p99 of the others is below 250 ms', p99 < 250, `${p99.toFixed(1)} ms`)
+      expect('no idle connection is lost', state.open === idle && state.closed === 0, `${state.open} open`)
+      const longest = state.longest / 1000
+      expect(
+        `dribblers are cut within ${headers} s (+${slack})`,
+        state.cut >= dribblers && longest < headers + slack,
+        `${state.cut} cut, the longest lived ${longest.toFixed(1)} s`,
+      )
+    })
+    say(`memory ${before.toFixed(0)} → ${peak.toFixed(0)} MiB`)
+    expect('memory stays below 600 MiB', peak < 600, `${peak.toFixed(0)} MiB`)
+  } finally {
+    child.kill('SIGKILL')
+    await stage.stop()
+  }
+}
+
+interface LightLoad extends Latencies {
+  readonly load: Load
+}
+
+/** Lasts until slow heads are cut twice, and again if the machine stalled this process too. */
+async function lightLoad(
+  port: number,
+  guarded: { path: string; headers: { authorization: string } },
+  say: Watch['say'],
+): Promise<LightLoad> {
+  for (let attempt = 1; ; attempt += 1) {
+    const load = startLoad(port, { perSecond: 200, ...guarded })
+    await sleep(2 * headers * 1000 + 2_000)
+    const latencies = await load.stop()
+    const { ownStall } = latencies
+    if (ownStall < 100 || attempt === 3) return { load, ...latencies }
+    say(`the load itself stood still for ${ownStall.toFixed(0)} ms: the machine is busy; measuring again`)
+  }
+}
+
+async function stateOf(child: ChildProcess): Promise<CrowdState> {
+  child.send('state')
+  return (await once(child, 'message'))[0]
+}
+
+/** Node raises its own limit to the hard one at start. */
+function openFilesAllowed(): number {
+  const [, limit] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)
+}

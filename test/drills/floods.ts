@@ -1,0 +1,219 @@
+// 500 logins at once, 200 uploads, and heads that are too large or never end. Guarded requests go on; the gateway refuses the excess.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type OutgoingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { bearer, createAccounts, login, noRateLimits, password } from './accounts.ts'
+import { codeOf } from './error-code.ts'
+import { peakDuring } from './memory.ts'
+import { openStage } from './replicas.ts'
+import { setting } from './settings.ts'
+import { startUpstream } from './stage.ts'
+import type { Window, WindowResult } from './steady-load.ts'
+import { post } from './subjects.ts'
+import type { Watch } from './watch.ts'
+
+const seconds = setting('FLOODS_SECONDS', 20, 5)
+const perSecond = 200
+const logins = 500
+const uploads = 200
+/** To the upstream of uploads: fewer than the uploads. */
+const connections = 128
+const heads = 100
+const uploadBytes = 1 << 20
+/** Follows the status of a response with the gateway's JSON. */
+const explained = 'with an explanation'
+
+interface Flood {
+  readonly name: string
+  /** @returns the outcome of each request: its status, and whether the response explains a refusal */
+  run(): Promise<string[]>
+  /** The outcomes that occur. */
+  readonly outcomes: readonly string[]
+}
+
+export async function floods(watch: Watch): Promise<void> {
+  const upstream = await startUpstream()
+  const stage = await openStage()
+  const load = fork(fileURLToPath(new URL('./steady-load.js', import.meta.url)))
+  try {
+    const target = `{ targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: ${connections}`
+    const { port, pid } = await stage.start({
+      settings: `auth: { ${noRateLimits} }`,
+      routing: `upstreams: { service: ${target} }, uploads: ${target}, connections: ${connections} } }
+routes:
+  - { path: /public/small, upstream: service }
+  - { path: /public/digest, upstream: uploads }`,
+    })
+    // With a hash as costly as that of a registered user.
+    const email = 'own@drill.test'
+    await post(port, 'register', { email, password })
+    const headers = bearer((await login(port, email)).access)
+    const emails = await createAccounts(stage.database, logins)
+    await stage.database.query(
+      'update users set password_hash = (select password_hash from users where email = $1)',
+      [email],
+    )
+    const heads431 = (name: string, next: Writing): Flood => ({
+      name: `${heads} connections with heads ${name}`,
+      run: () => sendHeads(port, next),
+      outcomes: [`431 ${explained}`],
+    })
+    const all: Flood[] = [
+      {
+        name: `${logins} logins at once`,
+        run: () => signIn(port, emails),
+        outcomes: ['200', `503 ${explained}`],
+      },
+      {
+        name: `${uploads} uploads of 1 MiB at once`,
+        run: () => upload(port, headers),
+        outcomes: ['200', `503 ${explained}`],
+      },
+      heads431('that are too large', tooLarge),
+      heads431('that never end', endless),
+      heads431('of 2,000 fields', ofManyFields),
+    ]
+    for (const flood of all) {
+      load.send({ port, perSecond, seconds, headers } satisfies Window)
+      await judge(flood, pid, once(load, 'message') as Promise<[WindowResult]>, watch)
+    }
+  } finally {
+    load.kill('SIGKILL')
+    await stage.stop()
+    await upstream.stop()
+  }
+}
+
+/** Repeats a flood while the load beside it is measured. */
+async function judge(
+  { name, run, outcomes }: Flood,
+  pid: number,
+  measuring: Promise<[WindowResult]>,
+  { say, expect }: Watch,
+): Promise<void> {
+  let isOver = false
+  const measured = measuring.finally(() => {
+    isOver = true
+  })
+  const seen = new Map<string, number>()
+  const { growth } = await peakDuring(pid, async () => {
+    while (!isOver) {
+      for (const outcome of await run()) seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+      await sleep(200)
+    }
+  })
+  const [{ done, failures, p99, ownStall }] = await measured
+  expect(
+    `${name}: guarded requests go on, p99 below 250 ms at ${perSecond}/s`,
+    failures.length === 0 && p99 < 250,
+    `p99 ${p99.toFixed(1)} ms, ${failures.length} of ${done + failures.length} failed ${[...new Set(failures)]}`,
+  )
+  expect(
+    `${name}: the gateway refuses the excess with an explanation`,
+    [...seen.keys()].every(outcome => outcomes.includes(outcome)) && outcomes.every(one => seen.has(one)),
+    JSON.stringify(Object.fromEntries(seen)),
+  )
+  say(
+    `memory grew by ${growth.toFixed(0)} MiB; the load itself stood still for ${ownStall.toFixed(0)} ms at most`,
+  )
+}
+
+function signIn(port: number, emails: readonly string[]): Promise<string[]> {
+  return Promise.all(
+    emails.map(email => {
+      const body = Buffer.from(JSON.stringify({ email, password }))
+      return send(port, '/api/v1/auth/login', {}, [body], 0)
+    }),
+  )
+}
+
+function upload(port: number, headers: OutgoingHttpHeaders): Promise<string[]> {
+  const pieces = Array.from({ length: 16 }, () => Buffer.alloc(uploadBytes / 16, 'x'))
+  const withLength = { ...headers, 'content-length': uploadBytes }
+  return Promise.all(
+    Array.from({ length: uploads }, () => send(port, '/public/digest', withLength, pieces, 100)),
+  )
+}
+
+/** @returns the outcome */
+function send(
+  port: number,
+  path: string,
+  headers: OutgoingHttpHeaders,
+  pieces: readonly Buffer[],
+  everyMs: number,
+): Promise<string> {
+  return new Promise(resolve => {
+    const sent = request({ host: '127.0.0.1', port, method: 'POST', path, headers, agent: false })
+    let outcome = ''
+    sent.on('error', error => resolve(outcome || codeOf(error)))
+    sent.on('response', async answer => {
+      try {
+        outcome = outcomeOf(answer.statusCode ?? 0, await text(answer))
+        resolve(outcome)
+      } catch {
+        resolve('breaks off')
+      }
+    })
+    async function* body() {
+      for (const piece of pieces) {
+        yield piece
+        await sleep(everyMs)
+      }
+    }
+    Readable.from(body()).pipe(sent)
+  })
+}
+
+function outcomeOf(status: number, body: string): string {
+  if (status === 200) return '200'
+  try {
+    const { error } = JSON.parse(body) as { error?: unknown }
+    return typeof error === 'string' ? `${status} ${explained}` : `${status} ${body}`
+  } catch {
+    return `${status} ${body}`
+  }
+}
+
+/** Returns the text that is written next, if any. @param at how many texts were written */
+type Writing = (at: number) => string | undefined
+
+const start = 'GET /public/small HTTP/1.1\r\nHost: flood\r\n'
+const field = `X-Flood: ${'x'.repeat(1_000)}\r\n`
+const fields = Array.from({ length: 2_000 }, (_, n) => `X-${n}: flooding\r\n`).join('')
+
+const tooLarge: Writing = at => (at === 0 ? `${start}${field.repeat(20)}\r\n` : undefined)
+const endless: Writing = at => (at === 0 ? start : field)
+const ofManyFields: Writing = at => (at === 0 ? `${start}${fields}\r\n` : undefined)
+
+function sendHeads(port: number, next: Writing): Promise<string[]> {
+  return Promise.all(Array.from({ length: heads }, () => sendHead(port, next)))
+}
+
+/** @returns the outcome */
+function sendHead(port: number, next: Writing): Promise<string> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    let received = ''
+    let at = 0
+    const timer = setInterval(() => {
+      const more = next(at)
+      at += 1
+      if (more !== undefined && socket.writable) socket.write(more)
+    }, 20)
+    socket.on('data', chunk => {
+      received += chunk
+    })
+    socket.on('error', () => {}).on('end', () => socket.end())
+    socket.on('close', () => {
+      clearInterval(timer)
+      const [head = '', body = ''] = received.split('\r\n\r\n')
+      resolve(received === '' ? 'closed without a response' : outcomeOf(Number(head.slice(9, 12)), body))
+    })
+  })
+}

@@ -1,0 +1,202 @@
+// Large and broken configurations, checked, and saved over a live one under 200 requests/s. They delay no request by much.
+import { execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { cli, temporaryFolder } from '../support/processes.ts'
+import { residentOf } from './memory.ts'
+import { MiB } from './noise.ts'
+import { reloadsOf, replaceFile } from './reload.ts'
+import { setting } from './settings.ts'
+import { startStage } from './stage.ts'
+import type { Window, WindowResult } from './steady-load.ts'
+import type { Watch } from './watch.ts'
+
+const perSecond = 200
+/** The length of one window. Each file has several pairs of windows, without and with a reload. */
+const seconds = setting('LARGE_SECONDS', 20, 5)
+const pairs = setting('LARGE_PAIRS', 5, 1)
+/** The beginning of a name below. Without it, the drill saves every file. */
+const only = process.env.LARGE_ONLY ?? ''
+/** MiB that the memory after a refused file may exceed the memory before it. */
+const mostMemory = 32
+
+const routes = (count: number, end: string) =>
+  Array.from({ length: count }, (_, i) => `  - { path: /more-${i}/:id, upstream: service, ${end} }\n`).join(
+    '',
+  )
+const wrong = '  - { path: /public/*, upstreem: service, auth: nun }\n'
+
+interface LargeFile {
+  readonly name: string
+  /**
+   * Milliseconds by which the slowest request with a reload may exceed the slowest request without one, in the median.
+   */
+  readonly most: number
+  readonly isGood?: boolean
+  /** @param good the small file that is live @param turn makes each text another one */
+  text(good: string, turn: number): string
+}
+
+const files: readonly LargeFile[] = [
+  {
+    name: '1,000 routes',
+    most: 50,
+    isGood: true,
+    text: (good, turn) => `${good}${routes(1_000, 'auth: none')}# ${turn}\n`,
+  },
+  {
+    name: '10,000 routes',
+    most: 300,
+    isGood: true,
+    text: (good, turn) => `${good}${routes(10_000, 'auth: none')}# ${turn}\n`,
+  },
+  {
+    name: '2 MiB of faults',
+    most: 300,
+    text: (good, turn) => `${good}${wrong.repeat((2 * MiB) / wrong.length)}# ${turn}\n`,
+  },
+  {
+    name: '6 MiB',
+    most: 300,
+    text: (good, turn) => good + routes(Math.ceil((6 * MiB) / 60), `auth: none, name: n${turn}`),
+  },
+  {
+    name: 'a million deep',
+    most: 300,
+    text: (good, turn) => `${good}# ${turn}\n  - ${'['.repeat(1_000_000)}`,
+  },
+  {
+    name: 'more than its memory or time',
+    most: 300,
+    text: (_, turn) => `# ${turn}\nroutes: [${'{a,b: c},'.repeat(460_000)}]\n`,
+  },
+]
+
+export async function largeFiles(watch: Watch): Promise<void> {
+  if (!only) await checkLarge(watch)
+  for (const file of files) if (file.name.startsWith(only)) await saveOverLive(file, watch)
+}
+
+async function checkLarge({ say, expect }: Watch): Promise<void> {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'gateway.yaml')
+  for (const count of [1_000, 10_000, 50_000]) {
+    const text = `upstreams: { service: { targets: ['http://127.0.0.1:9000'] } }\nroutes:\n${routes(count, 'auth: none')}`
+    writeFileSync(file, text)
+    const { message, wall, cpu, memory } = await check(file)
+    const figures = `${wall.toFixed(2)} s (CPU ${cpu.toFixed(2)} s), ${memory.toFixed(0)} MiB; ${(text.length / MiB).toFixed(2)} MiB: ${message}`
+    if (count === 10_000) expect('check of 10,000 routes takes less than 3 s', wall < 3, figures)
+    else say(`check of ${count} routes: ${figures}`)
+  }
+  await folder.remove()
+}
+
+interface Usage {
+  /** Seconds. */
+  readonly cpu: number
+  /** MiB. */
+  readonly memory: number
+}
+
+/** Loaded into the command: it writes what it used to standard error. */
+const usage = `data:text/javascript,${encodeURIComponent(`process.once('exit', () => {
+  const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
+  process.stderr.write(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, memory: maxRSS / 1024 }))
+})`)}`
+
+async function check(file: string): Promise<Usage & { message: string; wall: number }> {
+  const begun = performance.now()
+  const words = ['--import', usage, cli, 'check', '-c', file]
+  // A file with too many routes is refused: the exit status does not matter.
+  const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>(resolve =>
+    execFile(process.execPath, words, (_, stdout, stderr) => resolve({ stdout, stderr })),
+  )
+  const wall = (performance.now() - begun) / 1_000
+  return { message: stdout.trim().replace(/^.*gateway\.yaml:/, ''), wall, ...(JSON.parse(stderr) as Usage) }
+}
+
+async function saveOverLive(
+  { name, most, isGood = false, text }: LargeFile,
+  { say, expect }: Watch,
+): Promise<void> {
+  const stage = await startStage({ settings: "admin: { listen: '127.0.0.1:0' }" })
+  const load = fork(fileURLToPath(new URL('./steady-load.js', import.meta.url)))
+  const { port, pid, ports } = stage.gateway
+  const good = readFileSync(stage.file, 'utf8')
+  const save = (content: string) => replaceFile(stage.file, content)
+  const reloads = async () => {
+    const { success, failure } = await reloadsOf(ports[1] ?? 0)
+    return { all: success + failure, failure }
+  }
+  const untilReloaded = async (before: number) => {
+    const late = performance.now() + 120_000
+    while ((await reloads()).all === before) {
+      if (performance.now() > late)
+        throw new Error('the file was neither taken nor refused within two minutes')
+      await sleep(100)
+    }
+  }
+  const failures: string[] = []
+  const measure = async (work?: () => Promise<void>): Promise<WindowResult> => {
+    load.send({ port, perSecond, seconds } satisfies Window)
+    const measured: Promise<[WindowResult]> = once(load, 'message') as Promise<[WindowResult]>
+    await work?.()
+    const [result] = await measured
+    failures.push(...result.failures)
+    return result
+  }
+  try {
+    await measure()
+    const memory: number[] = []
+    const more: number[] = []
+    for (let pair = 1; pair <= pairs; pair += 1) {
+      const before = await measure()
+      const reloadsBefore = await reloads()
+      const residentBefore = residentOf(pid)
+      const during = await measure(async () => {
+        await sleep(seconds * 100)
+        save(text(good, pair))
+      })
+      await untilReloaded(reloadsBefore.all)
+      more.push(during.worst - before.worst)
+      say(
+        `${name}, pair ${pair}: slowest ${before.worst.toFixed(0)} ms without, ${during.worst.toFixed(0)} ms with; ` +
+          `p99 ${before.p99.toFixed(1)} and ${during.p99.toFixed(1)} ms; the load itself stood still for ${before.ownStall.toFixed(0)} and ${during.ownStall.toFixed(0)} ms`,
+      )
+      const { all, failure } = await reloads()
+      if ((failure === reloadsBefore.failure) !== isGood)
+        throw new Error(`${name} was ${isGood ? 'refused' : 'taken'}`)
+      await sleep(1_000)
+      memory.push(residentOf(pid) - residentBefore)
+      save(good)
+      await untilReloaded(all)
+    }
+    expect(
+      `${name}: the slowest request is at most ${most} ms slower`,
+      median(more) <= most,
+      `${median(more).toFixed(0)} ms more in the median of ${more.map(ms => ms.toFixed(0)).join(', ')}`,
+    )
+    if (!isGood) {
+      expect(
+        `${name}: the memory is back afterwards`,
+        median(memory) <= mostMemory,
+        `${median(memory).toFixed(0)} MiB more in the median of ${memory.map(size => size.toFixed(0)).join(', ')}`,
+      )
+    }
+    expect(
+      `${name}: no request fails`,
+      failures.length === 0,
+      `${failures.length}: ${[...new Set(failures)].join(', ')}`,
+    )
+  } finally {
+    load.disconnect()
+    await stage.stop()
+  }
+}
+
+function median(all: readonly number[]): number {
+  return all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? Number.NaN
+}

@@ -1,0 +1,131 @@
+// The drills: the built program under loads and faults that a test suite has no time for. Exits 1 when a bar is missed.
+import { runAndCleanUp } from '../support/cleanup.ts'
+import { accountRaces } from './account-races.ts'
+import { cardinality } from './cardinality.ts'
+import { coldStart } from './cold-start.ts'
+import { connectionAge } from './connection-age.ts'
+import { consoleOpen } from './console.ts'
+import { countedUses } from './counted-uses.ts'
+import { crowd } from './crowd.ts'
+import { drain } from './drain.ts'
+import { embedded } from './embedded.ts'
+import { events } from './events.ts'
+import { failover } from './failover.ts'
+import { floods } from './floods.ts'
+import { killsAtRandom } from './kills.ts'
+import { largeFiles } from './large-files.ts'
+import { logout } from './logout.ts'
+import { mails } from './mails.ts'
+import { midnightAndClocks } from './midnight.ts'
+import { migrationLoad } from './migration-load.ts'
+import { migrations } from './migrations.ts'
+import { names } from './names.ts'
+import { postgres } from './postgres.ts'
+import { receivers } from './receivers.ts'
+import { redis } from './redis.ts'
+import { reload } from './reload.ts'
+import { revocation } from './revocation.ts'
+import { rotation } from './rotation.ts'
+import * as settings from './settings.ts'
+import { shares } from './shares.ts'
+import { slowReader } from './slow-reader.ts'
+import { soak } from './soak.ts'
+import { staging } from './staging.ts'
+import { transfer } from './transfer.ts'
+import { upgrade } from './upgrade.ts'
+import { upstreamFaults } from './upstream-faults.ts'
+import type { Drill, Watch } from './watch.ts'
+import { webhooks } from './webhooks.ts'
+
+interface Entry {
+  run: Drill
+  /** `--short` runs it too if no drill is named. */
+  inShort?: boolean
+  /** An environment variable without which it runs only if it is named. */
+  needs?: string
+}
+
+const drills: Record<string, Entry> = {
+  transfer: { run: transfer },
+  'slow-reader': { run: slowReader },
+  events: { run: events },
+  crowd: { run: crowd },
+  floods: { run: floods },
+  failover: { run: failover, inShort: true },
+  'connection-age': { run: connectionAge },
+  names: { run: names },
+  shares: { run: shares },
+  'upstream-faults': { run: upstreamFaults },
+  postgres: { run: postgres },
+  redis: { run: redis },
+  embedded: { run: embedded },
+  migrations: { run: migrations },
+  drain: { run: drain },
+  kills: { run: killsAtRandom, inShort: true },
+  soak: { run: soak },
+  console: { run: consoleOpen },
+  webhooks: { run: webhooks },
+  receivers: { run: receivers },
+  mails: { run: mails },
+  revocation: { run: revocation },
+  logout: { run: logout },
+  accounts: { run: accountRaces },
+  upgrade: { run: upgrade, needs: 'OLDER_PROGRAM' },
+  staging: { run: staging, needs: 'STAGING_GATEWAYS' },
+  'counted-uses': { run: countedUses },
+  'migration-load': { run: migrationLoad, needs: 'OLDER_PROGRAM' },
+  midnight: { run: midnightAndClocks, inShort: true },
+  rotation: { run: rotation },
+  reload: { run: reload },
+  'large-files': { run: largeFiles },
+  'cold-start': { run: coldStart },
+  cardinality: { run: cardinality },
+}
+
+const unknown = settings.names.filter(name => !(name in drills))
+if (unknown.length > 0) {
+  process.stderr.write(`no drill ${unknown.join(', ')}; there are ${Object.keys(drills).join(', ')}\n`)
+  process.exit(2)
+}
+if (settings.isList) {
+  for (const [name, { inShort }] of Object.entries(drills))
+    process.stdout.write(`${name}${inShort ? ' (also in --short)' : ''}\n`)
+  process.exit(0)
+}
+
+// An interrupt also stops everything that the drills have started.
+await runAndCleanUp(async () => {
+  const results: { name: string; bar: string; isMet: boolean; measured: string }[] = []
+  for (const [name, { run, inShort = false, needs }] of Object.entries(drills)) {
+    const canRun = needs === undefined || needs in process.env
+    const isWanted =
+      settings.names.length > 0 ? settings.names.includes(name) : canRun && (inShort || !settings.isShort)
+    if (!isWanted) continue
+    const begun = performance.now()
+    process.stdout.write(`\n${name}\n`)
+
+    const expect: Watch['expect'] = (bar, isMet, measured) => {
+      results.push({ name, bar, isMet, measured })
+      process.stdout.write(`  ${isMet ? 'ok    ' : 'MISSED'}  ${bar}: ${measured}\n`)
+    }
+    try {
+      await run({ say: text => process.stdout.write(`          ${text}\n`), expect })
+    } catch (error) {
+      expect(
+        'runs to its end',
+        false,
+        error instanceof Error ? (error.stack ?? error.message) : String(error),
+      )
+    }
+    process.stdout.write(`          took ${((performance.now() - begun) / 1_000).toFixed(0)} s\n`)
+  }
+
+  process.stdout.write(`\n| drill | bar | measured | |\n| --- | --- | --- | --- |\n`)
+  for (const { name, bar, isMet, measured } of results)
+    process.stdout.write(`| ${name} | ${bar} | ${measured.split('\n')[0]} | ${isMet ? 'met' : 'MISSED'} |\n`)
+  const missed = results.filter(({ isMet }) => !isMet).length
+  process.stdout.write(
+    `\nseed ${settings.seed}${settings.isShort ? ', short' : ''}; ${missed === 0 ? 'every bar is met' : `${missed} missed`}\n`,
+  )
+  return missed === 0 ? 0 : 1
+})

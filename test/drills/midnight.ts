@@ -1,0 +1,121 @@
+// UTC midnights under load, on replicas whose clocks differ, and clocks that are set a day back and forth: one use a day.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startOwnPostgres, startOwnRedis } from '../support/stores.ts'
+import { type CountingService, startCountingService } from './counting-service.ts'
+import { createMovedClock } from './moved-clock.ts'
+import { openStage, type Replica, type Setting } from './replicas.ts'
+import { random, setting } from './settings.ts'
+import { takeUse } from './take-uses.ts'
+import { createUsers } from './users.ts'
+import type { Watch } from './watch.ts'
+
+const midnights = setting('MIDNIGHTS', 20, 3)
+const users = 100
+const clients = 24
+const noon = 43_200_000
+const midnight = 86_400_000
+/** Milliseconds of load after each change of a clock. */
+const lookMs = 2_000
+/** Milliseconds by which the replicas' clocks differ at most. */
+const apart = 1_500
+
+export async function midnightAndClocks({ say, expect }: Watch): Promise<void> {
+  const service = await startCountingService()
+  const [postgres, redis] = [await startOwnPostgres(), await startOwnRedis()]
+  const stage = await openStage({ postgres: postgres.url, redis: redis.url })
+  try {
+    await stage.migrate()
+    const { keys, tokens } = await createUsers(stage, users, 'free', midnights + 3)
+    const clocks = [createMovedClock(stage.folder, 'one'), createMovedClock(stage.folder, 'two')]
+
+    const setAll = (days: number, ms = noon) => {
+      for (const clock of clocks) clock.set(days, ms)
+    }
+    setAll(0)
+    const replicas: Replica[] = []
+    for (const { env } of clocks) replicas.push(await stage.start({ ...routing(keys, service), env }))
+    const load = startLoad(replicas, tokens)
+    const taken = { day: 0, midnight: 0, back: 0, forth: 0 }
+    /** Counts the users who were given more or fewer uses than `due` since the last look. */
+    const look = async (when: keyof typeof taken, due: number) => {
+      if (due > 0) await untilAllUsed(service)
+      await sleep(lookMs)
+      for (let id = 1; id <= users; id += 1) if ((service.seen.get(String(id)) ?? 0) !== due) taken[when] += 1
+      service.seen.clear()
+    }
+    await look('day', 1)
+    for (let today = 0; today < midnights; today += 1) {
+      const early = 500 + random() * 1_000
+      const late = early + (random() * 2 - 1) * apart
+      clocks[0]?.set(today, midnight - early)
+      clocks[1]?.set(today, midnight - late)
+      await sleep(Math.max(early, late))
+      await look('midnight', 1)
+      setAll(today)
+      await look('back', 0)
+      setAll(today + 1)
+      await look('forth', 0)
+    }
+    const statuses = await load.stop()
+    expect(
+      `one use of each day, over ${midnights} midnights on two replicas up to ${apart / 1_000} s apart`,
+      taken.day + taken.midnight === 0,
+      `${taken.day + taken.midnight} of ${users * (midnights + 1)} users' days with more or fewer`,
+    )
+    expect(
+      `the clocks set a day back give none, ${midnights} times`,
+      taken.back === 0,
+      `${taken.back} of ${users * midnights} users' days`,
+    )
+    expect('set forth again neither', taken.forth === 0, `${taken.forth} of ${users * midnights} users' days`)
+    const others = [...statuses.keys()].filter(status => status !== 200 && status !== 429)
+    expect(
+      'nothing but 200 and 429',
+      others.length === 0 && statuses.has(200) && statuses.has(429),
+      [...statuses].map(([status, count]) => `${status}: ${count}`).join(', '),
+    )
+    say('the clocks of the gateways are moved by libfaketime; those of Postgres and Redis are the machine’s')
+  } finally {
+    await stage.stop()
+    service.close()
+  }
+}
+
+function routing(keys: string, { port }: CountingService): Setting {
+  return {
+    settings: `auth: { keys: [${JSON.stringify(keys)}] }`,
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${port}'], connections_per_client: 128 } }
+routes:
+  - { path: /daily/*, upstream: service, free_daily: true }`,
+  }
+}
+
+/** Waits until every user was given a use, at most 20 s. */
+async function untilAllUsed({ seen }: CountingService): Promise<void> {
+  for (let waitedMs = 0; seen.size < users && waitedMs < 20_000; waitedMs += 20) await sleep(20)
+}
+
+/** Sends requests of random users to random replicas, without a rest. */
+function startLoad(
+  replicas: readonly Replica[],
+  tokens: readonly string[],
+): { stop(): Promise<ReadonlyMap<number, number>> } {
+  /** Responses by status. */
+  const statuses = new Map<number, number>()
+  const anyOf = <T>(all: readonly T[]) => all[Math.floor(random() * all.length)]
+  let isOver = false
+  const client = async () => {
+    while (!isOver) {
+      const status = await takeUse(anyOf(replicas)?.port ?? 0, anyOf(tokens) ?? '')
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+  }
+  const done = Promise.all(Array.from({ length: clients }, client))
+  return {
+    async stop() {
+      isOver = true
+      await done
+      return statuses
+    },
+  }
+}

@@ -1,0 +1,165 @@
+// A database of the previous release, with many users and sessions, is migrated while that release serves. No client notices.
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import { createAccounts, login, noRateLimits, password } from './accounts.ts'
+import { startLoad } from './load.ts'
+import { openStage } from './replicas.ts'
+import { setting } from './settings.ts'
+import { startUpstream } from './stage.ts'
+import { post } from './subjects.ts'
+import type { Watch } from './watch.ts'
+
+const older = process.env.OLDER_PROGRAM ?? ''
+const users = setting('MIGRATION_USERS', 100_000, 10_000)
+const sessionsEach = 3
+const clients = 8
+/** Requests of a client start this long after each other. */
+const paceMs = 20
+
+export async function migrationLoad({ say, expect }: Watch): Promise<void> {
+  if (older === '')
+    throw new Error('this drill needs OLDER_PROGRAM, the folder of the previous release, built')
+  const upstream = await startUpstream()
+  const stage = await openStage()
+  const serving = {
+    settings: `auth: { ${noRateLimits} }\nlimits: { free_daily: 1000000 }`,
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+routes:
+  - { path: /public/small, upstream: service, free_daily: true }`,
+    program: join(older, 'dist/cli.js'),
+  }
+  try {
+    const ports = [(await stage.start(serving)).port, (await stage.start(serving)).port] as const
+    await fill(stage.database)
+    const emails = await createAccounts(stage.database, clients)
+    const [free = ''] = emails
+    await stage.database.query("update users set plan = 'free' where email = $1", [free])
+    const { access } = await login(ports[0], free)
+    const headers = { authorization: `Bearer ${access}` }
+    const loads = ports.map(port => startLoad(port, { perSecond: 50, headers }))
+    const busy = startClients(ports, emails)
+    const locks = watchLocks(stage.database)
+    await sleep(3_000)
+    const begun = performance.now()
+    await stage.migrate(serving)
+    const took = performance.now() - begun
+    await sleep(2_000)
+    const waits = await locks.stop()
+    const { done, failures, slowest } = await busy.stop()
+    const results = await Promise.all(loads.map(load => load.stop()))
+    const failed = [...failures, ...loads.flatMap(load => load.failures)]
+    const all = done + loads.reduce((sum, load) => sum + load.done, 0)
+    const worst = Math.max(slowest, ...results.map(result => result.worst))
+    say(
+      `${users} users with ${users * sessionsEach} sessions of the previous release; migrated in ${took.toFixed(0)} ms, with its start`,
+    )
+    expect(
+      'no request fails meanwhile: logins, exchanges, logouts, counted uses',
+      failed.length === 0,
+      `${failed.length} of ${all} ${[...new Set(failed)]}; the slowest ${worst.toFixed(0)} ms`,
+    )
+    expect(
+      'no statement waits for a lock for a second',
+      waits.longest < 1_000,
+      `${waits.longest.toFixed(0)} ms at most, seen ${waits.looks} times in all`,
+    )
+  } finally {
+    await stage.stop()
+    await upstream.stop()
+  }
+}
+
+/** Fills the tables, in the columns that the previous release has. */
+async function fill(database: Pool): Promise<void> {
+  await database.query(
+    `insert into users (email, password_hash, plan)
+     select 'stored' || i || '@drill.test', '-', 'free' from generate_series(1, $1) i`,
+    [users],
+  )
+  await database.query('insert into subscriptions (user_id, plan) select id, plan from users')
+  await database.query(
+    `insert into refresh_tokens (user_id, token_hash, expires_at)
+     select id, md5(id || ' ' || nth), now() + interval '30 days' from users, generate_series(1, $1) nth`,
+    [sessionsEach],
+  )
+  await database.query('vacuum analyze')
+}
+
+interface Seen {
+  done: number
+  readonly failures: string[]
+  /** Milliseconds. */
+  slowest: number
+}
+
+/** Starts clients that cause all writes of the previous release to refresh_tokens and users. */
+function startClients(
+  [one, other]: readonly [number, number],
+  emails: readonly string[],
+): { stop(): Promise<Seen> } {
+  const seen: Seen = { done: 0, failures: [], slowest: 0 }
+  const start = performance.now()
+  let isOver = false
+  /** @returns the body of a response with 200 */
+  const timed = async (port: number, endpoint: string, body: object) => {
+    const begun = performance.now()
+    const answer = await post(port, endpoint, body)
+    seen.slowest = Math.max(seen.slowest, performance.now() - begun)
+    if (answer.status === 200) seen.done += 1
+    else seen.failures.push(`${endpoint} ${answer.status}, ${(performance.now() - start).toFixed(0)} ms`)
+    await sleep(paceMs)
+    return answer.status === 200 ? answer.body : undefined
+  }
+  const client = async (email: string) => {
+    while (!isOver) {
+      let pair = await timed(one, 'login', { email, password })
+      // A client signs in again after a failure, so that one failure counts once.
+      for (const port of [other, one, other, one, other])
+        pair = pair && (await timed(port, 'refresh', { refresh_token: pair.refresh_token }))
+      if (pair) await timed(one, 'logout', { refresh_token: pair.refresh_token })
+    }
+  }
+  const all = emails.map(client)
+  return {
+    async stop() {
+      isOver = true
+      await Promise.all(all)
+      return seen
+    },
+  }
+}
+
+interface Waits {
+  /** Milliseconds. */
+  longest: number
+  /** Looks that found a statement waiting. */
+  looks: number
+}
+
+/** Looks every 20 ms for statements that wait for a lock, and since when. */
+function watchLocks(database: Pool): { stop(): Promise<Waits> } {
+  const waits: Waits = { longest: 0, looks: 0 }
+  let isOver = false
+  const watching = (async () => {
+    while (!isOver) {
+      const { rows } = await database.query<{ ms: string }>(
+        `select extract(epoch from clock_timestamp() - max_wait.since) * 1000 as ms
+           from (select min(waitstart) as since from pg_locks
+                  where not granted and locktype <> 'advisory'
+                    and database = (select oid from pg_database where datname = current_database())) max_wait
+          where max_wait.since is not null`,
+      )
+      if (rows.length > 0) waits.looks += 1
+      for (const { ms } of rows) waits.longest = Math.max(waits.longest, Number(ms))
+      await sleep(20)
+    }
+  })()
+  return {
+    async stop() {
+      isOver = true
+      await watching
+      return waits
+    },
+  }
+}

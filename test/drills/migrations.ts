@@ -1,0 +1,83 @@
+// Eight replicas start at once, on an empty database and on an older one: each serves, on the tables of a single run.
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runMigrations } from '../../src/storage/migrate.ts'
+import { temporaryFolder } from '../support/processes.ts'
+import { openStage, type ReplicaStage } from './replicas.ts'
+import type { Watch } from './watch.ts'
+
+const replicas = 8
+/** The migrations of release 0.1. */
+const older = 6
+const folder = fileURLToPath(new URL('../../migrations', import.meta.url))
+
+export async function migrations({ expect }: Watch): Promise<void> {
+  async function startAll(stage: ReplicaStage): Promise<void> {
+    const started = await Promise.all(Array.from({ length: replicas }, () => stage.start()))
+    const statuses = await Promise.all(
+      started.map(async ({ admin }) => (await fetch(`http://127.0.0.1:${admin}/readyz`)).status),
+    )
+    expect(
+      `${replicas} replicas that start at once are ready`,
+      statuses.every(status => status === 200),
+      statuses.join(' '),
+    )
+  }
+
+  const single = await schemaAfter(stage => stage.migrate())
+  const empty = await schemaAfter(startAll)
+  const old = await schemaAfter(async stage => {
+    await migrateToOlder(stage)
+    await startAll(stage)
+  })
+  expect('an empty database has the tables of a single run', ...compared(single, empty))
+  expect('a database of the older release has them too', ...compared(single, old))
+}
+
+async function migrateToOlder(stage: ReplicaStage): Promise<void> {
+  const { path, remove } = temporaryFolder()
+  cpSync(folder, path, { recursive: true })
+  for (const file of readdirSync(path)) if (Number.parseInt(file, 10) > older) rmSync(join(path, file))
+  const client = await stage.database.connect()
+  await runMigrations(client, () => {}, path)
+  client.release()
+  await remove()
+}
+
+async function schemaAfter(work: (stage: ReplicaStage) => Promise<void>): Promise<string[]> {
+  const stage = await openStage()
+  try {
+    await work(stage)
+    const { rows } = await stage.database.query<{ line: string }>(schema)
+    return rows.map(({ line }) => line)
+  } finally {
+    await stage.stop()
+  }
+}
+
+/** Columns, constraints, indexes, triggers and functions, a line each. */
+const schema = `
+  select format('column %s.%s %s %s %s', table_name, column_name, data_type, is_nullable, column_default) as line
+    from information_schema.columns where table_schema = 'public'
+  union all
+  select format('constraint %s %s', conrelid::regclass, pg_get_constraintdef(oid))
+    from pg_constraint where connamespace = 'public'::regnamespace
+  union all
+  select indexdef from pg_indexes where schemaname = 'public'
+  union all
+  select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+  union all
+  select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+  order by line`
+
+/** @returns whether both are the same, and a sentence about it */
+function compared(one: readonly string[], other: readonly string[]): [boolean, string] {
+  const different = [
+    ...other.filter(line => !one.includes(line)),
+    ...one.filter(line => !other.includes(line)),
+  ]
+  const measured =
+    different.length === 0 ? `${one.length} lines` : `${different.length} differ: ${different[0]}`
+  return [one.join('\n') === other.join('\n'), measured]
+}

@@ -1,0 +1,299 @@
+// An SMTP server and receivers of webhooks that are down, slow, full, rejecting, lying or silent. Nothing else is delayed.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import { first } from '../support/certificates.ts'
+import { cpuSeconds } from '../support/process-stat.ts'
+import { bearer, createAccounts, login, noRateLimits } from './accounts.ts'
+import { createUsers, emit, newSecret, quantiles } from './alerts.ts'
+import { watchHeaps } from './heaps.ts'
+import { createMovedClock, type MovedClock } from './moved-clock.ts'
+import { MiB } from './noise.ts'
+import { openStage, type Replica } from './replicas.ts'
+import { setting } from './settings.ts'
+import { type SmtpAndWebhooks, startSmtpAndWebhooks, troubles } from './smtp-and-webhooks.ts'
+import { startUpstream } from './stage.ts'
+import { post, send } from './subjects.ts'
+import type { Watch } from './watch.ts'
+
+/** Of each kind of trouble. */
+const seconds = setting('RECEIVERS_SECONDS', 30, 4)
+const perSecond = 10
+const [troubled, healthy] = [10, 5]
+const hour = 3_600_000
+
+/** A figure of the gateway whose receivers stay well, and of the one whose receivers get into trouble. */
+interface Both<T> {
+  readonly without: T
+  readonly within: T
+}
+
+interface Played {
+  /** Milliseconds that requests took. */
+  readonly requests: Both<number[]>
+  /** Milliseconds until alerts came to healthy receivers; infinite for those that did not come. */
+  readonly delays: Both<number[]>
+}
+
+export async function receivers(watch: Watch): Promise<void> {
+  const { say, expect } = watch
+  const upstream = await startUpstream()
+  const stages: Stage[] = []
+  try {
+    const without = await openGateway('without', upstream.port)
+    stages.push(without)
+    const within = await openGateway('with', upstream.port)
+    stages.push(within)
+    // Both gateways get the same requests at the same time.
+    const play = async (): Promise<Played> => {
+      const [requests, calm, held] = await Promise.all([
+        askInTurn({ without, within }),
+        feed(without, seconds * perSecond),
+        feed(within, seconds * perSecond),
+      ])
+      return { requests, delays: { without: calm, within: held } }
+    }
+    /** How many times as long the second gateway's requests take: two processes of one program differ, too. */
+    const ratioWhileWell = async () => {
+      const { requests } = await play()
+      return median(requests.within) / median(requests.without)
+    }
+    // Until code is compiled and pools are full.
+    await play()
+    const heapBefore = await within.heap()
+    let wellBefore = await ratioWhileWell()
+    for (const trouble of troubles) {
+      await within.others.be(trouble)
+      const cpu = () => stages.map(({ gateway }) => cpuSeconds(gateway.pids))
+      const before = cpu()
+      const played = await play()
+      const [usual, now] = cpu().map((used, at) => (used - (before[at] ?? 0)).toFixed(2))
+      say(`CPU of the gateway ${now} s, ${usual} s without`)
+      await within.others.be('well')
+      await settled(within.database)
+      const wellAfter = await ratioWhileWell()
+      judge(`${trouble}: `, played, [wellBefore, wellAfter], expect)
+      wellBefore = wellAfter
+    }
+    const heapGrowth = ((await within.heap()) - heapBefore) / MiB
+    const grown = `${heapGrowth.toFixed(1)} MiB`
+    expect('the heap after collection grows by less than 6 MiB', heapGrowth < 6, grown)
+    const failed = stages.flatMap(stage => stage.failed)
+    expect('no request fails', failed.length === 0, `${failed.length} ${[...new Set(failed)]}`)
+    await judgeReturn(within, watch)
+  } finally {
+    for (const { stop } of stages) await stop()
+    await upstream.stop()
+  }
+}
+
+/** A gateway on a database of its own, and receivers of its own. */
+interface Stage {
+  readonly gateway: Replica
+  readonly others: SmtpAndWebhooks
+  readonly database: Pool
+  readonly headers: { readonly authorization: string }
+  /** Of accounts whose passwords were not forgotten yet. */
+  readonly emails: string[]
+  /** Ids, by receiver. */
+  readonly users: readonly number[]
+  /** Requests for mails that were answered 202. */
+  asked: number
+  alerts: number
+  /** Statuses of clients' requests that were not answered 200. */
+  readonly failed: number[]
+  /** Bytes after a collection. */
+  heap(): Promise<number>
+  /** Ends the gateway and starts another one with a movable clock, which costs time at each look at it. */
+  startWithClock(): Promise<MovedClock>
+  stop(): Promise<void>
+}
+
+async function openGateway(name: string, upstream: number): Promise<Stage> {
+  const others = await startSmtpAndWebhooks({ troubled, healthy })
+  const stage = await openStage()
+  const stop = async () => {
+    await stage.stop()
+    await others.stop()
+  }
+  try {
+    const heaps = watchHeaps(stage.folder)
+    const setting = {
+      settings: `auth: { ${noRateLimits} }
+webhooks: { allow_private_networks: true }
+mail: { smtp: '${others.smtp}', from: 'drill@example.com', code_ttl: { reset: 30d }, rate_limits: { per_address: 0, per_email: 0 } }`,
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream}'], connections_per_client: 128 } }
+routes:
+  - { path: /public/small, upstream: service }`,
+      env: { NODE_EXTRA_CA_CERTS: first.files.cert, ...heaps.env },
+    }
+    const gateway = await stage.start(setting)
+    const emails = await createAccounts(stage.database, (2 * troubles.length + 2) * seconds * perSecond + 1)
+    const { access } = await login(gateway.port, emails.pop() ?? '')
+    const webhooks = others.receivers.map(receiver => ({
+      url: `https://${receiver}/`,
+      receiver,
+      secret: newSecret(),
+    }))
+    return {
+      gateway,
+      others,
+      database: stage.database,
+      headers: bearer(access),
+      emails,
+      users: await createUsers(stage.database, webhooks),
+      asked: 0,
+      alerts: 0,
+      failed: [],
+      heap: () => heaps.sumOf([gateway.pid]),
+      async startWithClock() {
+        await gateway.stop()
+        const clock = createMovedClock(stage.folder, name)
+        await stage.start({ ...setting, env: { ...setting.env, ...clock.env } })
+        return clock
+      },
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Waits for what will be tried again soon, at most for an attempt's deadline: it is not the next trouble's work. */
+async function settled(database: Pool): Promise<void> {
+  for (let waited = 0; waited < 75_000; waited += 1_000) {
+    const { rows } = await database.query(
+      `select 1 from (select status, due_at from mails union all select status, due_at from webhook_deliveries) all_of
+        where status = 'pending' and due_at < now() + interval '80 s' limit 1`,
+    )
+    if (rows.length === 0) return
+    await sleep(1_000)
+  }
+}
+
+/** Sends requests of a client, to one gateway after the other. */
+async function askInTurn(stages: Both<Stage>): Promise<Both<number[]>> {
+  const both = ['without', 'within'] as const
+  const took: Both<number[]> = { without: [], within: [] }
+  const until = performance.now() + seconds * 1_000
+  for (let turn = 0; performance.now() < until; turn += 1) {
+    // Each is first as often as second.
+    for (const which of turn % 2 === 0 ? both : both.toReversed()) {
+      const { gateway, headers, failed } = stages[which]
+      const begun = performance.now()
+      const { status } = await send(gateway.port, 'GET', '/public/small', headers)
+      if (status !== 200) failed.push(status)
+      took[which].push(performance.now() - begun)
+    }
+    await sleep(5)
+  }
+  return took
+}
+
+/** Causes mails and alerts at a fixed rate. @returns milliseconds until alerts came to healthy receivers */
+async function feed(stage: Stage, count: number): Promise<number[]> {
+  const emitted = new Map<number, bigint>()
+  const begun = performance.now()
+  for (let turn = 0; turn < count; turn += 1) {
+    await sleep(Math.max(0, begun + (turn * 1_000) / perSecond - performance.now()))
+    const email = stage.emails.pop() ?? ''
+    const [mail] = await Promise.all([
+      post(stage.gateway.port, 'password/forgot', { email }),
+      alert(stage, turn % troubled),
+      alert(stage, troubled + (turn % healthy)).then(({ number, at }) => emitted.set(number, at)),
+    ])
+    if (mail.status === 202) stage.asked += 1
+  }
+  await sleep(1_500)
+  const { alerts } = await stage.others.received()
+  return [...emitted].map(([number, at]) => {
+    const came = alerts.get(number)
+    return came === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(came - at) / 1e6)
+  })
+}
+
+/** Emits an alert as a service does: again if it is refused for now. */
+async function alert(stage: Stage, receiver: number): Promise<{ number: number; at: bigint }> {
+  stage.alerts += 1
+  const number = stage.alerts
+  const what = { type: 'drill.alert', data: { number }, user_id: stage.users[receiver] }
+  for (let tries = 0; tries < 30; tries += 1) {
+    const { status, at } = await emit(stage.gateway.admin, what)
+    if (status === 202) return { number, at }
+    await sleep(100)
+  }
+  throw new Error('an alert was refused thirty times')
+}
+
+const median = (values: readonly number[]) => quantiles(values)(0.5)
+
+/** @param whileWell ratios of the two gateways' requests before and after the trouble */
+function judge(
+  title: string,
+  { requests, delays }: Played,
+  [before, after]: readonly [number, number],
+  expect: Watch['expect'],
+): void {
+  const [calm, held] = [median(requests.without), median(requests.within)]
+  const times = held / calm / Math.sqrt(before * after)
+  expect(
+    `${title}clients' requests take at most 1.1 times as long as while all was well (medians, in turn)`,
+    times <= 1.1,
+    `${times.toFixed(3)}: ${held.toFixed(2)} ms, ${calm.toFixed(2)} without, ${before.toFixed(3)} times before it and ${after.toFixed(3)} after; ${requests.within.length} of each`,
+  )
+  const [usual, now] = [median(delays.without), median(delays.within)]
+  const missing = delays.within.filter(ms => !Number.isFinite(ms)).length
+  expect(
+    `${title}alerts to other receivers come in their usual time (medians, at most 100 ms more)`,
+    missing === 0 && now <= usual + 100,
+    `${now.toFixed(0)} ms, ${usual.toFixed(0)} without; ${missing} of ${delays.within.length} have not come`,
+  )
+}
+
+/** Moves the gateway's clock by hours, until nothing is left to be tried. */
+async function judgeReturn(stage: Stage, { say, expect }: Watch): Promise<void> {
+  const { database, asked, others } = stage
+  const pending = async (table: 'mails' | 'webhook_deliveries') => {
+    const { rows } = await database.query<{ n: number }>(
+      `select count(*)::integer as n from ${table} where status = 'pending'`,
+    )
+    return rows[0]?.n ?? 0
+  }
+  const left = async () => (await pending('mails')) + (await pending('webhook_deliveries'))
+  const before = { mails: await pending('mails'), deliveries: await pending('webhook_deliveries') }
+  const clock = await stage.startWithClock()
+  const now = Date.now() % (24 * hour)
+  let hours = 0
+  while ((await left()) > 0 && hours < 12) {
+    hours += 2
+    clock.set(0, now + hours * hour)
+    // An attempt at a slow receiver ends within its deadline; the other attempts begin at once.
+    for (let waited = 0; waited < 75_000 && (await left()) > 0; waited += 1_000) await sleep(1_000)
+  }
+  say(
+    `${before.mails} mails and ${before.deliveries} deliveries were left when all was well again; all ended ${hours} hours later by the gateway's clock`,
+  )
+  const { mails: received } = await others.received()
+  const { rows: mails } = await database.query<{
+    address: string
+    status: string
+    response_status: number | null
+  }>('select address, status, response_status from mails')
+  const sent = mails.filter(({ status }) => status === 'sent')
+  const missing = sent.filter(({ address }) => !received.has(address)).length
+  const twice = sent.filter(({ address }) => (received.get(address) ?? 0) > 1).length
+  const refused = mails.filter(mail => mail.status === 'failed' && mail.response_status === 550)
+  expect(
+    'after its return every mail has come, except for those that the server refused (550)',
+    missing === 0 && sent.length > 0 && refused.length > 0 && sent.length + refused.length === asked,
+    `${asked} asked for, ${sent.length} sent, ${refused.length} refused; ${missing} missing, ${twice} more than once`,
+  )
+  const { rows: deliveries } = await database.query<{ status: string; n: number }>(
+    'select status, count(*)::integer as n from webhook_deliveries group by 1 order by 1',
+  )
+  expect(
+    'after their return every alert has come',
+    deliveries.map(({ status }) => status).join() === 'delivered',
+    deliveries.map(({ status, n }) => `${n} ${status}`).join(', '),
+  )
+}

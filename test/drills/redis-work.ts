@@ -1,0 +1,94 @@
+// Requests of free users, several of one at once until nothing is left and then again, and of paying users with a rate limit.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { bearer } from './accounts.ts'
+import type { Replica } from './replicas.ts'
+import { random } from './settings.ts'
+import { send } from './subjects.ts'
+
+/** Free uses of a day. */
+export const limit = 5
+const freeLanes = 6
+const payingLanes = 4
+const pauseMs = 40
+/** Requests of one free user at the same moment. */
+const together = 3
+
+export interface WorkAnswer {
+  readonly kind: 'free' | 'paying'
+  /** 0 if the connection failed. */
+  readonly status: number
+  readonly tookMs: number
+}
+
+export interface Work {
+  /** Returns the answers since the last call. */
+  take(): WorkAnswer[]
+  /** Whether there are unused free users left. */
+  isGoing(): boolean
+  /** The longest time that this process stood still, in milliseconds. It is not the gateway's. */
+  ownStall(): number
+  stop(): Promise<void>
+}
+
+interface WorkTokens {
+  /** One of each user. */
+  readonly free: readonly string[]
+  readonly paying: readonly string[]
+}
+
+export function startWork(replicas: readonly Replica[], { free, paying }: WorkTokens): Work {
+  let answers: WorkAnswer[] = []
+  let isOver = false
+  let [turn, next] = [0, 0]
+  const own = monitorEventLoopDelay({ resolution: 5 })
+  own.enable()
+
+  async function ask(kind: WorkAnswer['kind'], token = ''): Promise<number> {
+    turn += 1
+    const at = performance.now()
+    const port = replicas[turn % replicas.length]?.port ?? 0
+    const { status } = await send(port, 'GET', `/${kind}/1`, bearer(token))
+    answers.push({ kind, status, tookMs: performance.now() - at })
+    return status
+  }
+
+  /** One lane takes the uses of a user. Any lane sends requests again for a user who has none left. */
+  async function takeUses(): Promise<void> {
+    while (!isOver && next < free.length) {
+      const token = free[next]
+      next += 1
+      for (let isSpent = false; !isSpent && !isOver; ) {
+        const statuses = await Promise.all(Array.from({ length: together }, () => ask('free', token)))
+        isSpent = statuses.includes(429)
+        await ask('free', free[Math.floor(random() * next)])
+        await sleep(pauseMs)
+      }
+    }
+  }
+
+  async function pay(lane: number): Promise<void> {
+    for (let at = lane; !isOver; at += payingLanes) {
+      await ask('paying', paying[at % paying.length])
+      await sleep(pauseMs / 2)
+    }
+  }
+
+  const running = [
+    ...Array.from({ length: freeLanes }, takeUses),
+    ...Array.from({ length: payingLanes }, (_, lane) => pay(lane)),
+  ]
+  return {
+    take() {
+      const taken = answers
+      answers = []
+      return taken
+    },
+    isGoing: () => next < free.length,
+    ownStall: () => own.max / 1e6,
+    async stop() {
+      isOver = true
+      await Promise.all(running)
+    },
+  }
+}

@@ -1,0 +1,151 @@
+// Several replicas of the program over Redis and a Postgres database of the drill's own.
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { cli, type RunningProgram, run, startProgram, temporaryFolder } from '../support/processes.ts'
+import { findStores, onServer } from '../support/stores.ts'
+
+export const adminToken = 'the-token-of-a-drill'
+
+export interface Replica extends RunningProgram {
+  /** The port of the admin listener. */
+  readonly admin: number
+}
+
+export interface Setting {
+  /** YAML that is added to the section `server`. */
+  readonly server?: string
+  /** Further sections as YAML. */
+  readonly settings?: string
+  /** YAML of upstreams and routes. */
+  readonly routing?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** The address of the database if the replica reaches it through a relay. */
+  readonly through?: string
+  /** The address for `postgres_listen`. */
+  readonly listen?: string
+  /** Another program than the one built here. */
+  readonly program?: string
+  /** A command that runs the program, as `unshare` does. */
+  readonly before?: readonly string[]
+}
+
+export interface ReplicaStage {
+  /** The database's address. */
+  readonly url: string
+  readonly database: pg.Pool
+  readonly folder: string
+  /** The configuration as it was last written. */
+  readonly file: string
+  /** Replicas that serve already read the configuration that this writes, too. */
+  migrate(setting?: Setting): Promise<void>
+  start(setting?: Setting): Promise<Replica>
+  stop(): Promise<void>
+}
+
+/** `storage.redis`: an address, or nodes of a Cluster or Sentinels. */
+export type RedisAddress = string | Readonly<Record<string, unknown>>
+
+interface Pair extends Pick<ReplicaStage, 'database' | 'file' | 'stop'> {
+  readonly replicas: [Replica, Replica]
+}
+
+/**
+ * Starts two replicas.
+ * @param listenThrough returns the address for `postgres_listen`, given the database's
+ */
+export async function startReplicas({
+  listenThrough = async () => '',
+  ...setting
+}: Omit<Setting, 'through' | 'listen'> & {
+  listenThrough?: (url: string) => Promise<string>
+} = {}): Promise<Pair> {
+  const stage = await openStage()
+  try {
+    const listen = await listenThrough(stage.url)
+    const replicas: Pair['replicas'] = [
+      await stage.start({ ...setting, listen }),
+      await stage.start({ ...setting, listen }),
+    ]
+    return { database: stage.database, replicas, file: stage.file, stop: stage.stop }
+  } catch (error) {
+    await stage.stop()
+    throw error
+  }
+}
+
+/**
+ * Creates the database, and starts no replica yet.
+ * @param servers default to those that `findStores` finds; `standby` is the server that has the database in the end,
+ *   if that is another one
+ */
+export async function openStage({
+  postgres: ownPostgres,
+  standby,
+  redis: ownRedis,
+}: {
+  postgres?: string
+  standby?: string
+  redis?: RedisAddress
+} = {}): Promise<ReplicaStage> {
+  const postgres = ownPostgres ?? (await findStores()).postgres
+  const redis = ownRedis ?? (await findStores()).redis
+  const name = `peage_drill_${randomBytes(6).toString('hex')}`
+  await onServer(postgres, `create database ${name}`)
+  const folder = temporaryFolder()
+  const url = urlOf(postgres, name)
+  const database = new pg.Pool({ connectionString: url, max: 2 })
+  database.on('error', () => {})
+
+  const started: Replica[] = []
+  const file = join(folder.path, 'gateway.yaml')
+
+  function write({
+    server = '',
+    settings = '',
+    routing = 'upstreams: {}\nroutes: []',
+    through = url,
+    listen = '',
+  }: Setting): void {
+    writeFileSync(
+      file,
+      `server: { listen: '127.0.0.1:0', log: { requests: false }${server} }
+admin: { listen: '127.0.0.1:0', token: ${adminToken} }
+storage: { postgres: ${JSON.stringify(through)}, postgres_listen: ${JSON.stringify(listen)}, redis: ${JSON.stringify(redis)} }
+${routing}
+${settings}
+`,
+    )
+  }
+
+  return {
+    url,
+    database,
+    folder: folder.path,
+    file,
+    async migrate(setting = {}) {
+      write(setting)
+      await run(process.execPath, [cli, 'migrate', '-c', file])
+    },
+    async start({ env = {}, program = cli, before = [], ...setting } = {}) {
+      write(setting)
+      const running = await startProgram(program, ['start', '-c', file], env, before)
+      const replica = { ...running, admin: running.ports[1] ?? 0 }
+      started.push(replica)
+      return replica
+    },
+    async stop() {
+      await Promise.all(started.map(replica => replica.stop()))
+      await database.end()
+      await onServer(standby ?? postgres, `drop database ${name} with (force)`)
+      await folder.remove()
+    },
+  }
+}
+
+function urlOf(postgres: string, name: string): string {
+  const url = new URL(postgres)
+  url.pathname = `/${name}`
+  return url.href
+}

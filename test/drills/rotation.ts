@@ -1,0 +1,159 @@
+// Signing keys rotate and are retired while clients sign in, call and refresh on two replicas. No valid token is refused.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import { kidOf } from '../support/key-load.ts'
+import { cli, run } from '../support/processes.ts'
+import { bearer, noRateLimits } from './accounts.ts'
+import { type Replica, startReplicas } from './replicas.ts'
+import { expiryOf, type Sessions, startSessions } from './sessions.ts'
+import { startUpstream } from './stage.ts'
+import { ask } from './subjects.ts'
+import type { Watch } from './watch.ts'
+
+/** Milliseconds for which keys rotate. */
+const duration = 90_000
+
+export async function rotation(watch: Watch): Promise<void> {
+  const upstream = await startUpstream()
+  try {
+    const stage = await startReplicas({
+      // So short that a key's last token expires within the drill.
+      settings: `auth: { access_token_ttl: 10s, refresh_token_ttl: 12s, ${noRateLimits} }`,
+      routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections_per_client: 128 } }
+routes:
+  - { path: /public/small, upstream: service }`,
+    })
+    try {
+      await onStage(stage, watch)
+    } finally {
+      await stage.stop()
+    }
+  } finally {
+    await upstream.stop()
+  }
+}
+
+interface Playing {
+  readonly replicas: readonly Replica[]
+  readonly database: Pool
+  readonly file: string
+}
+
+async function onStage({ replicas, database, file }: Playing, { say, expect }: Watch): Promise<void> {
+  const keys = createKeys(file)
+  const unpublished: string[] = []
+  const sessions = await startSessions(replicas, {
+    count: 24,
+    database,
+    onNewKey: async kid => {
+      for (const [i, { port }] of replicas.entries()) {
+        if (!(await publishedAt(port)).includes(kid)) unpublished.push(`${kid} at replica ${i}`)
+      }
+    },
+  })
+
+  const end = performance.now() + duration
+  const retired: string[] = []
+  const early: string[] = []
+  let rotated = 0
+  const rotate = async () => {
+    while (performance.now() < end) {
+      await keys.rotate(['ES256', 'EdDSA', 'RS256'][rotated % 3])
+      rotated += 1
+    }
+  }
+  const retire = async () => {
+    while (performance.now() < end) {
+      for (const { kid, state, spent_from } of await keys.list()) {
+        if (state !== 'verifies') continue
+        const spentFrom = Date.parse(spent_from)
+        const isSpent = spentFrom < Date.now()
+        const isRetired = await keys.retire(kid).then(
+          () => true,
+          () => false,
+        )
+        if (isRetired) retired.push(kid)
+        if (isRetired && !isSpent && spentFrom > Date.now()) early.push(kid)
+      }
+      await sleep(1_000)
+    }
+  }
+  // Two rotations at once: their turns overlap.
+  await Promise.all([rotate(), rotate(), retire()])
+
+  const leaked = await takeBack(keys, sessions, replicas)
+  const { calls, refreshes, logins, wrong, failures, kids } = await sessions.stop()
+  say(`${calls} calls, ${refreshes} refreshes and ${logins} logins on two replicas at random`)
+  expect('wrong 401', wrong.length === 0, `${wrong.length} ${wrong.slice(0, 5).join('; ')}`)
+  expect('no other failure', failures.length === 0, `${failures.length} ${[...new Set(failures)]}`)
+  expect('at least 20 keys had their turn', kids.size >= 20, `${kids.size} of ${rotated + 1} signed tokens`)
+  expect(
+    'every key was published on both replicas when its first token was seen',
+    unpublished.length === 0,
+    unpublished.length === 0 ? 'all' : unpublished.join(', '),
+  )
+  expect(
+    'at least 10 keys were retired, none before its time',
+    retired.length >= 10 && early.length === 0,
+    `${retired.length}`,
+  )
+  expect(
+    'a key that is retired by force takes its tokens with it everywhere within 5 s',
+    leaked.every(({ before, after }) => before === 200 && after < 5_000),
+    leaked.map(({ before, after }) => `${before} before, 401 after ${after.toFixed(0)} ms`).join(', '),
+  )
+}
+
+interface ListedKey {
+  readonly kid: string
+  readonly state: string
+  /** When the last token of the key expires. */
+  readonly spent_from: string
+}
+
+type Keys = ReturnType<typeof createKeys>
+
+/** The command `keys` on a configuration. */
+function createKeys(file: string) {
+  const command = (...words: string[]) => run(process.execPath, [cli, 'keys', ...words, '--json', '-c', file])
+  return {
+    list: async () => (JSON.parse(await command('list')) as { keys: ListedKey[] }).keys,
+    rotate: (algorithm = 'ES256') => command('rotate', '--alg', algorithm),
+    retire: (kid: string, ...options: string[]) => command('retire', kid, ...options),
+  }
+}
+
+/** @returns for each replica, how many milliseconds after a key's retirement it refuses a token that is still valid */
+async function takeBack(
+  keys: Keys,
+  sessions: Sessions,
+  replicas: readonly Replica[],
+): Promise<{ before: number; after: number }[]> {
+  // From here on a client with a token of the key is refused rightly. To end all clients takes longer than a token lives.
+  await sessions.pause()
+  const rotating = keys.rotate()
+  // Before the new key's turn.
+  await sleep(3_000)
+  const token = await sessions.newToken()
+  const expiresAt = expiryOf(token)
+  const before = await Promise.all(replicas.map(({ port }) => ask(port, bearer(token))))
+  await rotating
+  await keys.retire(kidOf(token), '--force')
+  const retired = performance.now()
+  return Promise.all(
+    replicas.map(async ({ port }, i) => {
+      for (;;) {
+        const { status } = await ask(port, bearer(token))
+        const after = Date.now() < expiresAt ? performance.now() - retired : Number.POSITIVE_INFINITY
+        if (status === 401 || after > 5_000) return { before: before[i]?.status ?? 0, after }
+        await sleep(5)
+      }
+    }),
+  )
+}
+
+async function publishedAt(port: number): Promise<string[]> {
+  const answer = await fetch(`http://127.0.0.1:${port}/.well-known/jwks.json`)
+  const { keys } = (await answer.json()) as { keys: { kid: string }[] }
+  return keys.map(({ kid }) => kid)
+}

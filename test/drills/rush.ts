@@ -1,0 +1,85 @@
+// All users come at once, and each sends several requests at the same moment.
+import { connect } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
+/** Users whose requests are under way at any moment. */
+const parties = 32
+
+export interface Rush {
+  /** Requests that were answered 200. */
+  readonly answered: number
+  readonly failures: readonly string[]
+  readonly seconds: number
+  /** The longest time that this process stood still, in milliseconds. */
+  readonly ownStall: number
+}
+
+/**
+ * @param tokens of one user each
+ * @param together requests of one user at the same moment
+ */
+export async function rush(port: number, tokens: readonly string[], together: number): Promise<Rush> {
+  let answered = 0
+  const failures: string[] = []
+  const begun = performance.now()
+  const secondsSoFar = () => (performance.now() - begun) / 1000
+  const own = monitorEventLoopDelay({ resolution: 5 })
+  own.enable()
+  const rest = tokens.values()
+  const party = async () => {
+    const clients = await Promise.all(Array.from({ length: together }, () => open(port)))
+    for (const token of rest) {
+      const request = `GET /public/small HTTP/1.1\r\nHost: drill\r\nAuthorization: Bearer ${token}\r\n\r\n`
+      for (const status of await Promise.all(clients.map(client => client.ask(request)))) {
+        if (status === '200') answered += 1
+        else failures.push(`${status} after ${secondsSoFar().toFixed(1)} s`)
+      }
+    }
+    for (const client of clients) client.close()
+  }
+  await Promise.all(Array.from({ length: parties }, party))
+  own.disable()
+  return { answered, failures, seconds: secondsSoFar(), ownStall: own.max / 1e6 }
+}
+
+interface Client {
+  /** Resolves with the status, or with the reason why the connection ended. */
+  ask(request: string): Promise<string>
+  close(): void
+}
+
+function open(port: number): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1').setNoDelay(true)
+    let received = ''
+    let ended = ''
+    let answer = (why: string) => reject(new Error(why))
+    const end = (why: string) => {
+      ended ||= why
+      answer(ended)
+    }
+    socket.on('data', chunk => {
+      received += chunk.toString('latin1')
+      const head = received.indexOf('\r\n\r\n')
+      if (head === -1) return
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(received)?.[1])
+      if (received.length < head + 4 + length) return
+      const status = received.slice(9, 12)
+      received = ''
+      answer(status)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+    socket.on('close', () => end('closed'))
+    socket.once('connect', () =>
+      resolve({
+        ask: request =>
+          new Promise(done => {
+            answer = done
+            if (ended === '') socket.write(request)
+            else done(ended)
+          }),
+        close: () => socket.destroy(),
+      }),
+    )
+  })
+}

@@ -1,0 +1,121 @@
+// A relay in front of Postgres that counts every statement, and how many look-ups of one user are under way at once.
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
+import { type AddressInfo, connect, createServer } from 'node:net'
+import type { Counts } from './relay.ts'
+
+const { hostname, port } = new URL(process.argv[2] ?? '')
+const lookUp = /from users u\s+where u\.id = \$1/
+
+const statements: Record<string, number> = {}
+let lookUps = 0
+let mostOfOne = 0
+
+/** Look-ups by user. */
+const underWay = new Map<string, number>()
+
+const server = createServer(client => {
+  const upstream = connect(Number(port), hostname)
+  client.setNoDelay(true)
+  upstream.setNoDelay(true)
+  /** Prepared statements by their names. The last one without a name counts. */
+  const prepared = new Map<string, string>()
+  let text = ''
+  /** The user of each query of this connection, in the order in which Postgres answers. */
+  const asked: (string | undefined)[] = []
+  let user: string | undefined
+  // The first message of a client, its start-up, has no type.
+  const fromClient = splitter(false, (type, body) => {
+    if (type === 'P') {
+      const [name = '', statement = ''] = strings(body, 2)
+      prepared.set(name, statement)
+    }
+    if (type === 'B') {
+      text = prepared.get(strings(body, 2)[1] ?? '') ?? ''
+      if (lookUp.test(text)) user = firstParameter(body)
+    }
+    if (type === 'Q') text = strings(body, 1)[0] ?? ''
+    if (type === 'E' || type === 'Q') statements[text] = (statements[text] ?? 0) + 1
+    if (type === 'Q' || type === 'S') {
+      asked.push(user)
+      if (user !== undefined) begin(user)
+      user = undefined
+    }
+  })
+  let isStarted = false
+  const fromServer = splitter(true, type => {
+    // ReadyForQuery ends a query; the first one ends the start-up.
+    if (type !== 'Z') return
+    if (isStarted) end(asked.shift())
+    isStarted = true
+  })
+  client.on('data', bytes => {
+    fromClient(bytes)
+    upstream.write(bytes)
+  })
+  upstream.on('data', bytes => {
+    fromServer(bytes)
+    client.write(bytes)
+  })
+  const close = () => {
+    for (const each of asked.splice(0)) end(each)
+    client.destroy()
+    upstream.destroy()
+  }
+  for (const socket of [client, upstream]) socket.on('error', close).on('close', close)
+})
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+process.on('message', () => process.send?.({ statements, lookUps, mostOfOne } satisfies Counts))
+process.once('disconnect', () => process.exit())
+
+function begin(user: string): void {
+  const now = (underWay.get(user) ?? 0) + 1
+  underWay.set(user, now)
+  lookUps += 1
+  mostOfOne = Math.max(mostOfOne, now)
+}
+
+function end(user: string | undefined): void {
+  if (user === undefined) return
+  const now = (underWay.get(user) ?? 0) - 1
+  if (now > 0) underWay.set(user, now)
+  else underWay.delete(user)
+}
+
+/** Cuts a stream into messages: a type (after the start-up), four bytes of length that count themselves, a body. */
+function splitter(
+  isTyped: boolean,
+  onMessage: (type: string, body: Buffer) => void,
+): (bytes: Buffer) => void {
+  let rest = Buffer.alloc(0)
+  let head = isTyped ? 1 : 0
+  return bytes => {
+    rest = Buffer.concat([rest, bytes])
+    while (rest.length >= head + 4) {
+      const length = head + rest.readInt32BE(head)
+      if (rest.length < length) return
+      onMessage(rest.toString('latin1', 0, head), rest.subarray(head + 4, length))
+      rest = rest.subarray(length)
+      head = 1
+    }
+  }
+}
+
+/** The first strings of a body, each of which ends in a zero byte. */
+function strings(body: Buffer, count: number): string[] {
+  const found: string[] = []
+  for (let at = 0; found.length < count; ) {
+    const to = body.indexOf(0, at)
+    if (to === -1) break
+    found.push(body.toString('utf8', at, to))
+    at = to + 1
+  }
+  return found
+}
+
+/** In a Bind message, two names are followed by the parameters' formats, then the parameters, each with its length. */
+function firstParameter(body: Buffer): string {
+  const names = body.indexOf(0, body.indexOf(0) + 1) + 1
+  const parameters = names + 2 + 2 * body.readInt16BE(names)
+  const length = body.readInt32BE(parameters + 2)
+  return body.toString('utf8', parameters + 6, parameters + 6 + length)
+}

@@ -1,0 +1,21 @@
+// A TCP relay whose target can change: open connections keep the old target, as behind a name that moves.
+import { type AddressInfo, connect, createServer } from 'node:net'
+
+let port = Number(new URL(process.argv[2] ?? '').port)
+
+const server = createServer(client => {
+  const upstream = connect(port, '127.0.0.1')
+  for (const [from, to] of [
+    [client, upstream],
+    [upstream, client],
+  ] as const) {
+    from.setNoDelay(true)
+    from.on('error', () => {}).on('close', () => to.destroy())
+    from.pipe(to)
+  }
+})
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+process.on('message', message => {
+  port = Number(message)
+})
+process.once('disconnect', () => process.exit())

@@ -1,0 +1,59 @@
+// Receivers of webhooks, each on a port of its own, in a process of their own. They verify signatures and note what comes.
+import type { IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { first } from '../support/certificates.ts'
+import { startReceiver } from '../support/receiver.ts'
+import type { Kind } from './alert-kinds.ts'
+
+export interface Receiver {
+  readonly kind: Kind
+  readonly secret: string
+}
+
+export interface Receipt {
+  /** The index of the receiver. */
+  readonly receiver: number
+  /** `webhook-id`. */
+  readonly id: string
+  /** The number of the alert; nothing if the signature is not the user's. */
+  readonly number: number | undefined
+  /** Nanoseconds of the clock that all processes of a machine share. */
+  readonly at: bigint
+}
+
+/** Milliseconds that a receiver works before it answers. */
+const work = 100
+
+const receipts: Receipt[] = []
+
+/** @returns the port */
+async function serve({ kind, secret }: Receiver, receiver: number): Promise<number> {
+  const webhook = new Webhook(secret)
+  const verified = (body: string, { headers }: IncomingMessage) => {
+    try {
+      const { data } = webhook.verify(body, headers as Record<string, string>) as { data: { number: number } }
+      return data.number
+    } catch {
+      return undefined
+    }
+  }
+  const { port } = await startReceiver(
+    first,
+    async (request, response) => {
+      const at = process.hrtime.bigint()
+      const number = verified(await text(request), request)
+      receipts.push({ receiver, id: String(request.headers['webhook-id']), number, at })
+      if (kind === 'hanging') return
+      setTimeout(() => response.writeHead(kind === 'failing' ? 500 : 204).end(), work)
+    },
+    '127.0.0.1',
+  )
+  return port
+}
+
+process.once('message', async (receivers: Receiver[]) => {
+  const ports = await Promise.all(receivers.map(serve))
+  process.on('message', () => process.send?.(receipts))
+  process.send?.(ports)
+})

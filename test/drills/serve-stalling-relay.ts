@@ -1,0 +1,10 @@
+// The relay of test/support that can stop passing bytes on, as a process.
+import { startStallingRelay } from '../support/stalling-relay.ts'
+
+const relay = await startStallingRelay(process.argv[2] ?? '')
+process.on('message', message => {
+  if (message === 'stall') relay.stall()
+  else relay.flow()
+})
+process.once('disconnect', () => process.exit())
+process.send?.(Number(new URL(relay.url).port))

@@ -1,0 +1,35 @@
+// How much a run of the drills does: all of it, or with `--short` as much as a test run has time for.
+import { parseArgs } from 'node:util'
+
+const { values, positionals } = parseArgs({
+  options: {
+    list: { type: 'boolean', default: false },
+    short: { type: 'boolean', default: false },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  },
+  allowPositionals: true,
+})
+
+export const names = positionals
+export const isList = values.list
+export const isShort = values.short
+export const seed = Number(values.seed)
+
+/** Numbers from 0 to 1: the same sequence for the same seed. */
+export const random = createRandom(seed)
+
+/** A number that the environment variable `name` may set; otherwise `long`, or `short` with `--short`. */
+export function setting(name: string, long: number, short: number): number {
+  return Number(process.env[name] ?? (isShort ? short : long))
+}
+
+/** The generator mulberry32. */
+function createRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

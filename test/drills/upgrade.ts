@@ -1,0 +1,89 @@
+// The previous release and this one on one database, in each order of steps and back. No session is lost, none is let through.
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cli } from '../support/processes.ts'
+import { noRateLimits } from './accounts.ts'
+import { openStage, type ReplicaStage, type Setting } from './replicas.ts'
+import { startSessions } from './sessions.ts'
+import { startUpstream } from './stage.ts'
+import { judgeSideBySide, type Version, type VersionedReplica } from './upgrade-cases.ts'
+import type { Watch } from './watch.ts'
+
+/** The folder of a built 0.1: `git worktree add --detach FOLDER TAG`, `npm ci` there. */
+const older = process.env.OLDER_PROGRAM ?? ''
+const programs: Readonly<Record<Version, string>> = { old: join(older, 'dist/cli.js'), new: cli }
+
+export async function upgrade(watch: Watch): Promise<void> {
+  if (older === '')
+    throw new Error('this drill needs OLDER_PROGRAM, the folder of the previous release, built')
+  const upstream = await startUpstream()
+  const setting = {
+    // So short that clients exchange their tokens at every step.
+    settings: `auth: { access_token_ttl: 3s, ${noRateLimits} }`,
+    routing: `upstreams: { service: { targets: ['http://127.0.0.1:${upstream.port}'], connections: 512 } }
+routes:
+  - { path: /public/small, upstream: service }`,
+  }
+  try {
+    for (const migratesFirst of [true, false]) {
+      const stage = await openStage()
+      try {
+        await roll(stage, setting, migratesFirst, watch)
+      } finally {
+        await stage.stop()
+      }
+    }
+  } finally {
+    await upstream.stop()
+  }
+}
+
+async function roll(
+  stage: ReplicaStage,
+  setting: Setting,
+  migratesFirst: boolean,
+  { say, expect }: Watch,
+): Promise<void> {
+  const start = async (version: Version): Promise<VersionedReplica> => ({
+    version,
+    ...(await stage.start({ ...setting, program: programs[version] })),
+  })
+  const replicas: [VersionedReplica, VersionedReplica] = [await start('old'), await start('old')]
+  /** Replaces one replica as a roll-out does: the new one serves before the other is told to end. */
+  const replace = async (version: Version) => {
+    const [ending, staying] = replicas
+    const starting = await start(version)
+    replicas[0] = staying
+    replicas[1] = starting
+    // Requests that were sent to it.
+    await sleep(500)
+    await ending.stop()
+    await sleep(2_000)
+  }
+
+  say(migratesFirst ? 'migrate first' : 'the first replica of this version migrates')
+  const count = 24
+  const { database } = stage
+  const sessions = await startSessions(replicas, { count, database, onNewKey: async () => {} })
+  await sleep(2_000)
+  if (migratesFirst) {
+    await stage.migrate(setting)
+    await sleep(2_000)
+  }
+  const steps: [title: string, version: Version][] = [
+    ['forward', 'new'],
+    ['back', 'old'],
+    ['forward again', 'new'],
+  ]
+  for (const [title, version] of steps) {
+    await replace(version)
+    if (title !== 'forward again') await judgeSideBySide(replicas, database, title, expect)
+    await replace(version)
+  }
+  const { calls, refreshes, logins, wrong, failures } = await sessions.stop()
+  expect(
+    `${migratesFirst ? 'migrated first' : 'migrated by a replica'}: no request of ${count} clients fails, and no client has to sign in again`,
+    wrong.length === 0 && failures.length === 0 && logins === count,
+    `${wrong.length} wrong 401, ${failures.length} other failures ${[...new Set(failures)]}, ${logins - count} signed in again; ${calls} calls, ${refreshes} exchanges`,
+  )
+}

@@ -1,0 +1,98 @@
+// An upstream that hangs, resets, lies or sends far too much: the client sees the right status or a break, and no socket stays.
+import { readdirSync, readlinkSync } from 'node:fs'
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { startProgram } from '../support/processes.ts'
+import { peakDuring, residentOf } from './memory.ts'
+import { MiB } from './noise.ts'
+import { setting } from './settings.ts'
+import { startStage } from './stage.ts'
+import type { Watch } from './watch.ts'
+
+const GiB = 1024 * MiB
+const much = setting('FAULTS_GIB', 10, 1) * GiB
+const times = setting('FAULTS_TIMES', 200, 20)
+
+/** By fault: the status that a client receives, or `breaks off` for a response that ends early. */
+const expected: Readonly<Record<string, string>> = {
+  well: '200',
+  hangs: '504',
+  resets: '502',
+  'resets-within': 'breaks off',
+  garbage: '502',
+  'garbage-within': 'breaks off',
+  'closes-half': 'breaks off',
+  'closes-unanswered': '502',
+  'stands-still': 'breaks off',
+}
+
+export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
+  const upstream = await startProgram(fileURLToPath(new URL('./serve-faults.js', import.meta.url)))
+  const stage = await startStage({
+    upstreams: 0,
+    targets: [`http://127.0.0.1:${upstream.port}`],
+    upstream: ', timeouts: { response: 1s, idle: 2s }, connections: 1024',
+  })
+  const { port, pids } = stage.gateway
+  const [pid = 0] = pids
+  try {
+    const before = { sockets: socketsOf(pid), memory: residentOf(pid) }
+    for (const [fault, wanted] of Object.entries(expected)) {
+      const seen = new Map<string, number>()
+      const all = Array.from({ length: times }, () =>
+        get(port, fault).then(what => seen.set(what, (seen.get(what) ?? 0) + 1)),
+      )
+      await Promise.all(all)
+      expect(
+        `${fault}: ${wanted}`,
+        seen.size === 1 && seen.has(wanted),
+        JSON.stringify(Object.fromEntries(seen)),
+      )
+    }
+    expect('one byte a second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
+    const { growth } = await peakDuring(pid, () => get(port, `much-of-it?${much}`))
+    expect(`${much / GiB} GiB: memory grows by less than 64 MiB`, growth < 64, `${growth.toFixed(0)} MiB`)
+    // Connections that are kept for later requests end with the upstream.
+    await upstream.stop()
+    await sleep(2_000)
+    const after = { sockets: socketsOf(pid), memory: residentOf(pid) }
+    expect(
+      'no socket is left',
+      after.sockets <= before.sockets,
+      `${before.sockets} before, ${after.sockets} after`,
+    )
+    say(`memory ${before.memory.toFixed(0)} MiB before, ${after.memory.toFixed(0)} MiB after`)
+  } finally {
+    await stage.stop()
+    await upstream.stop()
+  }
+}
+
+/** @returns the status, or how the request ended */
+function get(port: number, path: string): Promise<string> {
+  return new Promise(resolve => {
+    const sent = request({ host: '127.0.0.1', port, path: `/public/${path}`, agent: false })
+    sent.on('error', error => resolve((error as NodeJS.ErrnoException).code ?? error.message))
+    sent.on('response', answer => {
+      answer.on('error', () => resolve('breaks off'))
+      answer.on('end', () => resolve(answer.complete ? String(answer.statusCode) : 'breaks off'))
+      answer.resume()
+    })
+    sent.end()
+  })
+}
+
+function socketsOf(pid: number): number {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).filter(name => linkOf(`${folder}/${name}`).startsWith('socket:')).length
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    // The gateway closed it after the folder was read.
+    return ''
+  }
+}
