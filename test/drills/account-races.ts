@@ -8,7 +8,7 @@ import { openStage } from './replicas.ts'
 import { random, setting } from './settings.ts'
 import { startUpstream } from './stage.ts'
 import { type Answer, post, send } from './subjects.ts'
-import type { Watch } from './watch.ts'
+import { countsOf, type Watch } from './watch.ts'
 
 const tries = setting('ACCOUNT_TRIES', 2_000, 200)
 /** Users at one time. */
@@ -62,7 +62,7 @@ async function passwordChanges(place: Place, expect: Watch['expect']): Promise<v
     `${rounds.length * rivals} changes of password, ${rivals} at one time with one current password: one of them wins`,
     rounds.every(({ statuses }) => statuses.filter(status => status === 200).length === 1) &&
       rounds.every(({ statuses }) => statuses.every(status => status === 200 || status === 401)),
-    tell(rounds.flatMap(({ statuses }) => statuses)),
+    countsOf(rounds.flatMap(({ statuses }) => statuses)),
   )
   expect(
     'one session is left, the winner’s',
@@ -102,7 +102,7 @@ async function endings(place: Place, expect: Watch['expect']): Promise<void> {
   expect(
     'each is answered 200',
     rounds.every(({ status }) => status === 200),
-    tell(rounds.map(({ status }) => status)),
+    countsOf(rounds.map(({ status }) => status)),
   )
 }
 
@@ -130,7 +130,7 @@ async function deletions(place: Place, expect: Watch['expect']): Promise<void> {
   expect(
     'none of them is answered 500',
     statuses.every(status => status > 0 && status !== 500),
-    tell(statuses),
+    countsOf(statuses),
   )
 }
 
@@ -143,7 +143,7 @@ async function twoDeletions(place: Place, expect: Watch['expect']): Promise<void
   expect(
     `${rounds.length} times two deletions at one time: one is 200, the other 401, nothing is left`,
     rounds.every(({ statuses: [a, b], left }) => a === 200 && b === 401 && left === 0),
-    tell(rounds.flatMap(({ statuses }) => statuses)),
+    countsOf(rounds.flatMap(({ statuses }) => statuses)),
   )
 }
 
@@ -217,13 +217,4 @@ async function count(database: Pool, sql: string, id: number): Promise<number> {
 
 function statusOf({ status }: { readonly status: number }): number {
   return status
-}
-
-function tell(statuses: readonly number[]): string {
-  const counts = new Map<number, number>()
-  for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1)
-  return [...counts]
-    .sort(([a], [b]) => a - b)
-    .map(([status, times]) => `${status}: ${times}`)
-    .join(', ')
 }

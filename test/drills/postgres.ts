@@ -14,7 +14,7 @@ import { setting } from './settings.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
 import { startUpstream } from './stage.ts'
 import { newPro, post, send } from './subjects.ts'
-import type { Watch } from './watch.ts'
+import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('POSTGRES_SECONDS', 8, 4) * 1_000
 /** Milliseconds until an answer that needs the database, and until all is well again. */
@@ -240,12 +240,8 @@ async function readiness({ admin }: Replica): Promise<number> {
   return (await fetch(`http://127.0.0.1:${admin}/readyz`)).status
 }
 
-/** Counts by kind and status. */
 function told(answers: readonly Answer[]): string {
-  const counts = new Map<string, number>()
-  for (const { kind, status } of answers)
-    counts.set(`${kind} ${status}`, (counts.get(`${kind} ${status}`) ?? 0) + 1)
-  return [...counts].map(([what, count]) => `${what}: ${count}`).join(', ')
+  return countsOf(answers.map(({ kind, status }) => `${kind} ${status}`))
 }
 
 interface Work {

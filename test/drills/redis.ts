@@ -8,7 +8,7 @@ import { startRelay } from './relay.ts'
 import { openStage, type RedisAddress, type Replica, type ReplicaStage } from './replicas.ts'
 import { setting } from './settings.ts'
 import { createUsers } from './users.ts'
-import type { Watch } from './watch.ts'
+import { countsOf, type Watch } from './watch.ts'
 
 const outageMs = setting('REDIS_SECONDS', 5, 2) * 1_000
 /** Milliseconds: until a free user is answered, until Redis counts again, and for how long it must then go on counting. */
@@ -238,9 +238,7 @@ function slowestOf(answers: readonly WorkAnswer[]): number {
 }
 
 function counted(answers: readonly WorkAnswer[]): string {
-  const counts = new Map<number, number>()
-  for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
-  return [...counts].map(([status, count]) => `${status}: ${count}`).join(', ')
+  return countsOf(answers.map(({ status }) => status))
 }
 
 /**

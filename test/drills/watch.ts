@@ -7,3 +7,10 @@ export interface Watch {
 }
 
 export type Drill = (watch: Watch) => Promise<void>
+
+/** Counts equal values for a measurement: `200: 12, 503: 1`. */
+export function countsOf(values: readonly (string | number)[]): string {
+  const counts = new Map<string | number, number>()
+  for (const value of values.toSorted()) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return [...counts].map(([value, count]) => `${value}: ${count}`).join(', ')
+}
