@@ -40,11 +40,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
     const before = { sockets: socketsOf(pid), memory: residentOf(pid) }
     for (const [fault, wanted] of Object.entries(expected)) {
       const seen = await Promise.all(Array.from({ length: times }, () => get(port, fault)))
-      expect(
-        `${fault}: ${wanted}`,
-        seen.length > 0 && seen.every(what => what === wanted),
-        countsOf(seen),
-      )
+      expect(`${fault}: ${wanted}`, seen.length > 0 && seen.every(what => what === wanted), countsOf(seen))
     }
     expect('one byte a second: 200', (await get(port, 'drips')) === '200', 'ten bytes in ten seconds')
     const { growth } = await peakDuring(pid, () => get(port, `much-of-it?${much}`))
