@@ -22,7 +22,7 @@ export interface TabMemory {
 
 export interface ConsoleTab {
   /**
-   * Attaches to the page while `work` is done. The tab keeps every response that it receives while somebody is attached,
+   * Attaches to the page while `work` is done. The tab keeps every response that it receives while a debugger is attached,
    * so `work` should be short.
    */
   looking<T>(work: (page: Page) => Promise<T>): Promise<T>

@@ -77,7 +77,7 @@ async function withFeed(
     .filter(ms => ms > 20)
   if (excuses.length > 0)
     say(
-      `${excuses.length} told apart: a gateway's event loop stood still for ${excuses.map(ms => ms.toFixed(0))} ms`,
+      `${excuses.length} excused: a gateway's event loop stood still for ${excuses.map(ms => ms.toFixed(0))} ms`,
     )
   expect(
     `${logouts} logouts: no access token is accepted on the other replica 50 ms after the answer`,

@@ -1,6 +1,6 @@
 // Eight replicas start at once, on an empty database and on an older one: each serves, on the tables of a single run.
-import { cpSync, readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, realpathSync } from 'node:fs'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runMigrations } from '../../src/storage/migrate.ts'
 import { temporaryFolder } from '../support/processes.ts'
@@ -10,7 +10,7 @@ import type { Watch } from './watch.ts'
 const replicas = 8
 /** The migrations of release 0.1. */
 const older = 6
-const folder = fileURLToPath(new URL('../../migrations', import.meta.url))
+const folder = realpathSync(fileURLToPath(new URL('../../migrations', import.meta.url)))
 
 export async function migrations({ expect }: Watch): Promise<void> {
   async function startAll(stage: ReplicaStage): Promise<void> {
@@ -37,8 +37,8 @@ export async function migrations({ expect }: Watch): Promise<void> {
 
 async function migrateToOlder(stage: ReplicaStage): Promise<void> {
   const { path, remove } = temporaryFolder()
-  cpSync(folder, path, { recursive: true })
-  for (const file of readdirSync(path)) if (Number.parseInt(file, 10) > older) rmSync(join(path, file))
+  const isOlder = (file: string) => !(Number.parseInt(basename(file), 10) > older)
+  cpSync(folder, path, { recursive: true, filter: isOlder })
   const client = await stage.database.connect()
   await runMigrations(client, () => {}, path)
   client.release()

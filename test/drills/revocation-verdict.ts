@@ -35,7 +35,7 @@ export function judge(
       .filter(stall => stall > 20)
     if (excuses.length > 0) {
       const figures = [...new Set(excuses.map(stall => stall.toFixed(0)))].join(', ')
-      say(`${name}: ${excuses.length} told apart, their gateway's event loop stood still for ${figures} ms`)
+      say(`${name}: ${excuses.length} excused, their gateway's event loop stood still for ${figures} ms`)
     }
     expect(
       `${name}, ${title}: no request sent ${grace} ms after the commit is answered from the old state`,

@@ -49,7 +49,7 @@ async function roll(
     ...(await stage.start({ ...setting, program: programs[version] })),
   })
   const replicas: [VersionedReplica, VersionedReplica] = [await start('old'), await start('old')]
-  /** Replaces one replica as a roll-out does: the new one serves before the other is told to end. */
+  /** Replaces one replica as a roll-out does: the new one serves before the other one ends. */
   const replace = async (version: Version) => {
     const [ending, staying] = replicas
     const starting = await start(version)
