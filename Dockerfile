@@ -9,7 +9,7 @@ COPY src ./src
 COPY migrations ./migrations
 COPY console ./console
 COPY scripts/build-program.mjs scripts/build-console.mjs scripts/prepare-database.mjs \
-    scripts/fill-compile-cache.mjs scripts/replace-files.mjs ./scripts/
+    scripts/fill-compile-cache.mjs scripts/import-built.mjs scripts/replace-files.mjs ./scripts/
 RUN npm run build
 # Node names the folder by the number of its user, whose files nobody else may read: the image's user is 1000.
 RUN for kept in dist/compile-cache/*; do mv "$kept" "${kept%-*}-1000"; done && chmod -R a+rX dist/compile-cache

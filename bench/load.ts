@@ -178,14 +178,14 @@ function openClient(port: number, bytes: Buffer, status: string, tally: Tally): 
     // A proxy that does not know the host may respond with an empty 200.
     const isWhole = response.length === head + announced && (status !== '200' || announced === bodyLength)
     if (!isWhole || response.toString('latin1', 9, 12) !== status) {
-      tally.failure = `not the right response: ${response.toString('latin1', 0, 200)}`
+      tally.failure ||= `not the right response: ${response.toString('latin1', 0, 200)}`
     }
     tally.latencies.push(performance.now() - (asked ?? Number.NaN))
     asked = undefined
     client.onAnswer()
   })
   socket.on('error', error => {
-    tally.failure = error.message
+    tally.failure ||= error.message
   })
   // Without its connections the load would become smaller.
   socket.on('close', () => {

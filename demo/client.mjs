@@ -1,9 +1,22 @@
+/**
+ * @typedef {object} Call
+ * @property {string} method
+ * @property {string} url
+ * @property {string} [token]
+ * @property {object} [body]
+ * @property {number} due the expected status
+ */
+
+/** @typedef {ReturnType<typeof createDemoClient>} DemoClient */
+
+/** @param {import('./printer.mjs').Printer} printer */
 export function createDemoClient(printer) {
   let allAsDue = true
   return {
     get allAsDue() {
       return allAsDue
     },
+    /** @param {string} title @param {Call} call */
     async send(title, { method, url, token, body, due }) {
       const response = await fetch(url, {
         method,
@@ -13,6 +26,7 @@ export function createDemoClient(printer) {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
+      /** @type {any} */
       const answer = await response.json()
       const asDue = response.status === due
       allAsDue &&= asDue

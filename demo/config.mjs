@@ -1,6 +1,10 @@
 // The gateway.yaml of the demo: everything on free ports, everything thrown away afterwards.
 
-/** @param upstream the demo service's URL @param dataDir a throw-away folder @param adminToken made for this run */
+/**
+ * @param {string} upstream the demo service's URL
+ * @param {string} dataDir a throw-away folder
+ * @param {string} adminToken made for this run
+ */
 export function demoConfig(upstream, dataDir, adminToken) {
   return `server:
   listen: 127.0.0.1:0

@@ -26,7 +26,8 @@ try {
   printer.line(`Starting a gateway on an embedded database in ${folder} …`)
   const adminToken = randomBytes(18).toString('base64url')
   const file = join(folder, 'gateway.yaml')
-  const target = `http://127.0.0.1:${upstream.address().port}`
+  const { port } = /** @type {import('node:net').AddressInfo} */ (upstream.address())
+  const target = `http://127.0.0.1:${port}`
   await writeFile(file, demoConfig(target, join(folder, 'data'), adminToken))
   gateway = await startGateway(file)
   printer.line(
@@ -50,7 +51,7 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-/** Runs the program as an operator does, and resolves when it has printed its ready line. */
+/** Runs the program as an operator does, and resolves when it has printed its ready line. @param {string} file */
 async function startGateway(file) {
   const program = spawn(process.execPath, [peage, 'start', '-c', file], {
     // A Ctrl-C is for the demo alone: it ends the gateway when it is done with it.
@@ -65,6 +66,7 @@ async function startGateway(file) {
     await exited
   }
   const log = new EventEmitter()
+  /** @type {import('./printer.mjs').Mail[]} */
   const mails = []
   createInterface({ input: program.stdout }).on('line', line => {
     const entry = line.startsWith('{') ? JSON.parse(line) : {}
@@ -80,14 +82,18 @@ async function startGateway(file) {
   try {
     const [{ address, admin_address }] = await Promise.race([once(log, 'ready'), ended])
     ended.catch(() => {})
-    /** Resolves with the next mail of a kind, and prints it. */
+    /**
+     * Resolves with the next mail of a kind, and prints it.
+     * @type {(kind: string) => Promise<import('./printer.mjs').Mail>}
+     */
     const mailOf = async kind => {
       const at = mails.findIndex(mail => mail.kind === kind)
-      if (at === -1) {
+      const mail = mails[at]
+      if (mail === undefined) {
         await once(log, 'mail')
         return mailOf(kind)
       }
-      const [mail] = mails.splice(at, 1)
+      mails.splice(at, 1)
       printer.mail(mail)
       return mail
     }
@@ -98,6 +104,10 @@ async function startGateway(file) {
   }
 }
 
+/**
+ * @param {import('./scenario.mjs').Place} place
+ * @param {{ token: string, email: string, password: string }} user
+ */
 function invite({ gateway, admin, adminToken }, { token, email, password }) {
   printer.line()
   printer.heading('It stays up. To go on by hand (Ctrl-C ends it and removes the folder):')
@@ -109,6 +119,7 @@ function invite({ gateway, admin, adminToken }, { token, email, password }) {
   printConsole({ admin, adminToken })
 }
 
+/** @param {Omit<import('./scenario.mjs').Place, 'gateway'>} place */
 function printConsole({ admin, adminToken }) {
   printer.line(`Console: ${admin}/console (token: ${adminToken})`)
 }

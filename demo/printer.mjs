@@ -1,13 +1,31 @@
 // How the demo looks on a terminal, and in a file.
 
+/**
+ * @typedef {object} Exchange
+ * @property {string} title
+ * @property {string} method
+ * @property {string} url
+ * @property {object | undefined} body
+ * @property {number} status
+ * @property {unknown} answer
+ * @property {number | undefined} due the expected status, if another one came
+ */
+
+/** @typedef {ReturnType<typeof createPrinter>} Printer */
+/** @typedef {{ kind: string, to: string, subject: string, text: string }} Mail */
+
+/** @param {NodeJS.WriteStream} out */
 export function createPrinter(out) {
+  /** @type {(code: number) => (text: string) => string} */
   const paint = code => text => (out.isTTY ? `\u001b[${code}m${text}\u001b[0m` : text)
   const [bold, dim, green, red] = [paint(1), paint(2), paint(32), paint(31)]
   const line = (text = '') => out.write(`${text}\n`)
   let step = 0
   return {
     line,
+    /** @param {string} text */
     heading: text => line(bold(text)),
+    /** @param {Exchange} exchange */
     exchange({ title, method, url, body, status, answer, due }) {
       step += 1
       const mark = due === undefined ? green('✓') : red('✗')
@@ -17,6 +35,7 @@ export function createPrinter(out) {
       line(`  ← ${status} ${dim(json(answer))}`)
       if (due !== undefined) line(red(`  ${due} was due`))
     },
+    /** @param {Mail} mail */
     mail({ to, subject, text }) {
       line(`  ✉ ${to}: ${bold(subject)}`)
       for (const part of text.trimEnd().split('\n')) line(`    ${dim(part)}`)
@@ -24,7 +43,7 @@ export function createPrinter(out) {
   }
 }
 
-/** One line, with tokens shortened: they are long, and only their change matters here. */
+/** One line, with tokens shortened: they are long, and only their change matters here. @param {unknown} value */
 function json(value) {
   return JSON.stringify(value, (_key, member) =>
     typeof member === 'string' && member.length > 80 ? `${member.slice(0, 12)}…${member.slice(-6)}` : member,

@@ -1,12 +1,18 @@
+/** @typedef {{ gateway: string, admin: string, adminToken: string }} Place */
+
 /**
  * Ends with a user of plan `pro`, its password and a token for it, to go on with by hand.
- * @param mailOf resolves with the next mail of a kind
+ * @param {import('./client.mjs').DemoClient} client
+ * @param {Place} place
+ * @param {(kind: string) => Promise<import('./printer.mjs').Mail>} mailOf resolves with the next mail of a kind
  */
 export async function walk(client, { gateway, admin, adminToken }, mailOf) {
   const auth = `${gateway}/api/v1/auth`
   const credentials = { email: 'ada@example.com', password: 'correct horse battery' }
+  /** @param {string} title @param {string} path @param {object} body @param {number} due */
   const post = (title, path, body, due) =>
     client.send(title, { method: 'POST', url: `${auth}/${path}`, body, due })
+  /** @param {string} title @param {string} path @param {string} token @param {number} due */
   const get = (title, path, token, due) =>
     client.send(title, { method: 'GET', url: `${gateway}${path}`, token, due })
   const account = await post('Register', 'register', credentials, 201)

@@ -1,7 +1,8 @@
 // The demo's service behind the gateway: it says who the gateway told it is calling.
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** @param listen where; port 0 lets the system choose */
+/** @param {{ host: string, port: number }} listen port 0 lets the system choose */
 export async function startDemoUpstream(listen) {
   const server = createServer((request, response) => {
     request.resume()
@@ -14,8 +15,7 @@ export async function startDemoUpstream(listen) {
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   })
-  await new Promise((resolve, reject) => {
-    server.once('error', reject).listen(listen.port, listen.host, resolve)
-  })
+  server.listen(listen.port, listen.host)
+  await once(server, 'listening')
   return server
 }

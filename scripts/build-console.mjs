@@ -10,6 +10,7 @@ import { removeOthers, replaceFile } from './replace-files.mjs'
 const source = fileURLToPath(new URL('../console/', import.meta.url))
 const target = fileURLToPath(new URL('../dist/console/', import.meta.url))
 
+/** @type {Readonly<Record<string, string>>} */
 const types = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -30,11 +31,13 @@ const { outputFiles } = await build({
   logLevel: 'warning',
 })
 
+/** @type {Record<string, { type: string | undefined }>} */
 const assets = {}
 const written = new Set()
 const hashed = new Map()
-const bodies = outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)])
-for (const [name, body] of [...bodies, ['icon.svg', readFileSync(join(source, 'icon.svg'))]]) {
+const bodies = new Map(outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]))
+bodies.set('icon.svg', readFileSync(join(source, 'icon.svg')))
+for (const [name, body] of bodies) {
   const [stem, extension] = [name.slice(0, name.lastIndexOf('.')), name.slice(name.lastIndexOf('.'))]
   const digest = createHash('sha256').update(body).digest('hex').slice(0, 16)
   const file = `${stem}-${digest}${extension}`
@@ -51,6 +54,7 @@ writeCompressed('page.html', Buffer.from(page))
 write('manifest.json', JSON.stringify({ page: 'page.html', assets }))
 removeOthers(target, path => written.has(path))
 
+/** @param {string} name @param {Buffer} body */
 function writeCompressed(name, body) {
   write(name, body)
   write(`${name}.gz`, gzipSync(body, { level: 9 }))
@@ -58,6 +62,7 @@ function writeCompressed(name, body) {
   write(`${name}.br`, brotliCompressSync(body, { params }))
 }
 
+/** @param {string} name @param {string | Buffer} body */
 function write(name, body) {
   replaceFile(join(target, name), body)
   written.add(join(target, name))

@@ -8,10 +8,14 @@ const cache = fileURLToPath(new URL('compile-cache', dist))
 
 // What Node kept of an earlier build is of no use.
 rmSync(cache, { recursive: true, force: true })
-// From Node 22 on.
-if (module.enableCompileCache !== undefined) {
-  module.enableCompileCache(cache)
+// From Node 22 on, so the types of Node 20 lack it.
+const { enableCompileCache } = /** @type {{ enableCompileCache?: (folder: string) => unknown }} */ (
+  /** @type {unknown} */ (module)
+)
+if (enableCompileCache !== undefined) {
+  enableCompileCache(cache)
   // The other two run when they are loaded.
+  /** @param {string} name */
   const isLoaded = name => name.endsWith('.js') && name !== 'cli.js' && name !== 'worker.js'
-  for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist))
+  for (const name of readdirSync(dist).filter(isLoaded)) await import(new URL(name, dist).href)
 }

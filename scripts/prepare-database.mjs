@@ -16,9 +16,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
-import { migrationFiles } from '../build/storage/migrate.js'
-import { pgliteDigest } from '../build/storage/pglite/wasm-module.js'
+import { importBuilt } from './import-built.mjs'
 
+/** @type {typeof import('../src/storage/migrate.ts')} */
+const { migrationFiles } = await importBuilt('storage/migrate.js')
+/** @type {typeof import('../src/storage/pglite/wasm-module.ts')} */
+const { pgliteDigest } = await importBuilt('storage/pglite/wasm-module.js')
+
+/** @param {string} name */
 const at = name => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
 const prepared = at('storage/pglite/prepared-database')
 
@@ -54,9 +59,13 @@ function isUpToDate() {
   }
 }
 
-/** @returns the name of the last file of the write-ahead log that a start may look into */
+/**
+ * @param {string} dir
+ * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may look into
+ */
 async function makeDatabase(dir) {
-  const { openFolder } = await import('../build/composition/open-folder.js')
+  /** @type {typeof import('../src/composition/open-folder.ts')} */
+  const { openFolder } = await importBuilt('composition/open-folder.js')
   const database = await openFolder(dir)
   await database.migrate()
   // Patterns for other databases: two thirds of the folder, for nobody.
@@ -64,13 +73,16 @@ async function makeDatabase(dir) {
   await database.query('drop database template0')
   await database.query('drop database template1')
   // The shutdown may still write to the next file.
-  const [{ name }] = await database.query(
-    "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
+  const [row] = /** @type {{ name: string }[]} */ (
+    await database.query(
+      "select pg_walfile_name(pg_current_wal_lsn() + setting::bigint) as name from pg_settings where name = 'wal_segment_size'",
+    )
   )
   await database.close()
-  return name
+  return String(row?.name)
 }
 
+/** @param {string} root @param {string} lastWal */
 function pack(root, lastWal) {
   const entries = readdirSync(root, { recursive: true, withFileTypes: true })
     .map(entry => ({ path: join(entry.parentPath, entry.name).slice(root.length + 1), entry }))
@@ -91,7 +103,7 @@ function pack(root, lastWal) {
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), brotliCompressSync(content, { params })])
 }
 
-/** Kept by Postgres to be written over later. */
+/** Whether Postgres keeps the file to write over it later. @param {string} path @param {string} lastWal */
 function isSpareWal(path, lastWal) {
   const [, name] = /^pg_wal\/([0-9A-F]{24})$/.exec(path) ?? []
   return name !== undefined && name > lastWal

@@ -13,7 +13,7 @@ export function replaceFile(path, content, mode = 0o644) {
     renameSync(fresh, path)
   } catch (error) {
     // Another build has just removed it as a file of an earlier build.
-    if (error.code !== 'ENOENT') throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     replaceFile(path, content, mode)
   }
 }

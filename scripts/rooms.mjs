@@ -1,9 +1,16 @@
 // The order of `src`: one list, read by the linter's configuration (write-room-rules.mjs) and by the architecture test.
 
 /**
+ * @typedef {object} Room
+ * @property {string} name
+ * @property {string} duty
+ * @property {readonly string[]} [forbids] further patterns of files that it may not import
+ */
+
+/**
  * From left to right: a room imports, types included, only rooms of the floors further right. Rooms of one floor do
  * not know each other. A name that ends in `.ts` is a file at the root of `src`.
- * @type {readonly (readonly { readonly name: string; readonly duty: string; readonly except?: readonly string[] }[])[]}
+ * @type {readonly (readonly Room[])[]}
  */
 export const floors = [
   [

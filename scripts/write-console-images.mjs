@@ -36,6 +36,7 @@ const upstream = createServer((_, response) => {
 })
 upstream.listen(19_000, '127.0.0.1')
 await once(upstream, 'listening')
+/** @param {string} name */
 const certificate = name =>
   fileURLToPath(new URL(`../test/support/certificates/test-only-first.${name}.pem`, import.meta.url))
 const receiver = createTlsServer(
@@ -111,7 +112,10 @@ async function ask(url, method, bearer, body) {
   return response.headers.get('content-type')?.includes('json') && text !== '' ? JSON.parse(text) : {}
 }
 
+/** @typedef {{ id: number, access: string }} Person */
+
 async function makeUsers() {
+  /** @type {Person[]} */
   const people = []
   for (const [name, plan] of [
     ['ada', 'pro'],
@@ -129,7 +133,8 @@ async function makeUsers() {
     })
     people.push({ id, access: access_token })
   }
-  const [ada, grace, edsger, barbara, alan] = people
+  const [ada, grace, edsger, barbara, alan] = /** @type {[Person, Person, Person, Person, Person]} */ (people)
+  /** @param {string} path @param {object} body @param {Person} person */
   const client = (path, body, person) =>
     ask(`http://127.0.0.1:18080/api/v1${path}`, 'POST', person.access, body)
   await client('/auth/login', { email: 'edsger@example.com', password }, edsger)
@@ -184,7 +189,7 @@ async function photograph([, , refused]) {
       await page.locator('.outcome').waitFor()
     }
     // Charts are drawn in the frame after the data.
-    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))
+    await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
     await page.screenshot({ path: `${images}console-${file}.png` })
   }
   await browser.close()

@@ -17,6 +17,7 @@ if (total === undefined) {
   process.exitCode = total === 0 ? 0 : 1
 }
 
+/** @param {string} text */
 function parse(text) {
   try {
     return JSON.parse(text)

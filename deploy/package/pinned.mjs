@@ -1,11 +1,25 @@
 // What the npm package brings, to the version and the digest: package-lock.json without what development needs.
-import semver from 'semver'
+import { minVersion, satisfies } from 'semver'
+
+/**
+ * @typedef {object} Locked
+ * @property {string} [version]
+ * @property {boolean} [dev]
+ * @property {boolean} [devOptional]
+ * @property {string} [resolved]
+ * @property {string} [integrity]
+ * @property {{ node?: string }} [engines]
+ * @property {Record<string, string>} [dependencies]
+ * @property {Record<string, string>} [devDependencies]
+ */
+
+/** @typedef {{ packages: Record<string, Locked> }} Lock package-lock.json, as far as it is read here */
 
 /**
  * The content of npm-shrinkwrap.json. Without it an installed package's dependencies float, since npm heeds neither
  * `package-lock.json` nor `overrides` of what it installs.
- * @param {import('./pinned.d.mts').Lock} lock
- * @returns {import('./pinned.d.mts').Lock}
+ * @param {Lock} lock
+ * @returns {Lock}
  */
 export function pinned(lock) {
   const { '': own, ...packages } = lock.packages
@@ -16,14 +30,14 @@ export function pinned(lock) {
 
 /**
  * The packages that do not admit the lowest Node of each line that the package itself admits.
- * @param {import('./pinned.d.mts').Lock} lock
+ * @param {Lock} lock
  * @returns {string[]} each as `name@version wants RANGE, not NODE`
  */
 export function tooNew({ packages: { '': own, ...packages } }) {
-  const lowest = (own?.engines?.node ?? '').split('||').map(line => String(semver.minVersion(line)))
+  const lowest = (own?.engines?.node ?? '').split('||').map(line => String(minVersion(line)))
   return Object.entries(packages).flatMap(([path, { version, engines }]) =>
     lowest
-      .filter(node => !semver.satisfies(node, engines?.node ?? '*'))
+      .filter(node => !satisfies(node, engines?.node ?? '*'))
       .map(node => `${path.replace(/^.*node_modules\//, '')}@${version} wants ${engines?.node}, not ${node}`),
   )
 }

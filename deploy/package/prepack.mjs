@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { pinned, tooNew } from './pinned.mjs'
 import { sbomOf } from './sbom.mjs'
 
+/** @param {string} name */
 const at = name => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 const shrinkwrap = pinned(JSON.parse(readFileSync(at('package-lock.json'), 'utf8')))
 const refusing = tooNew(shrinkwrap)

@@ -45,11 +45,14 @@ function pack() {
   }
   symlinkSync(join(repository, 'node_modules'), join(copy, 'node_modules'))
   const [{ filename }] = JSON.parse(
-    execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: copy, env }),
+    String(
+      execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: copy, env }),
+    ),
   )
   return join(work, filename)
 }
 
+/** @param {string} tarball */
 function lookInto(tarball) {
   const names = String(execFileSync('tar', ['tzf', tarball]))
     .trim()
@@ -65,7 +68,9 @@ function lookInto(tarball) {
     names.includes('package/dist/storage/pglite/prepared-database'),
   )
   check('the list of common passwords is there', true, names.includes('package/assets/common-passwords.txt'))
+  /** @param {string} name */
   const textOf = name => String(execFileSync('tar', ['xzOf', tarball, `package/${name}`]))
+  /** @type {import('./pinned.mjs').Lock} */
   const { packages } = JSON.parse(textOf('npm-shrinkwrap.json'))
   const unpinned = Object.entries(packages).filter(
     ([path, { version, integrity }]) => path && !(version && integrity),
@@ -75,15 +80,17 @@ function lookInto(tarball) {
     [],
     unpinned.map(([path]) => path),
   )
-  const listed = JSON.parse(textOf('sbom.cdx.json')).components.map(
-    ({ name, version }) => `${name}@${version}`,
-  )
+  /** @type {{ components: { name: string, version: string }[] }} */
+  const { components } = JSON.parse(textOf('sbom.cdx.json'))
+  const listed = components.map(({ name, version }) => `${name}@${version}`)
   const brought = Object.entries(packages)
     .filter(([path]) => path)
     .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`)
+  /** @param {string[]} names */
   const sorted = names => [...new Set(names)].sort()
   check('the list of what ships has all of it, and nothing else', sorted(brought), sorted(listed))
-  const links = [...textOf('README.md').matchAll(/\]\(([^):#]+)[^)]*\)/g)].map(([, target]) => target)
+  const links = [...textOf('README.md').matchAll(/\]\(([^):#]+)[^)]*\)/g)].map(([, target = '']) => target)
+  /** @param {string} target */
   const isThere = target => names.some(name => name.startsWith(`package/${target}`))
   check(
     'every page that README leads to is there',
@@ -94,7 +101,7 @@ function lookInto(tarball) {
 
 async function tryOut() {
   run('npx', ['--no', 'peage', 'init'])
-  const [, schema] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8'))
+  const [, schema = ''] = /\$schema=(\S+)/.exec(readFileSync(join(folder, 'gateway.yaml'), 'utf8')) ?? []
   check('the sample names a schema that is there', true, existsSync(join(folder, schema)))
   run('npx', ['--no', 'peage', 'check'])
   const program = join(folder, 'node_modules/.bin/peage')
@@ -119,7 +126,11 @@ async function tryOut() {
   run('npx', ['--no', 'peage', 'users', 'list'])
 }
 
-/** Of the ready line. @throws Error where the gateway ends before it */
+/**
+ * Of the ready line.
+ * @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, null>} child
+ * @throws Error if the gateway ends before it
+ */
 function addressOf(child) {
   return new Promise((resolve, reject) => {
     let log = ''
@@ -132,17 +143,20 @@ function addressOf(child) {
   })
 }
 
+/** @param {string} program @param {string[]} words */
 function run(program, words) {
   console.log(`[run] ${program} ${words.join(' ').replaceAll(dirname(folder), '…')}`)
   execFileSync(program, words, { cwd: folder, env, stdio: 'inherit' })
 }
 
+/** @param {string} title @param {unknown} due @param {unknown} seen */
 function check(title, due, seen) {
   const isTrue = JSON.stringify(due) === JSON.stringify(seen)
   console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
   if (!isTrue) throw new Error(`the package does not hold: ${title}: ${JSON.stringify(seen)}`)
 }
 
+/** @param {string} file */
 function read(file) {
   return JSON.parse(readFileSync(file, 'utf8'))
 }

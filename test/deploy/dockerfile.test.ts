@@ -1,6 +1,6 @@
 // The Dockerfile's promises that can be read; `npm run image:replay` tries its steps.
 import { describe, expect, it } from 'vitest'
-import { readDockerfile } from '../../deploy/image/dockerfile.mjs'
+import { readDockerfile } from '../../deploy/image/dockerfile.ts'
 import { read } from './read.ts'
 
 const stages = readDockerfile(read('Dockerfile'))

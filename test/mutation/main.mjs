@@ -28,6 +28,6 @@ for (const reach of rest.includes('--own') ? ['own'] : ['own', 'further']) {
     concurrency: 2,
     // Much: a machine that does something else as well is slow, and an endless loop is told by its hits.
     timeoutMS: 60_000,
-    warnings: { slow: false },
+    warnings: { slow: false, unknownOptions: true, preprocessorErrors: true, unserializableOptions: true },
   }).runMutationTest()
 }

@@ -15,7 +15,7 @@ const out = mkdtempSync(join(cache, 'compiled-'))
 const options =
   '--module nodenext --target es2023 --types node --skipLibCheck --noCheck --rewriteRelativeImportExtensions'
 const folder = dirname(entry)
-const programs = readdirSync(join(root, folder), { recursive: true })
+const programs = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts'))
   .map(file => join(folder, file))
 let status = 1
@@ -47,7 +47,9 @@ try {
   const main = join(out, entry.replace(/\.ts$/, '.js'))
   const child = spawn(process.execPath, [main, ...flags], { stdio: 'inherit' })
   // The program cleans up first.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  process.on('SIGINT', () => child.kill('SIGINT'))
+  process.on('SIGTERM', () => child.kill('SIGTERM'))
+  process.on('SIGHUP', () => child.kill('SIGHUP'))
   const [code] = await once(child, 'exit')
   status = code ?? 1
 } finally {

@@ -10,6 +10,7 @@ const work = mkdtempSync(join(tmpdir(), 'peage-docs-check-'))
 const clone = join(work, 'clone')
 let status = 1
 try {
+  /** @type {[program: string, words: string[], cwd: string][]} */
   const steps = [
     ['git', ['clone', '-q', repository, clone], '.'],
     ['npm', ['ci', '--no-audit', '--no-fund'], clone],
@@ -27,6 +28,7 @@ process.exitCode = status === 0 ? 0 : 1
 /**
  * In a network of its own where that can be had: the pages' ports (8080, 8081, 9000, 5432, 6379) are free there, and what
  * a page starts reaches nobody. Else they must be free here.
+ * @param {string} program @param {string[]} words @returns {[string, string[]]}
  */
 function alone(program, words) {
   const inside = 'ip link set lo up && exec "$@"'

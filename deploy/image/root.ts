@@ -3,13 +3,25 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/**
- * What the steps of a stage made.
- * @typedef {{
- *   root: string, node: string, env: Record<string, string>, folder: string, user: string, volumes: string[],
- *   entrypoint: string[], command: string[], health: string[], stopSignal?: NodeJS.Signals
- * }} Image
- */
+/** What the steps of a stage made. */
+export interface Image {
+  readonly root: string
+  readonly node: string
+  readonly env: Record<string, string>
+  readonly volumes: string[]
+  folder: string
+  user: string
+  entrypoint: readonly string[]
+  command: readonly string[]
+  health: readonly string[]
+  stopSignal?: NodeJS.Signals
+}
+
+interface Entering {
+  /** Whether the root file system can be written to. */
+  readonly writable?: boolean
+  readonly env?: Readonly<Record<string, string>>
+}
 
 /** The base image's user `node`. */
 const nodeUser = 1_000
@@ -18,7 +30,7 @@ const nodeUser = 1_000
 const nodeFolder = '/opt/node'
 
 /** What the base image would bring, empty but for the user `node` and where names and authorities are looked up. */
-export function makeRoot(root) {
+export function makeRoot(root: string): string {
   for (const name of ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl', 'proc', 'dev', 'tmp', nodeFolder]) {
     mkdirSync(join(root, name), { recursive: true })
   }
@@ -38,7 +50,11 @@ export function makeRoot(root) {
  * The command line that runs a program in an image: its root read-only unless it is being built, its volumes writable,
  * as its user, without capabilities or a way to them, and with no environment but its own.
  */
-export function entering(image, words, { writable = false, env = {} } = {}) {
+export function entering(
+  image: Image,
+  words: readonly string[],
+  { writable = false, env = {} }: Entering = {},
+): string[] {
   const bind = ['usr', 'bin', 'sbin', 'lib', 'lib64', 'etc/ssl']
     .filter(name => existsSync(`/${name}`))
     .map(
@@ -71,13 +87,13 @@ export function entering(image, words, { writable = false, env = {} } = {}) {
 }
 
 /** How this machine reaches the package registry, which the base image would not know. */
-function environment() {
+function environment(): Record<string, string | undefined> {
   const passed = Object.entries(process.env).filter(([key]) =>
     /^(npm_config_(registry|cafile)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(key),
   )
   return { HOME: '/tmp', npm_config_update_notifier: 'false', ...Object.fromEntries(passed) }
 }
 
-export function enter(image, words, options) {
+export function enter(image: Image, words: readonly string[], options: Entering) {
   return spawnSync('unshare', entering(image, words, options), { stdio: ['ignore', 'inherit', 'inherit'] })
 }

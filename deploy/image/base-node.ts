@@ -2,11 +2,8 @@
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 
-/**
- * @param {string} version
- * @returns {string} the folder of the program `node`: this machine's own where it has that version, else from npm
- */
-export function findNode(version) {
+/** Returns the folder of the program `node`: this machine's own if it has that version, otherwise from npm. */
+export function findNode(version: string): string {
   if (process.version === `v${version}`) return dirname(process.execPath)
   const asked = ['-y', '-p', `node@${version}`, '-c', 'node -p process.execPath']
   const { status, stdout } = spawnSync('npx', asked, {
@@ -17,8 +14,8 @@ export function findNode(version) {
   return dirname(stdout.trim())
 }
 
-/** @param {string} from the base image, `node:24.21.0-…` */
-export function nodeVersion(from) {
+/** @param from the base image, `node:24.21.0-…` */
+export function nodeVersion(from: string): string {
   const version = /^node:(\d+\.\d+\.\d+)-/.exec(from)?.[1]
   if (version === undefined) throw new Error(`${from}: no version of Node`)
   return version

@@ -2,17 +2,19 @@
 //
 // Each stage is a root file system of its own, entered by chroot in a mount namespace: the base image's Node, other
 // programs of this machine in place of its, and nothing of the repository but what the steps copy. Needs Linux and root.
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { atEnd, runAndCleanUp } from '../../bench/cleanup.mjs'
-import { findNode, nodeVersion } from './base-node.mjs'
-import { build, makeContext } from './build.mjs'
-import { readDockerfile } from './dockerfile.mjs'
-import { tryOut } from './try-out.mjs'
+import { atEnd, runAndCleanUp } from '../../test/support/cleanup.ts'
+import { findNode, nodeVersion } from './base-node.ts'
+import { build, makeContext } from './build.ts'
+import { readDockerfile } from './dockerfile.ts'
+import type { Image } from './root.ts'
+import { tryOut } from './try-out.ts'
 
-const repository = fileURLToPath(new URL('../..', import.meta.url))
+// This runs as a compiled copy, in which package.json is a link.
+const repository = dirname(realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url))))
 
 if (process.platform !== 'linux' || process.getuid?.() !== 0) {
   console.error('the replay needs Linux and root, for chroot and mount namespaces')
@@ -22,15 +24,16 @@ await runAndCleanUp(async () => {
   const work = mkdtempSync(join(tmpdir(), 'peage-replay-'))
   chmodSync(work, 0o755)
   atEnd(() => rmSync(work, { recursive: true, force: true }))
-  const context = makeContext({ repository, work })
-  const stages = new Map()
-  let image
+  const context = makeContext(repository, work)
+  const stages = new Map<string, Image>()
   const read = readDockerfile(readFileSync(join(repository, 'Dockerfile'), 'utf8'))
-  const version = nodeVersion(read[0].from)
+  const version = nodeVersion(read[0]?.from ?? '')
   const node = findNode(version)
   for (const stage of read) {
-    image = build(stage, { context, stages, work, node })
-    stages.set(stage.name, image)
+    stages.set(stage.name, build(stage, { context, stages, work, node }))
   }
+  const image = [...stages.values()].at(-1)
+  if (image === undefined) throw new Error('the Dockerfile has no stage')
   await tryOut(image, version)
+  return 0
 })

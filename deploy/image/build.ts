@@ -2,14 +2,14 @@
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, lchownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { execForm } from './dockerfile.mjs'
-import { enter, makeRoot } from './root.mjs'
+import { execForm, type Stage } from './dockerfile.ts'
+import { enter, type Image, makeRoot } from './root.ts'
 
 /** Builds, and owns what it builds: nothing of it needs root. */
 const builder = 65_533
 
 /** What `docker build .` would send: the files that .dockerignore, a list of exceptions to `*`, lets through. */
-export function makeContext({ repository, work }) {
+export function makeContext(repository: string, work: string): string {
   const [all, ...exceptions] = readFileSync(join(repository, '.dockerignore'), 'utf8')
     .split('\n')
     .filter(line => !/^(#|$)/.test(line))
@@ -23,22 +23,36 @@ export function makeContext({ repository, work }) {
   return context
 }
 
-/** @returns {import('./root.mjs').Image} */
-export function build(stage, { context, stages, work, node }) {
+interface Place {
+  /** The folder of the build context. */
+  readonly context: string
+  /** The stages before, by name. */
+  readonly stages: ReadonlyMap<string, Image>
+  readonly work: string
+  /** The folder of the program `node`. */
+  readonly node: string
+}
+
+export function build(stage: Stage, { context, stages, work, node }: Place): Image {
   const isLast = /^\d+$/.test(stage.name)
   const root = makeRoot(join(work, `stage-${stage.name}`))
-  const image = { root, node, env: {}, folder: '/', user: `${isLast ? 0 : builder}`, volumes: [] }
+  const user = `${isLast ? 0 : builder}`
+  const none = { volumes: [], entrypoint: [], command: [], health: [] }
+  const image: Image = { root, node, env: {}, folder: '/', user, ...none }
   for (const { name, words, flags, line } of stage.instructions) {
     console.log(`[${stage.name}] ${name} ${words}`)
-    if (name === 'ENV') for (const [, key, value] of words.matchAll(/(\w+)=(\S+)/g)) image.env[key] = value
+    if (name === 'ENV') {
+      for (const [, key = '', value = ''] of words.matchAll(/(\w+)=(\S+)/g)) image.env[key] = value
+    }
     if (name === 'WORKDIR') {
       image.folder = words
       mkdirSync(join(root, words), { recursive: true })
       lchownSync(join(root, words), Number(image.user), Number(image.user))
     }
     if (name === 'COPY') {
-      const [target, ...sources] = words.split(' ').reverse()
-      const source = flags.from === undefined ? context : stages.get(flags.from).root
+      const [target = '', ...sources] = words.split(' ').reverse()
+      const source = flags.from === undefined ? context : stages.get(flags.from)?.root
+      if (source === undefined) throw new Error(`Dockerfile:${line}: no stage ${flags.from}`)
       for (const path of sources)
         copy(join(source, path), join(root, resolve(image.folder, target)), sources, path)
       // Docker gives what it copies to root; the builder of the other stages must be able to write beside it.
@@ -50,7 +64,7 @@ export function build(stage, { context, stages, work, node }) {
     }
     if (name === 'VOLUME') image.volumes.push(words)
     if (name === 'USER') image.user = words
-    if (name === 'STOPSIGNAL') image.stopSignal = words
+    if (name === 'STOPSIGNAL') image.stopSignal = words as NodeJS.Signals
     if (name === 'HEALTHCHECK') image.health = execForm(words.replace(/^CMD /, ''))
     if (name === 'ENTRYPOINT') image.entrypoint = execForm(words)
     if (name === 'CMD') image.command = execForm(words)
@@ -59,7 +73,7 @@ export function build(stage, { context, stages, work, node }) {
 }
 
 /** As COPY: a folder's content, or a file into a folder. */
-function copy(source, target, sources, path) {
+function copy(source: string, target: string, sources: readonly string[], path: string): void {
   const isFolder = existsSync(join(source, '.')) && readdirOf(source) !== undefined
   const into = isFolder
     ? target
@@ -72,7 +86,7 @@ function copy(source, target, sources, path) {
   })
 }
 
-function readdirOf(path) {
+function readdirOf(path: string): string[] | undefined {
   try {
     return readdirSync(path)
   } catch {
@@ -80,7 +94,7 @@ function readdirOf(path) {
   }
 }
 
-function giveTo(folder, uid) {
+function giveTo(folder: string, uid: number): void {
   const { status } = spawnSync('chown', ['-Rh', `${uid}:${uid}`, folder])
   if (status !== 0) throw new Error(`chown ${folder}`)
 }

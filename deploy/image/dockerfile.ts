@@ -4,13 +4,24 @@ const known = new Set(
   'ENV WORKDIR COPY RUN VOLUME USER EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD'.split(' '),
 )
 
-/**
- * @param {string} text
- * @returns {import('./dockerfile.mjs').Stage[]}
- */
-export function readDockerfile(text) {
-  /** @type {import('./dockerfile.mjs').Stage[]} */
-  const stages = []
+export interface Instruction {
+  readonly name: string
+  /** What stands behind its name and flags. */
+  readonly words: string
+  readonly flags: Readonly<Record<string, string>>
+  readonly line: number
+}
+
+export interface Stage {
+  /** The name that later stages use; its number if it has no name. */
+  readonly name: string
+  /** The image that it starts from. */
+  readonly from: string
+  readonly instructions: Instruction[]
+}
+
+export function readDockerfile(text: string): Stage[] {
+  const stages: Stage[] = []
   for (const { words: whole, line } of joined(text)) {
     const [, name = '', rest = ''] = /^(\S+)\s+(.*)$/s.exec(whole) ?? []
     if (name === 'FROM') {
@@ -25,19 +36,14 @@ export function readDockerfile(text) {
   return stages
 }
 
-/**
- * The words of an instruction in the JSON form.
- * @param {string} words
- * @returns {string[]}
- */
-export function execForm(words) {
-  const parsed = JSON.parse(words)
+/** Returns the words of an instruction in the JSON form. */
+export function execForm(words: string): string[] {
+  const parsed: unknown = JSON.parse(words)
   if (!Array.isArray(parsed)) throw new Error(`not in the JSON form: ${words}`)
   return parsed
 }
 
-/** @param {string} text */
-function* joined(text) {
+function* joined(text: string): Generator<{ words: string; line: number }> {
   let words = ''
   let start = 0
   for (const [index, line] of text.split('\n').entries()) {
@@ -51,10 +57,8 @@ function* joined(text) {
   }
 }
 
-/** @param {string} rest */
-function withoutFlags(rest) {
-  /** @type {Record<string, string>} */
-  const flags = {}
+function withoutFlags(rest: string): { flags: Record<string, string>; words: string } {
+  const flags: Record<string, string> = {}
   const words = rest.replace(/^(?:--[a-z-]+=\S+\s+)+/, found => {
     for (const [, name = '', value = ''] of found.matchAll(/--([a-z-]+)=(\S+)/g)) flags[name] = value
     return ''

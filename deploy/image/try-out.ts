@@ -1,26 +1,28 @@
 // Runs what a Dockerfile's steps made as a cautious orchestrator would: a read-only root, a user of its choice, nothing
 // that a process could gain rights by, and no writable place but a volume where the database is embedded.
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../bench/ports.mjs'
-import { openServices } from '../../bench/services.mjs'
-import { entering } from './root.mjs'
+import { freePort } from '../../test/support/servers.ts'
+import { openServices } from '../../test/support/stores.ts'
+import { entering, type Image } from './root.ts'
+
+type Environment = Readonly<Record<string, string>>
 
 /** A number that the image does not know, as `runAsUser` and OpenShift choose them. */
 const stranger = '64123:64123'
 
 /**
- * @param {import('./root.mjs').Image} image
- * @param {string} version of the base image's Node
+ * @param version of the base image's Node
  * @throws Error at the first promise that does not hold
  */
-export async function tryOut(image, version) {
+export async function tryOut(image: Image, version: string): Promise<void> {
   lookAround(image, version)
   const upstream = createServer((request, response) => response.end(request.headers['x-user-id'] ?? ''))
   await once(upstream.listen(0, '127.0.0.1'), 'listening')
-  const behind = { UPSTREAM_URL: `http://127.0.0.1:${upstream.address().port}` }
+  const behind = { UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }
   try {
     await tryEmbedded(image, behind)
     await tryWithStores({ ...image, user: stranger, volumes: [] }, behind)
@@ -29,23 +31,23 @@ export async function tryOut(image, version) {
   }
 }
 
-function check(title, isTrue) {
+function check(title: string, isTrue: boolean): void {
   console.log(`${isTrue ? 'ok  ' : 'FAIL'}  ${title}`)
   if (!isTrue) throw new Error(`the image does not hold: ${title}`)
 }
 
-function statusOf(image, program, env = {}) {
+function statusOf(image: Image, program: readonly string[], env: Environment = {}): number | null {
   return spawnSync('unshare', entering(image, program, { env }), { stdio: 'ignore' }).status
 }
 
-function outputOf(image, program, env) {
+function outputOf(image: Image, program: readonly string[], env: Environment): string {
   const { stdout, stderr } = spawnSync('unshare', entering(image, program, { env }), { encoding: 'utf8' })
   return stdout + stderr
 }
 
-function lookAround(image, version) {
-  const status = (...program) => statusOf(image, program)
-  const node = script => status('node', '-e', `process.exit(${script} ? 0 : 1)`)
+function lookAround(image: Image, version: string): void {
+  const status = (...program: string[]) => statusOf(image, program)
+  const node = (script: string) => status('node', '-e', `process.exit(${script} ? 0 : 1)`)
   check("Node is the base image's", node(`process.version === 'v${version}'`) === 0)
   check('the user is not root', !/^(0|root)\b/.test(image.user))
   const rights = `/^(Cap\\w+:\\s0+\\n){5}NoNewPrivs:\\s1$/m.test(fs.readFileSync('/proc/self/status', 'utf8'))`
@@ -69,7 +71,7 @@ function lookAround(image, version) {
   check('the health check fails while nothing runs', status(...image.health) === 1)
 }
 
-async function tryEmbedded(image, behind) {
+async function tryEmbedded(image: Image, behind: Environment): Promise<void> {
   const ada = { email: 'ada@example.com', password: 'correct horse battery' }
   const refused = await start({ ...image, volumes: [] }, behind, 'embedded, without its volume')
   check('without a writable folder it ends', refused.isReady === false && (await refused.ended)[0] !== 0)
@@ -97,7 +99,7 @@ async function tryEmbedded(image, behind) {
   }
 }
 
-async function tryWithStores(image, behind) {
+async function tryWithStores(image: Image, behind: Environment): Promise<void> {
   const services = await openServices()
   if (services === undefined)
     return console.log('left out: a try with Postgres and Redis, which are not here')
@@ -108,8 +110,8 @@ async function tryWithStores(image, behind) {
   try {
     check('it becomes ready', gateway.isReady)
     const ada = { email: 'ada@example.com', password: 'correct horse battery' }
-    const { user_id } = await (await gateway.post('register', ada)).json()
-    const { access_token } = await (await gateway.post('login', ada)).json()
+    const { user_id } = (await (await gateway.post('register', ada)).json()) as { user_id: number }
+    const { access_token } = (await (await gateway.post('login', ada)).json()) as { access_token: string }
     const headers = { authorization: `Bearer ${access_token}` }
     const use = () => fetch(`${gateway.url}/api/v1/courses/1`, { headers })
     const answer = await use()
@@ -126,13 +128,13 @@ async function tryWithStores(image, behind) {
 }
 
 /** Starts the image's program, and waits until it is ready or has ended. */
-async function start(image, settings, title) {
+async function start(image: Image, settings: Environment, title: string) {
   const [port, adminPort] = [await freePort(), await freePort()]
   const admin = `http://127.0.0.1:${adminPort}`
   const env = {
     ...settings,
     HOST: '127.0.0.1',
-    PORT: port,
+    PORT: String(port),
     ADMIN_LISTEN: `127.0.0.1:${adminPort}`,
     PEAGE_HEALTH_URL: `${admin}/healthz`,
   }
@@ -152,22 +154,22 @@ async function start(image, settings, title) {
   return {
     ...{ url, admin, env, isReady, ended },
     said: () => said,
-    post: (endpoint, body) =>
+    post: (endpoint: string, body: object) =>
       fetch(`${url}/api/v1/auth/${endpoint}`, { method: 'POST', body: JSON.stringify(body) }),
     /** @throws Error unless the image's stop signal ends it as it should */
     async stop() {
       child.kill(image.stopSignal ?? 'SIGTERM')
-      const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'])])
+      const [code] = await Promise.race([ended, sleep(15_000, ['not within 15 s'] as const)])
       child.kill('SIGKILL')
       check('the stop signal ends it with exit 0', code === 0)
     },
   }
 }
 
-async function becomesReady(url, child) {
+async function becomesReady(url: string, child: ChildProcess): Promise<boolean> {
   for (let tries = 0; tries < 300 && child.exitCode === null; tries++) {
     try {
-      const { status } = await (await fetch(url)).json()
+      const { status } = (await (await fetch(url)).json()) as { status: string }
       if (status === 'ok') return true
     } catch {
       // Not yet.

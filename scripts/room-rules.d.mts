@@ -1,2 +1,0 @@
-/** The text of biome.rooms.json. */
-export function roomRules(): string

@@ -1,0 +1,22 @@
+// docs/benchmark.md, the charts of costs and the README show what docs/dev/benchmark.json contains.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { alternative, generated, published } from '../../bench/publish.ts'
+import { readRecording } from '../../bench/recording.ts'
+
+const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+const { tables, charts, words } = published(readRecording())
+
+describe('the recorded run of the benchmark', () => {
+  it('is in the tables of docs/benchmark.md, with its medians and quartiles', () => {
+    expect(generated.exec(read('docs/benchmark.md'))?.[0]).toBe(tables)
+  })
+
+  it.each(['light', 'dark'] as const)('is in the chart docs/images/costs-%s.svg', look => {
+    expect(read(`docs/images/costs-${look}.svg`)).toBe(charts[look])
+  })
+
+  it("is in the alternative text of the README's chart", () => {
+    expect(alternative.exec(read('README.md'))?.[0]).toBe(words)
+  })
+})
