@@ -26,8 +26,7 @@ export function createDemoClient(printer) {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
-      /** @type {any} */
-      const answer = await response.json()
+      const answer = /** @type {Record<string, unknown>} */ (await response.json())
       const asDue = response.status === due
       allAsDue &&= asDue
       printer.exchange({

@@ -18,10 +18,12 @@ import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import { importBuilt } from './import-built.mjs'
 
-/** @type {typeof import('../src/storage/migrate.ts')} */
-const { migrationFiles } = await importBuilt('storage/migrate.js')
-/** @type {typeof import('../src/storage/pglite/wasm-module.ts')} */
-const { pgliteDigest } = await importBuilt('storage/pglite/wasm-module.js')
+const { migrationFiles } = /** @type {typeof import('../src/storage/migrate.ts')} */ (
+  await importBuilt('storage/migrate.js')
+)
+const { pgliteDigest } = /** @type {typeof import('../src/storage/pglite/wasm-module.ts')} */ (
+  await importBuilt('storage/pglite/wasm-module.js')
+)
 
 /** @param {string} name */
 const at = name => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
@@ -64,8 +66,9 @@ function isUpToDate() {
  * @returns {Promise<string>} the name of the last file of the write-ahead log that a start may look into
  */
 async function makeDatabase(dir) {
-  /** @type {typeof import('../src/composition/open-folder.ts')} */
-  const { openFolder } = await importBuilt('composition/open-folder.js')
+  const { openFolder } = /** @type {typeof import('../src/composition/open-folder.ts')} */ (
+    await importBuilt('composition/open-folder.js')
+  )
   const database = await openFolder(dir)
   await database.migrate()
   // Patterns for other databases: two thirds of the folder, for nobody.

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { importBuilt } from './import-built.mjs'
 
-/** @type {typeof import('../src/composition/api-description.ts')} */
-const { createDocumentation } = await importBuilt('composition/api-description.js')
-/** @type {typeof import('../src/version.ts')} */
-const { packageFacts } = await importBuilt('version.js')
+const { createDocumentation } = /** @type {typeof import('../src/composition/api-description.ts')} */ (
+  await importBuilt('composition/api-description.js')
+)
+const { packageFacts } = /** @type {typeof import('../src/version.ts')} */ (await importBuilt('version.js'))
 
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), createDocumentation(packageFacts().version))

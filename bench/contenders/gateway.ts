@@ -34,7 +34,8 @@ export const startGateway: Start = async ({ upstream, services }, options = {}) 
   const database = (await services?.createDatabase()) ?? ''
   const redis = (await services?.createRedis()) ?? ''
   const file = join(folder.path, 'gateway.yaml')
-  // All load comes from one address, over 48 connections.
+  // All load comes from one address, over 48 connections. All contenders together must fit into the 100 connections of a
+  // Postgres with default settings.
   writeFileSync(
     file,
     `server: { listen: '127.0.0.1:0'${workers === 1 ? '' : `, workers: ${workers}`} }
@@ -42,6 +43,7 @@ admin: { listen: '127.0.0.1:0', token: ${adminToken} }
 storage:
   postgres: ${JSON.stringify(database)}
   redis: ${JSON.stringify(redis)}
+  pool: ${workers === 1 ? 10 : 5}
   data_dir: ${JSON.stringify(join(folder.path, 'data'))}
 # A run takes longer than a token is valid by default.
 auth: { access_token_ttl: 1d${auth} }

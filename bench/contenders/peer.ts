@@ -11,14 +11,19 @@ import { canConnect } from '../../test/support/servers.ts'
 import { answersTheUpstreams, refuses, tellsWhoCalls, wantsToken } from '../checks.ts'
 import { bearer, coursePath, type Row, type Stage } from '../contender.ts'
 
+/** By what they remember. Peers share them: a Postgres may lack the connections for one auth service each. */
+const authServices = new Map<number, Promise<Running>>()
+
 /** @param remember seconds for which a verified token and its user are remembered; 0: each request is looked up */
 export function startAuthService(
   { gateway: { running, database } }: Stage,
-  remember: number = 0,
+  remember: number,
 ): Promise<Running> {
   const program = fileURLToPath(new URL('./serve-auth.js', import.meta.url))
-  const flags = remember === 0 ? [] : ['--remember', String(remember)]
-  return startProgram(program, [...flags, `http://127.0.0.1:${running.port}`, database])
+  const flags = ['--remember', String(remember), `http://127.0.0.1:${running.port}`, database]
+  const service = authServices.get(remember) ?? startProgram(program, flags)
+  authServices.set(remember, service)
+  return service
 }
 
 export function lacksPostgres({ services }: Stage): string | undefined {

@@ -17,7 +17,7 @@ const hashing = section(
   { description: 'How much Argon2 may take of the machine.', default: {} },
 )
 
-/** A million of each take some 1.5 GB (`npm run measure -- memory`); Node's heap has 4 GiB at most by default. */
+/** A million of each take some 1.5 GB (docs/operations.md); Node's heap has 4 GiB at most by default. */
 const maxRemembered = 1_000_000
 
 const remember = section(
