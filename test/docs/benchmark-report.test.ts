@@ -1,0 +1,74 @@
+// What the benchmark reports of a recording: medians, quartiles, rows that miss the fixed rate, rounds that do not count.
+import { describe, expect, it } from 'vitest'
+import type { Measured } from '../../bench/load.ts'
+import type { Recording } from '../../bench/recording.ts'
+import { reportOf } from '../../bench/report.ts'
+import { base, kinds, ours, rowName } from '../../bench/row-names.ts'
+
+const bearer = rowName(ours, kinds.bearer)
+
+/** One second; CPU and p99 in milliseconds. */
+function measured(requests: number, cpu: number, p99 = 1): Measured {
+  return { requests, seconds: 1, cpu: cpu / 1_000, memory: 100, p50: 0.5, p99 }
+}
+
+/** @param pacedRequests of the bearer row, of 3,000 that were sent @param counts whether each round counts */
+function recording(
+  bearerCpu: readonly number[],
+  pacedRequests: number,
+  counts: readonly boolean[],
+): Recording {
+  return {
+    date: '2026-01-01',
+    machine: { processors: '2 × a processor', memoryGiB: 4, kernel: 'Linux', node: '20.20.2', commit: 'abc' },
+    stores: 'Postgres, Redis',
+    versions: [],
+    settings: { rounds: counts.length, time: 1_000, connections: 48, rate: 3_000, busy: 0.7 },
+    builds: [],
+    rows: [base, bearer].map(name => ({ name, rate: 3_000 })),
+    rounds: bearerCpu.map((cpu, at) => ({
+      counts: counts[at] ?? true,
+      rows: {
+        [base]: { full: measured(1_000, 100), paced: measured(3_000, 400, 2) },
+        [bearer]: { full: measured(1_000, cpu), paced: measured(pacedRequests, 400, 3) },
+      },
+    })),
+    absent: {},
+    failed: {},
+  }
+}
+
+const verdict = (report: ReturnType<typeof reportOf>, cost: string) =>
+  report.bars.find(bar => bar.cost === cost && bar.row === bearer && bar.against === base)?.verdict
+
+describe('the report of a recording', () => {
+  it('divides CPU per request within each round and gives the median and the quartiles', () => {
+    const [, row] = reportOf(recording([50, 60, 70, 80, 90], 3_000, [])).rows
+    expect(row?.full.cpuPerThousand).toBeCloseTo(0.07)
+    const { median = 0, lowerQuartile = 0, upperQuartile = 0, pairs } = row?.full.ratio ?? {}
+    expect([median, lowerQuartile, upperQuartile].map(one => one.toFixed(2))).toEqual([
+      '0.70',
+      '0.60',
+      '0.80',
+    ])
+    expect(pairs).toBe(5)
+  })
+
+  it('leaves out the rounds that do not count', () => {
+    const [, row] = reportOf(recording([50, 900, 50], 3_000, [true, false, true])).rows
+    expect(row?.full.ratio.upperQuartile).toBeCloseTo(0.5)
+  })
+
+  it('shows what a row reached that misses the fixed rate, and no latency of it', () => {
+    const report = reportOf(recording([50], 2_000, []))
+    expect(report.rows[1]?.paced).toMatchObject({ requestsPerSecond: 2_000, p50: null, p99: null })
+    expect(verdict(report, 'p99, fixed rate')).toBe('absent')
+  })
+
+  it('misses a bar if the lower quartile is above it, and meets it otherwise', () => {
+    const report = reportOf(recording([60, 70, 80], 3_000, []))
+    expect(verdict(report, 'CPU per request')).toBe('met')
+    expect(verdict(report, 'p99, fixed rate')).toBe('missed')
+    expect(verdict(reportOf(recording([71, 71, 71], 3_000, [])), 'CPU per request')).toBe('missed')
+  })
+})
