@@ -160,10 +160,10 @@ export function createSessionStore(database: Database): SessionStore {
 
     async prune(now, limit) {
       const rows = await database.query(
-        `delete from refresh_tokens where id in (
+        `delete from refresh_tokens where id = any(array(
            select id from refresh_tokens where expires_at <= $1 order by expires_at limit $2
               for update skip locked
-         )
+         ))
          returning id`,
         [now, limit],
       )

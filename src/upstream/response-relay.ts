@@ -69,7 +69,6 @@ interface Attempt {
 
 /**
  * undici's low-level handler: its core calls these methods with the raw headers, in order and letter case.
- * (The newer interface wraps them and builds an object of the headers for every response.)
  */
 export class ResponseRelay implements InFlight, DeferredWrite, Waiter {
   readonly #attempt: Attempt

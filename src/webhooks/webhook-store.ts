@@ -54,10 +54,10 @@ export function createWebhookStore(database: Database, perUser: CoalescingQueue<
       countRows(
         database,
         `update webhooks set secret_before = null, secret_before_until = null
-          where user_id in (
+          where user_id = any(array(
             select user_id from webhooks where secret_before_until <= $1
              order by secret_before_until limit $2 for update skip locked
-          )
+          ))
          returning user_id`,
         [now, limit],
       ),

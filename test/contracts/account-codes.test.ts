@@ -182,9 +182,11 @@ describeOnBothSetups('account codes', ({ openDatabase: open }) => {
     expect(await database.query("select from account_codes where email like 'dead%'")).toEqual([])
   })
 
-  it('are pruned when their time is over, a batch at a time', async () => {
+  it('expired codes are deleted in batches of at most the limit', async () => {
     await database.query('delete from account_codes')
     await made()
+    // For a table of one row, the planner may run a subquery for each row. The limit must apply to the whole batch.
+    await database.query('analyze account_codes')
     await made({ purpose: 'verify' })
     const kept = await made({ purpose: 'email', newEmail: 'next@example.com', ttlMs: 60 * minute })
     expect(await issues.prune(after(30 * minute), 1)).toBe(1)

@@ -92,10 +92,10 @@ export function createCodeIssueStore(database: Database, mails: Pick<MailQueue, 
 
     async prune(now, limit) {
       const rows = await database.query(
-        `delete from account_codes where id in (
+        `delete from account_codes where id = any(array(
            select id from account_codes where expires_at <= $1 order by expires_at limit $2
               for update skip locked
-         )
+         ))
          returning id`,
         [now, limit],
       )

@@ -55,14 +55,14 @@ export function createAlertStore(database: Database): AlertStore {
     prune: (before, limit) =>
       countRows(
         database,
-        `delete from alerts where id in (
+        `delete from alerts where id = any(array(
            select id from alerts
             where created_at < $1
               and created_at < coalesce(
                 (select created_at - interval '1 hour' from webhook_deliveries order by id limit 1), 'infinity'
               )
             order by created_at limit $2 for update skip locked
-         )
+         ))
          returning id`,
         [before, limit],
       ),

@@ -82,9 +82,9 @@ export function createEventStore(database: Database): EventStore {
     prune: (before, limit) =>
       countRows(
         database,
-        `delete from events where id in (
+        `delete from events where id = any(array(
            select id from events where finished_at < $1 order by finished_at limit $2 for update skip locked
-         )
+         ))
          returning id`,
         [before, limit],
       ),
@@ -92,7 +92,7 @@ export function createEventStore(database: Database): EventStore {
     pruneUnsent: (before, limit) =>
       countRows(
         database,
-        `delete from events where id in (
+        `delete from events where id = any(array(
            select id from events e
             where status = 'pending' and created_at < $1
               and not exists (
@@ -100,7 +100,7 @@ export function createEventStore(database: Database): EventStore {
                  where later.user_id = e.user_id and later.status = 'pending' and later.created_at >= $1
               )
             order by id limit $2 for update skip locked
-         )
+         ))
          returning id`,
         [before, limit],
       ),
