@@ -128,7 +128,8 @@ async function killGateways(play: Play): Promise<void> {
     const load = takeUses(replicas, tokens, fewLeft)
     await sleep(20 + random() * 280)
     const at = kill % replicas.length
-    process.kill(replicas[at]?.pids[0] ?? 0, 'SIGKILL')
+    const killed = replicas[at]
+    if (killed !== undefined) process.kill(killed.pid, 'SIGKILL')
     replicas[at] = await start()
     failed += (await load.whenSpent()).failed
     all.push(...(await compare(stage, service, fewLeft)))

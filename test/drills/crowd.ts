@@ -22,7 +22,7 @@ export async function crowd({ say, expect }: Watch): Promise<void> {
   const files = openFilesAllowed()
   if (files < idle + 2 * dribblers + 500) throw new Error(`only ${files} open files are allowed (ulimit -Hn)`)
   const stage = await startStage({ server: `, timeouts: { headers: ${headers}s, keep_alive: 5m }` })
-  const { port, pids } = stage.gateway
+  const { port, pid } = stage.gateway
   const account = { email: 'guarded@drill.test', password: 'correct horse battery' }
   await post(port, 'register', account)
   const { body: pair } = await post(port, 'login', account)
@@ -30,7 +30,7 @@ export async function crowd({ say, expect }: Watch): Promise<void> {
   const program = fileURLToPath(new URL('./serve-crowd.js', import.meta.url))
   const child = fork(program, [port, idle, dribblers].map(String))
   try {
-    const { peak, before } = await peakDuring(pids[0] ?? 0, async () => {
+    const { peak, before } = await peakDuring(pid, async () => {
       await once(child, 'message')
       say(`${idle} idle connections and ${dribblers} dribblers are there`)
       const { load, p50, p99, worst } = await lightLoad(port, guarded, say)

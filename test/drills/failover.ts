@@ -24,7 +24,7 @@ export async function failover({ say, expect }: Watch): Promise<void> {
       shares.every(served => served > 500),
       shares.join(' and '),
     )
-    process.kill(first.pids[0] ?? 0, 'SIGKILL')
+    process.kill(first.pid, 'SIGKILL')
     say(`one target killed after ${load.done} answers`)
     await sleep(4_000)
     const whileAway = load.failures.length

@@ -75,7 +75,7 @@ events: { url: 'http://127.0.0.1:1/events', secret: whsec_ZHJpbGxkcmlsbGRyaWxsZH
       for (const [index, work] of [exchange, change, askForMail].entries())
         for (const user of users.slice(index * lanes, (index + 1) * lanes)) working.push(work(play, user))
       await sleep(50 + random() * 1_450)
-      process.kill(gateway.pids[0] ?? 0, 'SIGKILL')
+      process.kill(gateway.pid, 'SIGKILL')
       await Promise.all(working)
       gateway = await stage.start(setting)
       await Promise.all(users.map(user => checkAfterKill({ ...play, gateway }, user)))

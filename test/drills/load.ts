@@ -1,6 +1,7 @@
 // A light load beside what a drill does: GETs at a fixed rate, with their latency and their failures.
 import { Agent, request } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { codeOf } from './error-code.ts'
 
 /** In milliseconds. */
 export interface Latencies {
@@ -53,8 +54,7 @@ export function startLoad(
       if (status === '200') load.done += 1
       else failures.push(status)
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      failures.push(code ?? message)
+      failures.push(codeOf(error))
     }
     latencies.push(performance.now() - at)
   }

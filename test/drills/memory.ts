@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { MiB } from './noise.ts'
 
 /** @returns MiB */
-export function residentOf(pid = 0): number {
+export function residentOf(pid: number): number {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return (Number(kilobytes) * 1024) / MiB
 }

@@ -1,6 +1,7 @@
 // All users come at once, and each sends several requests at the same moment.
 import { connect } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { codeOf } from './error-code.ts'
 
 /** Users whose requests are under way at any moment. */
 const parties = 32
@@ -68,8 +69,7 @@ function open(port: number): Promise<Client> {
       received = ''
       answer(status)
     })
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-    socket.on('close', () => end('closed'))
+    socket.on('error', error => end(codeOf(error))).on('close', () => end('closed'))
     socket.once('connect', () =>
       resolve({
         ask: request =>

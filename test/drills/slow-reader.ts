@@ -13,8 +13,7 @@ const mostGrowth = 32
 
 export async function slowReader({ say, expect }: Watch): Promise<void> {
   const stage = await startStage()
-  const { port, pids } = stage.gateway
-  const [pid = 0] = pids
+  const { port, pid } = stage.gateway
   const atStart = residentOf(pid)
   const behind = stage.upstreams[0]?.port ?? 0
   try {

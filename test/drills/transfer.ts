@@ -6,8 +6,7 @@ import type { Watch } from './watch.ts'
 
 export async function transfer({ say, expect }: Watch): Promise<void> {
   const stage = await startStage()
-  const { port, pids } = stage.gateway
-  const [pid = 0] = pids
+  const { port, pid } = stage.gateway
   const download = async (bytes: number) => digest(await ask(port, `/public/noise?bytes=${bytes}`))
   const uploadChunked = (bytes: number) => askJson<Digest>(port, '/public/digest', { body: noise(bytes) })
   const upload = (bytes: number) =>

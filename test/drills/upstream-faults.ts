@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startProgram } from '../support/processes.ts'
+import { codeOf } from './error-code.ts'
 import { peakDuring, residentOf } from './memory.ts'
 import { MiB } from './noise.ts'
 import { setting } from './settings.ts'
@@ -34,8 +35,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
     targets: [`http://127.0.0.1:${upstream.port}`],
     upstream: ', timeouts: { response: 1s, idle: 2s }, connections: 1024',
   })
-  const { port, pids } = stage.gateway
-  const [pid = 0] = pids
+  const { port, pid } = stage.gateway
   try {
     const before = { sockets: socketsOf(pid), memory: residentOf(pid) }
     for (const [fault, wanted] of Object.entries(expected)) {
@@ -65,7 +65,7 @@ export async function upstreamFaults({ say, expect }: Watch): Promise<void> {
 function get(port: number, path: string): Promise<string> {
   return new Promise(resolve => {
     const sent = request({ host: '127.0.0.1', port, path: `/public/${path}`, agent: false })
-    sent.on('error', error => resolve((error as NodeJS.ErrnoException).code ?? error.message))
+    sent.on('error', error => resolve(codeOf(error)))
     sent.on('response', answer => {
       answer.on('error', () => resolve('breaks off'))
       answer.on('end', () => resolve(answer.complete ? String(answer.statusCode) : 'breaks off'))

@@ -8,13 +8,14 @@ import { first as certificate } from '../support/certificates.ts'
 import { absent, type Emitted, kindOf, receivers } from './alert-kinds.ts'
 import { judgeDeliveries, judgeReceipts } from './alert-verdict.ts'
 import { createUsers, type EmitAnswer, emit, newSecret, type Webhook } from './alerts.ts'
-import { alertEverybody } from './everybody.ts'
 import { type Replica, startReplicas } from './replicas.ts'
 import type { Receipt } from './serve-receivers.ts'
 import type { Watch } from './watch.ts'
 
 const perSecond = 50
 const alerts = 3_000
+/** Users who all get one alert. */
+const many = 100_000
 
 export async function webhooks(watch: Watch): Promise<void> {
   await alertEach(watch)
@@ -143,5 +144,32 @@ async function settled(database: Pool, healthy: readonly number[]): Promise<void
     )
     if (rows.length === 0) return
     await sleep(500)
+  }
+}
+
+/** One alert to 100,000 pro users is stored and answered within 2 s, also while the previous ones are being delivered. */
+async function alertEverybody({ say, expect }: Watch): Promise<void> {
+  const stage = await startReplicas({ settings: 'webhooks: { allow_private_networks: true }' })
+  try {
+    const secret = newSecret()
+    // No receiver listens. Half of the users share one, as a chat service's users do; the others have their own.
+    const webhooks = Array.from({ length: many }, (_, i) => {
+      const receiver = i % 2 === 0 ? '127.0.0.2:1' : `127.1.${(i >> 8) & 0xff}.${i & 0xff}:${1 + (i >> 16)}`
+      return { url: `https://${receiver}/alerts`, receiver, secret }
+    })
+    await createUsers(stage.database, webhooks)
+    const [{ admin }] = stage.replicas
+    for (const nth of ['first', 'second', 'third']) {
+      const { status, deliveries, took } = await emit(admin, { type: 'drill.everybody', data: {} })
+      expect(
+        `${nth} alert to ${many} users is answered within 2 s`,
+        status === 202 && deliveries === many && took < 2_000,
+        `${took.toFixed(0)} ms, status ${status}, ${deliveries} deliveries`,
+      )
+    }
+    const { rows } = await stage.database.query('select count(*) from webhook_deliveries where attempts > 0')
+    say(`${rows[0]?.count} of them were tried meanwhile`)
+  } finally {
+    await stage.stop()
   }
 }
