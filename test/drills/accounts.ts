@@ -1,6 +1,5 @@
 // Accounts that sign in: drills insert them into the database, with a password whose hash takes half a millisecond to verify.
 import type { Pool } from 'pg'
-import { claimsOf } from '../support/sessions.ts'
 import { type JsonAnswer, post } from './subjects.ts'
 
 export const password = 'correct horse battery'
@@ -50,9 +49,4 @@ export function pairOf({ status, body }: JsonAnswer): TokenPair {
 
 export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` }
-}
-
-/** @param token a JWT @returns the id of its session */
-export function sessionOf(token: string): string | undefined {
-  return claimsOf(token).sid as string | undefined
 }

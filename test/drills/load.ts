@@ -20,7 +20,7 @@ export interface Load {
   stop(): Promise<Latencies>
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly perSecond: number
   readonly headers?: Readonly<Record<string, string>>
   readonly path?: string
