@@ -2,8 +2,9 @@
 // left of a deleted user.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
+import { password } from '../support/client.ts'
 import { claimsOf } from '../support/sessions.ts'
-import { bearer, createAccounts, login, noRateLimits, password, type TokenPair } from './accounts.ts'
+import { bearer, createAccounts, login, noRateLimits, type TokenPair } from './accounts.ts'
 import { openStage } from './replicas.ts'
 import { random, setting } from './settings.ts'
 import { startUpstream } from './stage.ts'

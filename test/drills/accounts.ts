@@ -1,10 +1,7 @@
 // Accounts that sign in: drills insert them into the database, with a password whose hash takes half a millisecond to verify.
 import type { Pool } from 'pg'
+import { password, passwordHash } from '../support/client.ts'
 import { type JsonAnswer, post } from './subjects.ts'
-
-export const password = 'correct horse battery'
-const passwordHash =
-  '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
 
 /** Settings without rate limits: all clients of a drill have one address. */
 export const noRateLimits =

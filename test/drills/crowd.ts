@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { password } from '../support/client.ts'
 import { bearer } from './accounts.ts'
 import { type Latencies, type Load, startLoad } from './load.ts'
 import { peakDuring } from './memory.ts'
@@ -23,7 +24,7 @@ export async function crowd({ say, expect }: Watch): Promise<void> {
   if (files < idle + 2 * dribblers + 500) throw new Error(`only ${files} open files are allowed (ulimit -Hn)`)
   const stage = await startStage({ server: `, timeouts: { headers: ${headers}s, keep_alive: 5m }` })
   const { port, pid } = stage.gateway
-  const account = { email: 'guarded@drill.test', password: 'correct horse battery' }
+  const account = { email: 'guarded@drill.test', password }
   await post(port, 'register', account)
   const { body: pair } = await post(port, 'login', account)
   const guarded = { path: '/guarded/small', headers: bearer(String(pair.access_token)) }

@@ -2,7 +2,8 @@
 // Everything that it has confirmed must be kept.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import { bearer, createAccounts, noRateLimits, password } from './accounts.ts'
+import { password } from '../support/client.ts'
+import { bearer, createAccounts, noRateLimits } from './accounts.ts'
 import { openStage, type Replica } from './replicas.ts'
 import { random, setting } from './settings.ts'
 import { post, send } from './subjects.ts'

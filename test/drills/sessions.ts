@@ -1,9 +1,10 @@
 // Clients that sign in, call and refresh at random replicas, and record each refusal of a token that had not expired.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
+import { password } from '../support/client.ts'
 import { kidOf } from '../support/key-load.ts'
 import { claimsOf } from '../support/sessions.ts'
-import { bearer, pairOf, password, type TokenPair } from './accounts.ts'
+import { bearer, pairOf, type TokenPair } from './accounts.ts'
 import { random } from './settings.ts'
 import { ask, type JsonAnswer, newPro, post } from './subjects.ts'
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import type { Pool } from 'pg'
+import { password } from '../support/client.ts'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 512 })
 
@@ -63,7 +64,7 @@ export interface Pro {
 
 /** Registers a user of plan pro and signs in. */
 export async function newPro(port: number, database: Pool, name: string): Promise<Pro> {
-  const account = { email: `${name}@drill.test`, password: 'correct horse battery' }
+  const account = { email: `${name}@drill.test`, password }
   const { body: registered } = await post(port, 'register', account)
   const id = Number(registered.user_id)
   await database.query("update users set plan = 'pro' where id = $1", [id])

@@ -46,9 +46,9 @@ export interface TestUser {
 
 let made = 0
 
-/** Of `password`, at a fortieth of the cost of a registered one: each test has users of its own. */
-const password = 'correct horse battery'
-const passwordHash =
+export const password = 'correct horse battery'
+/** Costs half a millisecond to verify, a fortieth of a registered user's hash: each test has users of its own. */
+export const passwordHash =
   '$argon2id$v=19$m=1024,t=1,p=1$oWfmPAGiZSPywVpT2+NJBA$xbBkv3TWMPacIsMUZ2EdMU9AxN5jAn8jOY7sYQ56ZaE'
 
 /** A logged-in user of its own; of another plan where one is named. */
