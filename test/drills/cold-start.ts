@@ -1,4 +1,4 @@
-// 100,000 users come at once to a gateway that remembers none: each is looked up once, and memory stays within its bounds.
+// 100,000 users come at once to a gateway that remembers none. Each is looked up once, and memory stays in its bounds.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { peakMemory } from '../support/process-stat.ts'

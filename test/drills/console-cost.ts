@@ -1,4 +1,4 @@
-// The cost of an open console for the clients: CPU per request with the overview open on their gateway, and on another.
+// The cost of an open console: CPU per request with the overview open on the clients' gateway, and on another one.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../bench/rounds.ts'
 import { cpuSeconds } from '../support/process-stat.ts'

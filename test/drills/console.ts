@@ -1,4 +1,5 @@
-// The console's overview open in a browser for an hour under load, with one and with two workers. Nothing grows, and its figures are right.
+// The console is open in a browser for an hour under load, with one and with two workers. Nothing grows, and its
+// figures are right.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OverviewSeries } from '../../src/admin/overview.ts'
 import { scrape } from '../support/scrape.ts'

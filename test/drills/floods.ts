@@ -1,4 +1,5 @@
-// 500 logins at once, 200 uploads, and heads that are too large or never end. Guarded requests go on; the gateway refuses the excess.
+// 500 logins at once, 200 uploads, and heads that are too large or never end. Guarded requests go on, and the gateway
+// refuses the excess.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type OutgoingHttpHeaders, request } from 'node:http'

@@ -1,4 +1,5 @@
-// A database of the previous release, with many users and sessions, is migrated while that release serves. No client notices.
+// A database of the previous release, with many users and sessions, is migrated while that release serves. No client
+// notices.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'

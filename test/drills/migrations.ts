@@ -1,4 +1,4 @@
-// Eight replicas start at once, on an empty database and on an older one: each serves, on the tables of a single run.
+// Eight replicas start at once, on an empty database and on an older one. Each serves, on the tables of a single run.
 import { cpSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'

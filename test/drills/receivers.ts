@@ -159,7 +159,7 @@ routes:
   }
 }
 
-/** Waits for what will be tried again soon, at most for an attempt's deadline: it is not the next trouble's work. */
+/** Waits for attempts that are due soon, at most for an attempt's deadline. They do not belong to the next trouble. */
 async function settled(database: Pool): Promise<void> {
   for (let waited = 0; waited < 75_000; waited += 1_000) {
     const { rows } = await database.query(

@@ -1,4 +1,5 @@
-// The configuration changes twice a second under load, on one process and on two workers. No client notices, and nothing stays behind.
+// The configuration changes twice a second under load, on one process and on two workers. No client notices, and
+// nothing stays behind.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'

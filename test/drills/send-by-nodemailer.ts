@@ -1,4 +1,4 @@
-// nodemailer with a pool of ten connections, as fast as it can: seconds for so many mails like the gateway's, to its parent.
+// Sends mails like the gateway's by nodemailer over ten connections, and tells its parent how many seconds that took.
 import { createTransport } from 'nodemailer'
 
 const { hostname, port } = new URL(process.argv[2] ?? '')

@@ -1,4 +1,5 @@
-// Everything at once for an hour: what a gateway keeps (heap, handles, sockets, connections to the database) stays what it was.
+// Everything at once for an hour. What a gateway keeps (heap, handles, sockets, connections to the database) does not
+// grow.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -71,7 +72,7 @@ interface Everything {
   stop(): Promise<{ done: Readonly<Record<string, number>>; failed: string[] }>
 }
 
-/** Requests of all kinds, streams, WebSockets, registrations, sessions, mails, events, alerts to absent receivers, and reloads. */
+/** Starts requests of all kinds, streams, WebSockets, registrations, sessions, alerts to absent receivers, and reloads. */
 async function startEverything(
   gateway: Replica,
   { database, file }: { database: Pool; file: string },

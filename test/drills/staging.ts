@@ -1,4 +1,5 @@
-// An installation of your own, asked by its addresses while a command breaks one of its stores and another command brings it back.
+// An installation of your own gets requests while a command breaks one of its stores and another command brings the
+// store back.
 import { exec } from 'node:child_process'
 import { Agent as HttpAgent, request as http } from 'node:http'
 import { Agent as HttpsAgent, request as https } from 'node:https'

@@ -1,4 +1,5 @@
-// The previous release and this one on one database, in each order of steps and back. No session is lost, none is let through.
+// The previous release and this one serve on one database, in each order of steps and back. No session is lost, and
+// none outlives its end.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cli } from '../support/processes.ts'

@@ -91,7 +91,7 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
       : []),
   ]).flat()
 
-  /** As a service does: sends again an alert without a response or with a refusal, though it may have been stored. */
+  /** Sends an alert as a service does: again after a refusal or without a response, though it may be stored. */
   async function one({ index, turn }: Planned, number: number): Promise<Emitted> {
     const before: number[] = []
     for (;;) {
@@ -118,7 +118,7 @@ function startEmitting(users: readonly number[], replicas: readonly Replica[]): 
 
 const none: EmitAnswer = { status: 0, deliveries: 0, took: 0, at: 0n }
 
-/** Deliveries to healthy receivers that the killed replica had leased. The living one ends its own within a second. */
+/** The killed replica's deliveries to healthy receivers. The living replica ends its own within a second. */
 async function leasedByTheDead(database: Pool, healthy: readonly number[]): Promise<Set<string>> {
   const look = async () => {
     const { rows } = await database.query<{ id: string }>(
