@@ -32,11 +32,8 @@ export async function manyUsers(watch: Watch): Promise<void> {
 
 async function searchAndPage(page: Page, pids: readonly number[], { say, expect }: Watch): Promise<void> {
   const firstRow = page.locator('tbody tr').first()
-  const settled = async (work: () => Promise<void>) => {
-    const answered = page.waitForResponse(answer => answer.url().includes('/admin/v1/users?'))
-    await work()
-    await answered
-  }
+  const settled = (work: () => Promise<void>) =>
+    Promise.all([page.waitForResponse(answer => answer.url().includes('/admin/v1/users?')), work()])
   await page.locator('nav a[href="#users"]').click()
   await firstRow.waitFor()
   await page.evaluate(`globalThis.tasks = []
