@@ -47,7 +47,7 @@ new PerformanceObserver(list => tasks.push(...list.getEntries().map(({ duration 
   }
   await firstRow.waitFor()
   for (let turn = 0; turn < pages; turn += 1)
-    await settled(() => page.getByRole('button', { name: 'More' }).click())
+    await settled(() => page.getByRole('button', { name: 'Next page' }).click())
   const cpu = (cpuSeconds(pids) - before) * 1_000
   const tasks = await page.evaluate<number[]>('tasks')
   const durations = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
