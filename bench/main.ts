@@ -14,7 +14,14 @@ import { manyAddresses } from './contenders/many-addresses.ts'
 import { nginx, nginxCache, nginxRemembering } from './contenders/nginx.ts'
 import { flags, isAsked, settings } from './flags.ts'
 import { publish } from './publish.ts'
-import { keepRecording, type Recording, recordingText, thisMachine, writeResults } from './recording.ts'
+import {
+  keepRecording,
+  type Recording,
+  recordingText,
+  rounded,
+  thisMachine,
+  writeResults,
+} from './recording.ts'
 import { reportOf } from './report.ts'
 import { rateOf, runRounds } from './rounds.ts'
 import { base, ours } from './row-names.ts'
@@ -43,7 +50,7 @@ async function measure(): Promise<number> {
     haproxy,
     expressGateway(flags.mayInstall),
   ]
-  const recording = await record(await assemble(contenders, stage), services?.origin)
+  const recording = rounded(await record(await assemble(contenders, stage), services?.origin))
   const report = reportOf(recording)
   const costs = report.rows.map(({ name, full }) => ({ name, ratio: full.ratio }))
   const folder = writeResults({

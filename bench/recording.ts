@@ -52,7 +52,7 @@ export function thisMachine(): Machine {
   const [first] = cpus()
   return {
     processors: `${cpus().length} × ${first?.model.trim() ?? 'unknown'}`,
-    memoryGiB: rounded(totalmem() / 2 ** 30),
+    memoryGiB: totalmem() / 2 ** 30,
     kernel: `Linux ${release()}`,
     node: process.versions.node,
     commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim(),
@@ -78,17 +78,15 @@ export function writeResults(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** JSON with one line for each measurement, and no more digits than the tables need. */
-export function recordingText(recording: Recording): string {
-  const lines = JSON.stringify(
-    recording,
-    (_, value) => (typeof value === 'number' ? rounded(value) : value),
-    1,
+/** Returns the recording as its file has it: numbers have six significant digits. */
+export function rounded(recording: Recording): Recording {
+  return JSON.parse(JSON.stringify(recording), (_, value) =>
+    typeof value === 'number' ? Number(value.toPrecision(6)) : value,
   )
-  return `${lines.replace(/\{\s+("requests"[^}]+)\}/g, (_, fields: string) => `{ ${fields.trim().replace(/\s+/g, ' ')} }`)}\n`
 }
 
-/** Six significant digits. */
-function rounded(value: number): number {
-  return Number(value.toPrecision(6))
+/** JSON with one line for each measurement. */
+export function recordingText(recording: Recording): string {
+  const lines = JSON.stringify(recording, undefined, 1)
+  return `${lines.replace(/\{\s+("(?:requests|name)"[^{}]+?)\s+\}/g, (_, fields: string) => `{ ${fields.replace(/\n\s*/g, ' ')} }`)}\n`
 }

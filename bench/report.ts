@@ -77,6 +77,9 @@ function reported(name: string, rate: number | null, rounds: readonly Round[]): 
   }
 }
 
+/** A result has at least so many rounds. */
+const enough = 7
+
 function notesOf(
   { date, machine, settings, stores, versions, rounds }: Recording,
   counted: number,
@@ -87,7 +90,8 @@ function notesOf(
   const isShort = counted !== settings.rounds || rounds.some(({ counts }) => !counts)
   return [
     `${date}, commit ${commit}: ${processors}, ${memoryGiB.toFixed(1)} GiB, ${kernel}, Node ${node}.`,
-    `${counted} rounds of ${time} ms at full load and ${time} ms at ${thousands(rate)} requests/s, ${connections} connections.`,
+    `${counted === 1 ? '1 round' : `${counted} rounds`} of ${time} ms at full load and ${time} ms at ${thousands(rate)} requests/s, ${connections} connections.`,
+    ...(counted < enough ? [`**A trial: fewer than ${enough} rounds. Do not judge by it.**`] : []),
     ...(leftOut > 0 ? [`${leftOut} rounds are left out: other programs used the machine.`] : []),
     ...(isShort && leftOut === 0
       ? ['**Other programs used the machine in too many rounds. All rounds count. Judge with care.**']
