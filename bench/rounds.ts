@@ -81,7 +81,7 @@ export async function runRounds(rows: readonly Row[], options: RoundOptions): Pr
     }
   }
 
-  onProgress(`${rows.length} rows, ${rounds} rounds: about ${minutes(secondsOf(rows, options))}`)
+  onProgress(`${rows.length} rows, rounds: ${rounds}, about ${minutes(secondsOf(rows, options))}`)
   const begun = performance.now()
   // V8 compiles code after some use, so slow rows need longer.
   const served = new Map<string, number>()
