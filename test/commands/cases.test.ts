@@ -143,7 +143,7 @@ tests:\n${one.repeat(50)}`,
     })
   })
 
-  it('refuses bad cases, in the configuration or in a file, with line and column, and exits 2', async () => {
+  it('peage test refuses invalid cases with their lines, in the configuration and in a file, and exits 2', async () => {
     const bad = `tests:
   - { request: gt /x, as: fre, expect: {} }
   - request: GET /x
@@ -166,7 +166,7 @@ tests:\n${one.repeat(50)}`,
     ['', '1:1  (file)  '],
     ['tests: []\nroutes: []', '2:1  routes  '],
     ['{}', '1:1  tests  '],
-  ])('a file of cases holds nothing but cases: %j', async (text, place) => {
+  ])('a file of cases may contain only cases: %j', async (text, place) => {
     const { exit, stdout, stderr } = await peage(['test', '-c', config, write('odd.yaml', text)])
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' })
     expect(stderr.split(place)).toEqual(['odd.yaml:', expect.stringMatching(/^.+\n$/)])

@@ -8,7 +8,7 @@ import { commandLine, committed, emptyFolder, runIn } from './peage.ts'
 const { peage, write } = commandLine()
 
 describe('peage check', () => {
-  it('prints one line for each of many faults, at its line and column, and exits 2', async () => {
+  it('check prints one line for each problem, with its line and column, and exits 2', async () => {
     const golden = readFileSync(new URL('../config/golden/keys.txt', import.meta.url), 'utf8')
     const [, faults = '', printed = ''] = /^([^>]+)((?:> .*\n)+)/.exec(golden) ?? []
     expect(await peage(['check', '-c', write('faults.yaml', faults)])).toEqual({
@@ -32,7 +32,7 @@ describe('peage check', () => {
     })
   })
 
-  it('prints warnings beside what it found, and exits 0 all the same', async () => {
+  it('check prints warnings, and exits 0', async () => {
     const file = write('unused.yaml', 'upstreams: { a: { targets: ["http://a"] } }\n')
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }
     const { exit, stdout, stderr } = await peage(['check', '-c', file], env)
@@ -45,7 +45,7 @@ describe('peage check', () => {
     ])
   })
 
-  it('and start refuse a variable of OpenTelemetry that cannot work, without its value', async () => {
+  it('check and start refuse an invalid variable of OpenTelemetry without its value', async () => {
     const file = write('traced.yaml', committed)
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',

@@ -32,7 +32,7 @@ afterEach(() => {
 
 const missingKey = 'auth: { keys: [gone.jwk] }'
 
-describe('what a gateway cannot start with, as check and start say it before the database is touched', () => {
+describe('a configuration that a gateway cannot start with', () => {
   it.each([
     [missingKey, '2:16  auth.keys[0]  '],
     ['auth: { keys: [folder.jwk] }', '2:16  auth.keys[0]  '],
@@ -41,7 +41,7 @@ describe('what a gateway cannot start with, as check and start say it before the
     ['storage: { postgres: "postgres://127.0.0.1:1/x?sslrootcert=gone.pem" }', '2:22  storage.postgres  '],
     ['admin: { listen: "127.0.0.1:8080" }', '2:18  admin.listen  '],
     ['server: { listen: ":::8081" }', '2:19  server.listen  '],
-  ])('%s', async (line, place) => {
+  ])('check and start print the same problem and leave the database alone: %s', async (line, place) => {
     const file = write(line)
     const checked = await runIn(cwd, ['check', '-c', file])
     expect(checked).toMatchObject({ exit: 2, stderr: '' })
@@ -52,7 +52,7 @@ describe('what a gateway cannot start with, as check and start say it before the
     expect(existsSync(data)).toBe(false)
   })
 
-  it('traces that could not be sent are said along with what is wrong with the file', async () => {
+  it('check and start print the problems of traces after the problems of the file', async () => {
     const file = write(missingKey)
     const env = { OTEL_TRACES_EXPORTER: 'zipkin' }
     const alone = await runIn(cwd, ['check', '-c', file])
@@ -62,7 +62,7 @@ describe('what a gateway cannot start with, as check and start say it before the
     expect((await runIn(cwd, ['check', '-c', write('')], { env })).exit).toBe(2)
   })
 
-  it('is nothing to commands that only use the stores, or none', async () => {
+  it('commands that only use the stores, or none, ignore files that a gateway serves with', async () => {
     const file = write(missingKey)
     expect((await runIn(cwd, ['explain', '-c', file, 'GET', '/'])).exit).toBe(0)
     expect((await runIn(cwd, ['users', 'list', '-c', file])).stderr).toMatch(/there is no database in/)

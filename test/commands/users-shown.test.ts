@@ -6,12 +6,12 @@ import { describeOverDoors, password } from './users-doors.ts'
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => {
-  it('list says so where there are no users', async () => {
+  it('list says so if there are no users', async () => {
     expect(await users(['list'])).toEqual({ exit: 0, stdout: 'no users\n', stderr: '' })
     expect(json(await users(['list', '--json']))).toEqual({ users: [] })
   })
 
-  it('show finds a user by id and by email in any letter case, inactive too, and never shows the hash', async () => {
+  it('show prints an active or inactive user by id and by email in any letter case, without the hash', async () => {
     const { id, email } = await newUser()
     const textOf = async () => (await users(['show', email])).stdout.split('\n')
     const head = [`id        ${id}`, `email     ${email}`, 'plan      free']
@@ -104,7 +104,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('export prints all that is kept of a user, by id or email, without the hash of the password', async () => {
+  it('export prints everything stored about a user, by id or email, without the hash', async () => {
     const { id, email } = await newUser({ sessions: 2 })
     for (const ref of [String(id), email]) {
       const exported = await users(['export', ref])
@@ -122,7 +122,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await users(['export', '9007199254740991'])).exit).toBe(1)
   })
 
-  it('explain --user asks as that user: plan, today’s use, verification and activity by the record', async () => {
+  it('explain --user uses the plan, the use of today, the verification and the activity of the user', async () => {
     const { id } = await newUser()
     const explain = async (who = String(id)) =>
       (await run(['explain', 'GET', '/one', '--user', who])).stdout.replace(/retry-after: \d+/, '')
@@ -148,7 +148,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     )
   })
 
-  it('explain --user says where there is no such user, and goes with nothing that says who calls', async () => {
+  it('explain --user says so if the user does not exist, and refuses other options about the caller', async () => {
     expect(await run(['explain', 'GET', '/one', '--user', '9007199254740991'])).toEqual({
       exit: 1,
       stdout: '',
@@ -166,7 +166,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect((await run(['explain', 'GET', '/one', '--user', 'ada'])).exit).toBe(2)
   })
 
-  it('an email with characters that turn or hide a line is shown with them spelled out', async () => {
+  it('list and show spell out the characters of an email that turn or hide a line', async () => {
     const email = 'eve@example.com\u202e\u200b\u3164\u115f\u{e0041}'
     const refused = await users(['create', email, '--password-stdin'], password)
     expect([refused.exit, refused.stderr]).toEqual([2, expect.stringContaining('invisible character')])
@@ -185,7 +185,7 @@ describeOverDoors('peage users', ({ users, run, inside, operator, newUser }) => 
     expect(json(await users(['show', String(id), '--json'])).email).toBe(email)
   })
 
-  it('all that changes or exports a user stands in the audit, by its operator, without email or password', async () => {
+  it('the audit has each change and export of a user with its operator, without email and password', async () => {
     const { id } = json(
       await users(['create', 'audited@example.com', '--password-stdin', '--json'], password),
     )

@@ -14,7 +14,7 @@ async function opens(database: Database, email: string, password: string): Promi
 }
 
 describeOverDoors('peage users', ({ users, inside, newUser }) => {
-  it('create makes an account that its password opens, its email stripped and lower-cased, on plan free', async () => {
+  it('create makes an account on plan free, with a trimmed email in lower case and the given password', async () => {
     const created = await users(['create', ' Ada@Example.COM ', '--password-stdin'], `${password}\n`)
     expect(created).toEqual({
       exit: 0,
@@ -43,7 +43,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(await subscribed()).toEqual([{ plan: 'pro' }])
   })
 
-  it('create refuses an email in use, before it takes the password, and says by whom', async () => {
+  it('create refuses an email in use before it checks the password, and names the user', async () => {
     const { id, email } = await newUser()
     expect(await users(['create', email.toUpperCase(), '--password-stdin'], 'x')).toEqual({
       exit: 1,
@@ -74,7 +74,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     expect(json(await users(['list', '--email', 'short@example.com', '--json']))).toEqual({ users: [] })
   })
 
-  it('exactly one newline is cut from a password on standard input', async () => {
+  it('set-password removes exactly one newline from a password on standard input', async () => {
     const { id, email } = await newUser()
     for (const [stdin, stored] of [
       ['🗝️🗝️🗝️🗝️ space \n\n', '🗝️🗝️🗝️🗝️ space \n'],
@@ -107,7 +107,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
       "daily_usage = 3, last_usage_date = '2030-01-02'",
     ],
   ])(
-    '%s %j changes one thing, by id and by email, and says so',
+    'the command %s %j changes one thing, by id and by email, and says so',
     async (name, more, said, changed, before) => {
       const { id, email } = await newUser()
       const prepare = () =>
@@ -138,7 +138,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     })
   })
 
-  it('delete --yes deletes the user and what is theirs; without a terminal and --yes it refuses', async () => {
+  it('delete deletes the user and the sessions with --yes, and refuses without --yes and a terminal', async () => {
     const { id, email } = await newUser({ sessions: 1 })
     expect(await users(['delete', email], 'y\n')).toEqual({
       exit: 2,
@@ -163,7 +163,7 @@ describeOverDoors('peage users', ({ users, inside, newUser }) => {
     ['delete', '--yes'],
     ['sessions'],
     ['revoke-sessions'],
-  ])('%s says so where there is no such user, and exits 1', async (name, ...more) => {
+  ])('the command %s exits 1 and says so if the user does not exist', async (name, ...more) => {
     for (const [who, which] of [
       ['999999999', 'user 999999999'],
       ['0', 'user 0'],

@@ -246,14 +246,14 @@ it.each([
   expect(linesOf(text)).toEqual([])
 })
 
-it('a file has at most a hundred warnings, and a count of the others', () => {
+it('check prints at most a hundred warnings, and a count of the others', () => {
   const upstreams = Array.from({ length: 130 }, (_, index) => `  u${index}: { targets: ["http://a"] }`)
   const loaded = load(`upstreams:\n${upstreams.join('\n')}`)
   expect('config' in loaded && warningLinesOf(loaded.warnings)).toHaveLength(101)
   expect(loaded).toMatchObject({ warnings: { more: 30 } })
 })
 
-it('reads from disk, relative to nothing but the process, and says of a missing file that it is missing', () => {
+it('a file is read from disk, and a missing file is a problem at its first line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'peage-'))
   try {
     const file = join(folder, 'gateway.yaml')

@@ -12,7 +12,7 @@ const route = (keys: string) =>
     .routes[0]
 
 describe('upstreams', () => {
-  it('of several targets, with everything that can be said of them, are read', () => {
+  it('an upstream has its targets, its health check and its circuit breaker', () => {
     expect(
       upstream(
         'targets: ["http://a", "http://b:81"], health: { path: "/health?deep=1" }, retries: 0, circuit_breaker: {}',
@@ -34,7 +34,7 @@ describe('upstreams', () => {
     })
   })
 
-  it('have weights, look-ups, an age of connections and a split of their own', () => {
+  it('an upstream has weights, look-ups, an age of connections and a split', () => {
     expect(
       upstream(
         'targets: [{ url: "http://a", weight: 0 }, { url: "HTTP://B/" }], resolve: { every: 1s, family: 6 }, connection_age: 0, split_by: user',
@@ -56,7 +56,7 @@ describe('upstreams', () => {
 })
 
 describe('routes', () => {
-  it('may set and remove every header that the gateway does not set itself', () => {
+  it('a route may set and remove every header that the gateway does not set itself', () => {
     const request = 'set: { Authorization: "Basic eDp5", X-Env: "" }, remove: [Cookie, X-Forwarded-For]'
     const response =
       'set: { Strict-Transport-Security: max-age=1, Set-Cookie: a=b, x-user-id: "1" }, remove: [Server]'
@@ -69,7 +69,7 @@ describe('routes', () => {
     })
   })
 
-  it('refuse a header value from the environment that has a line break, and do not repeat the value', () => {
+  it('a header value from the environment may have no line break, and no message repeats the value', () => {
     const text = `upstreams: { a: { targets: ["http://a"] } }
 routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" } } } }]`
     const [line, ...more] = linesOf(text, { KEY: 'secret\r\nx-user-id: 1' })
@@ -81,11 +81,11 @@ routes: [{ path: /x, upstream: a, headers: { request: { set: { x-key: "\${KEY}" 
     ['100/1m', { limit: 100, windowMs: 60_000 }],
     ['0', null],
     ['"0"', null],
-  ])('have the rate limit %s', (text, limit) =>
+  ])('a route has the rate limit %s', (text, limit) =>
     expect(route(`rate_limit: ${text}`)?.rate_limit).toEqual(limit),
   )
 
-  it('and server have CORS with defaults for all keys except origins', () => {
+  it('CORS has a default for each key except origins', () => {
     expect(configOf('server: { cors: { origins: ["https://a"], credentials: true } }').server.cors).toEqual({
       origins: ['https://a'],
       credentials: true,
@@ -102,7 +102,7 @@ describe('server.workers', () => {
       N: '3',
     })
 
-  it('of 1 needs neither Postgres nor Redis', () => {
+  it('one worker needs neither Postgres nor Redis', () => {
     expect(configOf('server: { workers: 1 }').server.workers).toBe(1)
   })
 
@@ -113,7 +113,7 @@ describe('server.workers', () => {
     ['auto', 4, 1],
     ['1024', 1_024, 1],
   ])(
-    'of %s are %i processes on four cores, and each computes %i hashes at once',
+    'workers: %s starts %i processes on four cores, and each process computes %i hashes at once',
     (workers, count, hashes) => {
       expect(config(workers).server.workers).toBe(count)
       expect(config(workers).auth.hashing.concurrency).toBe(hashes)
@@ -140,7 +140,7 @@ describe('subscription.upgrade_url', () => {
     'http://127.0.0.1:9000/pay',
     'HTTPS://Pay.example.com:8443/caf%C3%A9?a=%7Bx%7D',
     'https://[2001:db8::1]/x',
-  ])('%j is taken as it is written, also from the environment', url => {
+  ])('the address %j is used as it is written, also from the environment', url => {
     const { subscription } = configOf('subscription: { upgrade_url: "${URL:-}" }', { URL: url })
     expect(subscription.upgrade_url).toBe(url)
   })
@@ -151,7 +151,7 @@ describe('events', () => {
   const events = (url: string, secret = of(24)) =>
     configOf(`events: { url: ${JSON.stringify(url)}, secret: "\${SECRET}" }`, { SECRET: secret }).events
 
-  it('are all of the contract where no types are written', () => {
+  it('events without types are all events of the contract', () => {
     expect(events('https://billing.internal/events')).toEqual({
       url: 'https://billing.internal/events',
       secret: of(24),
@@ -167,17 +167,17 @@ describe('events', () => {
     })
   })
 
-  it('are none without a url, whatever else is there', () => {
+  it('a gateway without the url of events sends none', () => {
     expect(configOf('events: {}')).not.toHaveProperty('events')
     expect(configOf(`events: { url: "\${URL:-}", secret: "${of(24)}" }`)).not.toHaveProperty('events')
   })
 
   it.each(['http://10.0.0.7', 'HTTP://billing:8080/a?b=c', 'https://[::1]/', 'http://localhost/x'])(
-    'may go to private networks, in clear too, with any port, path and query: %s',
+    'events may go to a private network, unencrypted, with any port, path and query: %s',
     url => expect(events(url)?.url).toBe(url),
   )
 
-  it.each([24, 32, 64])('have a secret of 24 to 64 bytes: %i', bytes =>
+  it.each([24, 32, 64])('events may have a secret of %i bytes', bytes =>
     expect(events('https://a', of(bytes))?.secret).toBe(of(bytes)),
   )
 })
@@ -186,7 +186,7 @@ describe('mail', () => {
   const mail = (keys: string) =>
     configOf(`mail: { smtp: "smtp://mx", from: "A <a@mail.b.fr>", ${keys} }`).mail
 
-  it('has the defaults of the contract', () => {
+  it('mail has the defaults of the contract', () => {
     expect(configOf('mail: { smtp: log, from: a@b.fr }').mail).toEqual({
       smtp: 'log',
       from: { name: '', address: 'a@b.fr' },
@@ -203,7 +203,7 @@ describe('mail', () => {
     })
   })
 
-  it('switches the section off where it is empty, whatever else is there', () => {
+  it('an empty smtp switches mail off, whatever other keys are set', () => {
     expect(configOf('mail: { smtp: "${SMTP_URL:-}", language: en }').mail).toBeUndefined()
     expect(configOf('mail: {}').mail).toBeUndefined()
   })
@@ -223,7 +223,7 @@ describe('mail', () => {
       'smtps://me%40b.fr:p%2Fa%25:s@mx:466',
       { host: 'mx', port: 466, tls: 'implicit', credentials: { user: 'me@b.fr', password: 'p/a%:s' } },
     ],
-  ])('smtp %s is taken apart', (smtp, server) =>
+  ])('the address %s names the SMTP server', (smtp, server) =>
     expect(configOf(`mail: { smtp: "${smtp}", from: a@b.fr }`).mail?.smtp).toEqual(server),
   )
 
@@ -231,7 +231,7 @@ describe('mail', () => {
     ['Péage <no-reply@example.com>', { name: 'Péage', address: 'no-reply@example.com' }],
     ['"A, B" <a@b.fr>', { name: 'A, B', address: 'a@b.fr' }],
     ['a@b.fr', { name: '', address: 'a@b.fr' }],
-  ])('from %j is a sender', (from, sender) =>
+  ])('the sender %j is read', (from, sender) =>
     expect(configOf(`mail: { smtp: "smtp://mx", from: ${JSON.stringify(from)} }`).mail?.from).toEqual(sender),
   )
 
@@ -239,7 +239,7 @@ describe('mail', () => {
     ['', 'mail.b.fr'],
     ['product: ""', 'mail.b.fr'],
     ['product: " Chez nous "', 'Chez nous'],
-  ])('the product is the host of the sender unless it is set: { %s }', (keys, product) =>
+  ])('the product is the host of the sender if the product is not set: { %s }', (keys, product) =>
     expect(mail(keys)?.product).toBe(product),
   )
 
@@ -248,7 +248,7 @@ describe('mail', () => {
     ['mailto:help@example.com', 'help@example.com'],
     ['https://example.com/help?from=mail#form', 'https://example.com/help?from=mail#form'],
     ['', undefined],
-  ])('contact %j is shown as %j', (contact, shown) =>
+  ])('the contact %j is shown as %j', (contact, shown) =>
     expect(mail(`contact: "${contact}"`)?.contact).toBe(shown),
   )
 
@@ -256,9 +256,9 @@ describe('mail', () => {
     'https://app.example.com/reset#token={token}',
     'http://localhost:3000/r/{token}',
     'http://[::1]/?t={token}',
-  ])('the link %s is taken', link => expect(mail(`links: { reset: "${link}" }`)?.links.reset).toBe(link))
+  ])('the link %s is valid', link => expect(mail(`links: { reset: "${link}" }`)?.links.reset).toBe(link))
 
-  it('needs a folder of templates whose files are text', () => {
+  it('a folder of templates must have only text files', () => {
     const folder = mkdtempSync(join(tmpdir(), 'peage-'))
     const text = `mail: { templates: ${JSON.stringify(folder)} }`
     const readFile = (path: string) => (path === 'gateway.yaml' ? text : readFileSync(path, 'utf8'))

@@ -88,7 +88,7 @@ describe('a certificate that is replaced', () => {
   it.each([
     ['broken', 'no certificate'],
     ['away', undefined],
-  ])('that is %s is warned of, and the next good one is taken', async (_, text) => {
+  ])('a certificate that is %s is reported once, and the next valid one is used', async (_, text) => {
     if (text === undefined) rmSync(file('cert'))
     else writeFileSync(file('cert'), text)
     await poll(2)

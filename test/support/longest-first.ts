@@ -15,7 +15,7 @@ const first = [
   ['security/upstream-behaviours', 'security/slow-clients'],
   ['commands/keys-reseal', 'upstream/targets/circuit-breaker'],
   ['journeys/process', 'security/pipelined-hand-overs'],
-  ['commands/users-in-use', 'server/drain'],
+  ['commands/users-shown', 'server/drain'],
   ['storage/pglite/prepared-folder', 'webhooks/delivery/delivery-worker'],
   ['journeys/workers-connections', 'upstream/held-back'],
   ['journeys/reload', 'storage/postgres/postgres'],
