@@ -90,9 +90,21 @@ async function lineOf(at: TestGateway, id: string): Promise<Record<string, unkno
 const get = (path: string, options: Options = {}) => logged(gateway, gateway.url, 'GET', path, options)
 const post = (at: TestGateway, path: string, body: object, options: Options = {}) =>
   logged(at, at.url, 'POST', `/api/v1/auth/${path}`, { ...options, body })
+const refresh = (refresh_token: string) => post(gateway, 'refresh', { refresh_token })
+const guess = (turn: number) =>
+  post(limited, 'login', { email: `${canary}${turn}@example.com`, password: canary })
 const admin = (at: TestGateway, method: string, path: string, options: Options = {}) =>
   logged(at, at.admin, method, path, options)
+/** A request to a guarded route with these header fields. */
+const withHeaders = (headers: Record<string, string>) => get('/any', { headers })
 const bearer = (make: () => string) => () => get('/any', { token: make() })
+const expired = () => token({}, { exp: 1 })
+
+/** The line of the last of `count` equal requests. */
+async function last(count: number, request: (turn: number) => Promise<Record<string, unknown>>) {
+  for (let turn = 1; turn < count; turn += 1) await request(turn)
+  return request(count)
+}
 
 function token(header: object = {}, claims: object = {}): string {
   const now = Math.floor(gateway.clock.now() / 1000)
@@ -145,16 +157,15 @@ async function withKey(name: string): Promise<string> {
 type Code = keyof typeof catalog
 type Row = [title: string, code: Code, reason: string, request: () => Promise<Record<string, unknown>>]
 
+const session = '/api/v1/auth/sessions'
+const users = '/admin/v1/users'
+const unknownKey = { 'x-api-key': `peage_${canary}` }
+
 const rows: Row[] = [
   ['no credential', 'token_invalid', 'missing', () => get('/any')],
-  [
-    'another scheme',
-    'token_invalid',
-    'malformed',
-    () => get('/any', { headers: { authorization: `Basic ${canary}` } }),
-  ],
+  ['another scheme', 'token_invalid', 'malformed', () => withHeaders({ authorization: `Basic ${canary}` })],
   ['a bearer that is no token', 'token_invalid', 'malformed', bearer(() => canary)],
-  ['an expired token', 'token_invalid', 'expired', bearer(() => token({}, { exp: 1 }))],
+  ['an expired token', 'token_invalid', 'expired', bearer(expired)],
   ['a wrong signature', 'token_invalid', 'signature', bearer(unsigned)],
   ['another algorithm', 'token_invalid', 'signature', bearer(() => token({ alg: 'ES384' }))],
   ['another issuer', 'token_invalid', 'issuer', bearer(() => token({}, { iss: canary }))],
@@ -162,44 +173,35 @@ const rows: Row[] = [
   ['a token of another type', 'token_invalid', 'type', bearer(() => token({ typ: canary }))],
   ['a refresh token as bearer', 'token_invalid', 'type', bearer(() => user.refresh)],
   ['an unknown signing key', 'token_invalid', 'key_unknown', bearer(() => token({ kid: canary }))],
-  [
-    'an ended session',
-    'token_invalid',
-    'session_ended',
-    async () => get('/any', { token: (await signedOut()).access }),
-  ],
-  [
-    'an unknown key',
-    'token_invalid',
-    'unknown',
-    () => get('/any', { headers: { 'x-api-key': `peage_${canary}` } }),
-  ],
+  ['an unknown key', 'token_invalid', 'unknown', () => withHeaders(unknownKey)],
   [
     'an expired token with an unknown key',
     'token_invalid',
     'unknown',
-    () => get('/any', { token: token({}, { exp: 1 }), headers: { 'x-api-key': `peage_${canary}` } }),
+    () => get('/any', { token: expired(), headers: unknownKey }),
   ],
   ['a WebSocket without credential', 'token_invalid', 'missing', () => ofWebSocket([])],
   [
     'a WebSocket with an expired token',
     'token_invalid',
     'expired',
-    () => ofWebSocket([`Sec-WebSocket-Protocol: peage.bearer.${token({}, { exp: 1 })}`]),
+    () => ofWebSocket([`Sec-WebSocket-Protocol: peage.bearer.${expired()}`]),
   ],
   [
     'a page of another origin without credential',
     'token_invalid',
     'missing',
-    () => get('/any', { headers: { origin: 'https://app.example.com' } }),
+    () => withHeaders({ origin: 'https://app.example.com' }),
   ],
-  ['an own endpoint without credential', 'token_invalid', 'missing', () => get('/api/v1/auth/sessions')],
-  [
-    'an own endpoint with the token of an ended session',
-    'token_invalid',
-    'session_ended',
-    async () => get('/api/v1/auth/sessions', { token: (await signedOut()).access }),
-  ],
+  ['an own endpoint without credential', 'token_invalid', 'missing', () => get(session)],
+  ...['/any', session].map(
+    (path): Row => [
+      `an ended session at ${path}`,
+      'token_invalid',
+      'session_ended',
+      async () => get(path, { token: (await signedOut()).access }),
+    ],
+  ),
   ['a user that does not exist', 'user_not_found', 'user', bearer(() => token({}, { sub: '99999' }))],
   [
     'an inactive user',
@@ -226,7 +228,7 @@ const rows: Row[] = [
     'an API key where an access token is needed',
     'bearer_required',
     'api_key',
-    async () => get('/api/v1/auth/sessions', { headers: { 'x-api-key': await withKey('of-a-user') } }),
+    async () => get(session, { headers: { 'x-api-key': await withKey('of-a-user') } }),
   ],
   [
     'a spent day',
@@ -234,8 +236,7 @@ const rows: Row[] = [
     'limits.free_daily',
     async () => {
       const { access } = await newUser(gateway)
-      await get('/counted', { token: access })
-      return get('/counted', { token: access })
+      return last(2, () => get('/counted', { token: access }))
     },
   ],
   [
@@ -244,119 +245,62 @@ const rows: Row[] = [
     'credentials',
     () => post(gateway, 'login', { email: user.email, password: canary }),
   ],
-  [
-    'a refresh token that is none',
-    'refresh_token_invalid',
-    'malformed',
-    () => post(gateway, 'refresh', { refresh_token: canary }),
-  ],
-  [
-    'an access token as refresh token',
-    'refresh_token_invalid',
-    'type',
-    () => post(gateway, 'refresh', { refresh_token: user.access }),
-  ],
+  ['a refresh token that is none', 'refresh_token_invalid', 'malformed', () => refresh(canary)],
+  ['an access token as refresh token', 'refresh_token_invalid', 'type', () => refresh(user.access)],
   [
     'a refresh token of an ended session',
     'refresh_token_inactive',
     'session_ended',
-    async () => post(gateway, 'refresh', { refresh_token: (await signedOut()).refresh }),
+    async () => refresh((await signedOut()).refresh),
   ],
   [
     'a refresh token that was used',
     'refresh_token_inactive',
     'used',
     async () => {
-      const { refresh } = await newUser(gateway)
-      await call(gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: refresh } })
-      return post(gateway, 'refresh', { refresh_token: refresh })
+      const other = await newUser(gateway)
+      return last(2, () => refresh(other.refresh))
     },
   ],
-  [
-    'a second request to a limited route',
-    'rate_limited',
-    'routes.limited.rate_limit',
-    async () => {
-      await get('/limited')
-      return get('/limited')
-    },
-  ],
-  [
-    'a second registration',
-    'rate_limited',
-    'auth.rate_limits.register',
-    async () => {
-      await post(limited, 'register', {})
-      return post(limited, 'register', {})
-    },
-  ],
-  [
-    'a second wrong password',
-    'rate_limited',
-    'auth.rate_limits.login_failures',
-    async () => {
-      const guess = { email: `${canary}@example.com`, password: canary }
-      await post(limited, 'login', guess)
-      return post(limited, 'login', guess)
-    },
-  ],
-  [
-    'wrong passwords for many accounts',
-    'rate_limited',
-    'auth.rate_limits.login_failures_per_address',
-    async () => {
-      const guess = (at: number) =>
-        post(limited, 'login', { email: `${canary}${at}@example.com`, password: canary })
-      await guess(1)
-      await guess(2)
-      return guess(3)
-    },
-  ],
-  [
-    'a second refresh',
-    'rate_limited',
-    'auth.rate_limits.refresh',
-    async () => {
-      await post(limited, 'refresh', {})
-      return post(limited, 'refresh', {})
-    },
-  ],
-  [
-    'a second unknown key',
-    'rate_limited',
-    'auth.rate_limits.bad_keys',
-    async () => {
-      const options = { headers: { 'x-api-key': `peage_${canary}` } }
-      await logged(limited, limited.url, 'GET', '/any', options)
-      return logged(limited, limited.url, 'GET', '/any', options)
-    },
-  ],
-  [
-    'an operator without token',
-    'admin_unauthorized',
-    'missing',
-    () => admin(gateway, 'GET', '/admin/v1/users'),
-  ],
+  ...(
+    [
+      ['routes.limited.rate_limit', 2, () => get('/limited')],
+      ['auth.rate_limits.register', 2, () => post(limited, 'register', {})],
+      ['auth.rate_limits.login_failures', 2, () => guess(0)],
+      ['auth.rate_limits.login_failures_per_address', 3, guess],
+      ['auth.rate_limits.refresh', 2, () => post(limited, 'refresh', {})],
+      [
+        'auth.rate_limits.bad_keys',
+        2,
+        () => logged(limited, limited.url, 'GET', '/any', { headers: unknownKey }),
+      ],
+    ] as [string, number, (turn: number) => Promise<Record<string, unknown>>][]
+  ).map(
+    ([limit, count, request]): Row => [
+      `request ${count} under ${limit}`,
+      'rate_limited',
+      limit,
+      () => last(count, request),
+    ],
+  ),
+  ['an operator without token', 'admin_unauthorized', 'missing', () => admin(gateway, 'GET', users)],
   [
     'an operator with another scheme',
     'admin_unauthorized',
     'malformed',
-    () =>
-      admin(gateway, 'GET', '/admin/v1/users', {
-        headers: { authorization: `Basic ${canary}`, cookie: 'a=b' },
-      }),
+    () => admin(gateway, 'GET', users, { headers: { authorization: `Basic ${canary}`, cookie: 'a=b' } }),
   ],
   [
     'an unknown operator',
     'admin_unauthorized',
     'unknown',
-    () => admin(gateway, 'GET', '/admin/v1/users', { token: canary }),
+    () => admin(gateway, 'GET', users, { token: canary }),
   ],
   [
     'an ended session of the console',
     'admin_unauthorized',
     'session_ended',
-    () => admin(gateway, 'GET', '/admin/v1/users', { headers: { cookie: `peage-console=${canary}` } }),
+    () => admin(gateway, 'GET', users, { headers: { cookie: `peage-console=${canary}` } }),
   ],
   [
     'a console without cookie',
@@ -368,19 +312,16 @@ const rows: Row[] = [
     'a page of another site on the admin listener',
     'admin_unauthorized',
     'origin',
-    () => admin(gateway, 'GET', '/admin/v1/users', { headers: { origin: `https://${canary}.example` } }),
+    () => admin(gateway, 'GET', users, { headers: { origin: `https://${canary}.example` } }),
   ],
   [
     'another role',
     'admin_forbidden',
     'role',
     () =>
-      admin(gateway, 'PATCH', `/admin/v1/users/${user.id}`, {
-        token: 'a-token-that-reads-0123456789',
-        body: {},
-      }),
+      admin(gateway, 'PATCH', `${users}/${user.id}`, { token: 'a-token-that-reads-0123456789', body: {} }),
   ],
-  ['another address', 'admin_forbidden', 'admin.allow_from', () => admin(closed, 'GET', '/admin/v1/users')],
+  ['another address', 'admin_forbidden', 'admin.allow_from', () => admin(closed, 'GET', users)],
   [
     'wrong tokens at the console',
     'rate_limited',

@@ -1,5 +1,8 @@
-// What a credential may no longer do that is ended at the same moment (CONTRACT §12): make what outlasts it.
+// A user whose row another program has locked: no ended credential makes what outlasts it (CONTRACT §12), and the
+// calls that wait hold one connection.
+import { readFile, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { call, giveKey, newUser } from '../support/client.ts'
@@ -8,7 +11,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { expectRefusal } from '../support/refusals.ts'
 import { describeWithServices } from '../support/services.ts'
 
-describeWithServices('while sessions and API tokens are being ended', () => {
+describeWithServices('while another program has locked a user', () => {
   let postgres: string
   let gateway: TestGateway
   /** Another replica, in the midst of it. */
@@ -27,6 +30,14 @@ describeWithServices('while sessions and API tokens are being ended', () => {
   })
 
   afterEach(() => other.query('rollback'))
+
+  /** Connections whose statement waits for a lock. The other program's transaction would not see the current view. */
+  const waiting = (statement = '%') =>
+    gateway.sql(
+      `select pid from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like $1`,
+      [statement],
+    )
 
   const makes = [
     ['API token', 'api-token', 'select from api_tokens where user_id = $1 and revoked = 0'],
@@ -50,17 +61,7 @@ describeWithServices('while sessions and API tokens are being ended', () => {
     // An address, since a look-up of a name would take its time first; nothing is sent there.
     const body = { url: 'https://1.1.1.1/hook' }
     const answer = call(gateway.url, 'POST', `/api/v1/user/${path}`, { ...credential, body })
-    await expect
-      .poll(
-        // On another connection: within a transaction the view stays as it was first seen.
-        () =>
-          gateway.sql(
-            `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-                and query like '%for no key update'`,
-          ),
-        { timeout: 10_000 },
-      )
-      .toHaveLength(1)
+    await expect.poll(() => waiting('%for no key update'), { timeout: 10_000 }).toHaveLength(1)
     await other.query('commit')
     expectRefusal(await answer, 401, 'token_invalid', 'Token invalide ou expiré')
     expect(await gateway.sql(made, [user.id])).toEqual([])
@@ -91,4 +92,34 @@ describeWithServices('while sessions and API tokens are being ended', () => {
       expect(await gateway.sql(made, [user.id])).toEqual([])
     },
   )
+
+  it('a locked row holds one connection, for clients, operators and a reloaded configuration together', async () => {
+    const user = await newUser(gateway, 'pro')
+    const asClient = (method: string, path: string, body?: object) =>
+      call(gateway.url, method, `/api/v1/user/${path}`, { token: user.access, body })
+    const asOperator = (path: string) =>
+      call(gateway.admin, 'DELETE', `/admin/v1/users/${user.id}/${path}`, { token: gateway.adminToken })
+    const ofAll = () => [
+      asClient('POST', 'api-token'),
+      asClient('POST', 'webhook', { url: 'https://8.8.8.8/hook' }),
+      asClient('DELETE', 'api-token'),
+      asClient('DELETE', 'webhook'),
+      asOperator('api-token'),
+      asOperator('webhook'),
+    ]
+    await other.query('begin')
+    await other.query('select from users where id = $1 for update', [user.id])
+    const answers = ofAll()
+    await expect.poll(() => waiting()).toHaveLength(1)
+    const text = await readFile(gateway.file, 'utf8')
+    await writeFile(gateway.file, text.replace('free_daily: 1', 'free_daily: 2'))
+    await gateway.reload()
+    expect(gateway.log.join('')).toContain('the configuration is reloaded')
+    answers.push(...ofAll())
+    // Long enough for a second call to reach the lock.
+    await sleep(300)
+    expect(await waiting()).toHaveLength(1)
+    await other.query('commit')
+    for (const { status } of await Promise.all(answers)) expect([200, 201, 204]).toContain(status)
+  })
 })

@@ -1,4 +1,4 @@
-// CONTRACT §5: webhooks are registered and removed through real requests.
+// CONTRACT §5: webhooks and API tokens are made and removed through real requests.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, newUser, type TestUser } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -8,6 +8,7 @@ import { describeOverSetups } from '../support/setups.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 const path = '/api/v1/user/webhook'
+const tokenPath = '/api/v1/user/api-token'
 const secretPattern = /^whsec_[A-Za-z0-9+/]{32}$/
 
 describeOverSetups('a webhook', setup => {
@@ -75,6 +76,30 @@ describeOverSetups('a webhook', setup => {
       await at.gateway.sql('select status from webhook_deliveries where user_id = $1', [user.id]),
     ).toEqual([{ status: 'dropped' }])
   })
+  it('an API token is good wherever the access token is, at these endpoints too', async () => {
+    const withKey = (key: unknown, method: string, target: string, body?: object) =>
+      call(at.gateway.url, method, target, { headers: { 'x-api-key': String(key) }, body })
+    const { api_token: key } = (await call(at.gateway.url, 'POST', tokenPath, { token: user.access })).body
+    expect(at.gateway.log.join('')).not.toContain(key)
+    expect((await withKey(key, 'GET', '/any/x')).status).toBe(200)
+    expect(at.upstream.received[0]?.headers['x-user-id']).toBe(String(user.id))
+    expect((await withKey(key, 'GET', '/api/v1/subscription/upgrade')).status).toBe(200)
+    expect((await withKey(key, 'POST', path, { url: 'https://8.8.8.8/hook' })).status).toBe(201)
+    expect((await withKey(key, 'DELETE', path)).status).toBe(200)
+    const next = await withKey(key, 'POST', tokenPath)
+    expect([next.status, (await withKey(key, 'GET', '/any/x')).status]).toEqual([201, 401])
+    const last = next.body.api_token
+    expect((await withKey(last, 'DELETE', tokenPath)).status).toBe(200)
+    expect((await withKey(last, 'DELETE', tokenPath)).status).toBe(401)
+  })
+
+  it.each([tokenPath, path])('%s knows POST and DELETE alone', async target => {
+    for (const method of ['GET', 'PUT', 'PATCH', 'OPTIONS', 'HEAD']) {
+      const answer = await call(at.gateway.url, method, target, { token: user.access })
+      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, DELETE'])
+      expect(answer.headers.get('x-peage-error')).toBe('method_not_allowed')
+    }
+  })
 })
 
 describe('a webhook’s secret under auth.key_secret', () => {
@@ -108,7 +133,7 @@ routes: [{ path: /*, upstream: echo, auth: none }, { path: '/api/v1/*', upstream
     ])
       for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS'])
         expect([method, target, await statusOf(method, target)]).toEqual([method, target, 404])
-    for (const target of [path, '/api/v1/user/api-token'])
+    for (const target of [path, tokenPath])
       expect([await statusOf('GET', target), await statusOf('POST', target)]).toEqual([405, 401])
     expect(upstream.received).toEqual([])
     expect(await statusOf('GET', '/api/v1/user/other')).toBe(200)
