@@ -94,8 +94,10 @@ routes:
       })
   })
 
-  it('says that a target is avoided while others take its place', async () => {
-    await Promise.all([1, 2].map(() => call(at.gateway.url, 'GET', '/pair')))
+  it('says that a target is avoided while others take its place, and that a circuit is open', async () => {
+    await Promise.all(
+      ['pair', 'broken'].flatMap(path => [1, 2].map(() => call(at.gateway.url, 'GET', `/${path}`))),
+    )
     expect(await upstreamOf('pair')).toMatchObject({
       healthy: true,
       targets: [
@@ -103,10 +105,6 @@ routes:
         { url: nobody, healthy: false, avoided: true, circuit: null },
       ],
     })
-  })
-
-  it('says that a circuit is open', async () => {
-    for (let i = 0; i < 2; i += 1) await call(at.gateway.url, 'GET', '/broken')
     expect(await upstreamOf('broken')).toMatchObject({
       healthy: false,
       targets: [{ url: nobody, healthy: false, circuit: 'open', checks: null }],

@@ -121,15 +121,7 @@ describeOverSetups('the audit', setup => {
     for (const query of [
       'action=nothing',
       'action=changeUser&action=resetUsage',
-      ...[
-        '',
-        'yesterday',
-        '2026-13-01',
-        '2026-02-30',
-        '2026-02-30T00:00Z',
-        '2026-01-01T25:00Z',
-        '0000-01-01',
-      ].map(text => `from=${text}`),
+      ...['', 'yesterday', '2026-02-30', '2026-01-01T25:00Z', '0000-01-01'].map(text => `from=${text}`),
       'to=2026-1-1',
       'from=2026-01-01&from=2026-01-02',
     ])

@@ -74,20 +74,6 @@ describe('clients that leave', () => {
     await isServed()
   })
 
-  it('pipelined requests are served one after the other, in order', async () => {
-    at.upstream.answer = undefined
-    const socket = await open(at.gateway.url)
-    let text = ''
-    socket.on('data', chunk => {
-      text += chunk
-    })
-    socket.write(get('/public/1') + get('/public/2') + get('/nowhere'))
-    await expect.poll(() => text).toContain('Route inconnue')
-    expect(at.upstream.received.map(seen => seen.url)).toEqual(['/public/1', '/public/2'])
-    expect(text.indexOf('"/public/1"')).toBeLessThan(text.indexOf('"/public/2"'))
-    socket.destroy()
-  })
-
   it('a client that reads nothing is cut off, and holds up nobody for longer', async () => {
     let asked = 0
     at.upstream.answer = (request, response) => {

@@ -145,22 +145,6 @@ describeOverSetups('the metrics', setup => {
     ])
   })
 
-  it('count the guards of the gateway’s own endpoints too', async () => {
-    const [free, pro] = [await newUser(at.gateway), await newUser(at.gateway, 'pro')]
-    const start = await before()
-    for (const token of ['none', free.access, pro.access]) {
-      await call(at.gateway.url, 'POST', '/api/v1/user/api-token', { token })
-    }
-    await call(at.gateway.url, 'GET', '/api/v1/subscription/upgrade', { token: free.access })
-    await expectGrowth(at.gateway.admin, start, [
-      [...guard('authenticate', 'refuse'), 1],
-      [...guard('authenticate', 'pass'), 3],
-      [...guard('plan', 'refuse'), 1],
-      [...guard('plan', 'pass'), 1],
-      [...requests('/api/v1/user/api-token', 'POST', 201), 1],
-    ])
-  })
-
   it('count what came of registering, logging in, refreshing and logging out', async () => {
     const start = await before()
     const account = { email: 'counted@example.com', password: 'correct horse battery' }

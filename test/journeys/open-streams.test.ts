@@ -215,13 +215,6 @@ describe('an open stream', () => {
       expect(took).toBeLessThan(1_000)
       expect((bytes.length - header.length) % piece.length).toBe(0)
     })
-
-    it('an upstream that has closed hears no second Close frame', async () => {
-      const { bytes } = await received(index =>
-        index === 0 ? Buffer.from([0x88, 2, 0x03, 0xe8]) : Buffer.alloc(0),
-      )
-      expect(bytes.toString('hex')).toBe('880203e8')
-    })
   })
 })
 

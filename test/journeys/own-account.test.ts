@@ -5,7 +5,7 @@ import { emailOperations } from '../../src/endpoints/email.ts'
 import { sessionOperations } from '../../src/endpoints/own-sessions.ts'
 import { passwordOperations } from '../../src/endpoints/password.ts'
 import type { Operation } from '../../src/openapi/operation.ts'
-import { call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
+import { call, giveKey, newUser, type TestUser } from '../support/client.ts'
 import { journey, routes } from '../support/journey.ts'
 import { expectAnswer, expectRefusal } from '../support/refusals.ts'
 import { describeOverSetups } from '../support/setups.ts'
@@ -194,32 +194,6 @@ ${routes(upstream)}`,
       }
       expect((await remove(user)).headers.get('x-peage-error')).toBe('rate_limited')
       expect((await ask('GET', user.access)).status).toBe(200)
-    })
-
-    it('once: of two at one time one is as with a wrong password, or of nobody', async () => {
-      const user = await newUser(at.gateway)
-      const answers = await Promise.all([remove(user), remove(user)])
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 401])
-    })
-
-    it('against logins, refreshes, counted uses and new keys at the same time: nothing is left, no fault', async () => {
-      for (let round = 0; round < 5; round += 1) {
-        const user = await newUser(at.gateway, 'pro')
-        const raced = await Promise.all([
-          remove(user),
-          ...[1, 2].map(() => login(at.gateway.url, user.email, user.password).then(() => ({ status: 0 }))),
-          call(at.gateway.url, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: user.refresh } }),
-          course(user.access),
-          ask('POST', user.access, { path: '/api/v1/user/api-token' }),
-          ask('POST', user.access, {
-            path: '/api/v1/user/webhook',
-            body: { url: 'https://nobody.invalid/' },
-          }),
-        ])
-        expect(raced.map(({ status }) => status).filter(status => status >= 500)).toEqual([])
-        for (const table of ['subscriptions', 'refresh_tokens', 'api_tokens', 'webhooks'])
-          expect([table, await countOf(table, user)]).toEqual([table, 0])
-      }
     })
   })
 

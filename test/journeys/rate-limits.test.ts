@@ -33,8 +33,8 @@ describeOverSetups('rate limits', setup => {
   it('failed logins count per email and address, successes do not, and not one guess more fits at once', async () => {
     const email = `limited.${process.pid}@example.com`
     await post('register', '192.0.2.10', { email, password })
-    for (let i = 0; i < 8; i++)
-      expect((await post('login', '192.0.2.10', { email, password })).status).toBe(200)
+    const logins = Array.from({ length: 40 }, () => post('login', '192.0.2.10', { email, password }))
+    expect((await Promise.all(logins)).map(({ status }) => status)).toEqual(Array(40).fill(200))
     const guesses = await Promise.all(
       Array.from({ length: 12 }, () => post('login', '192.0.2.10', { email, password: 'wrong' })),
     )
@@ -43,15 +43,6 @@ describeOverSetups('rate limits', setup => {
     expect(refused).toHaveLength(8)
     expect(refused[0]?.headers.get('ratelimit-policy')).toBe('"login";q=4;w=300')
     expect((await post('login', '192.0.2.11', { email, password })).status).toBe(200)
-  })
-
-  it('successes do not count, however many there are at once', async () => {
-    const email = `at.once.${process.pid}@example.com`
-    await post('register', '192.0.2.30', { email, password })
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, () => post('login', '192.0.2.30', { email, password })),
-    )
-    expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(200))
   })
 
   it('failed logins count per address too, whatever the email', async () => {

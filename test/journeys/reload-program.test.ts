@@ -193,16 +193,6 @@ describe('the program', () => {
     expect((await call(program.url, 'GET', '/turn-0')).status).toBe(200)
     await save(file, 'upstream: eccho', 'upstream: echo')
   })
-
-  it('serves with three thousand routes more without a pause', async () => {
-    const good = await readFile(file, 'utf8')
-    const routes = Array.from(
-      { length: 3_000 },
-      (_, i) => `  - { path: /more-${i}/:id, upstream: echo, auth: none }\n`,
-    )
-    expect(await slowestWhile(good + routes.join(''), 'the configuration is reloaded')).toBeLessThan(2_000)
-    expect((await call(program.url, 'GET', '/more-2999/x')).status).toBe(200)
-  }, 60_000)
 })
 
 describe('a program that has just been started', () => {

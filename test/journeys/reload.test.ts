@@ -161,14 +161,6 @@ describe('a bad file', () => {
     await expect.poll(() => gateway.refused.at(-1), soon).toMatch(/gateway\.yaml:1:1 {2}\(file\) /)
     expect(await statusOf('/public/x')).toBe(200)
   })
-
-  it('with a key that cannot be read is refused as a whole', async () => {
-    await save(['/public/*', '/open/*'], ['auth: { ', "auth: { keys: ['/nowhere/key'], "])
-    await gateway.reload()
-    expect(gateway.refused).toEqual([expect.stringMatching(/:4:16 {2}auth\.keys\[0\] {2}.*"\/nowhere\/key"/)])
-    expect([await statusOf('/public/x'), await statusOf('/open/x')]).toEqual([200, 404])
-    expect(await reloads()).toMatchObject({ failure: 1, isLastGood: 0 })
-  })
 })
 
 describe('reloads that are asked for at once', () => {

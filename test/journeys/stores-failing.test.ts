@@ -1,12 +1,28 @@
 // CONTRACT §4, "Counting" and "Storage down": what a gateway answers while its stores fail, through real requests.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { call, login, newUser, type TestUser } from '../support/client.ts'
+import { accountOperations } from '../../src/endpoints/account.ts'
+import { emailOperations } from '../../src/endpoints/email.ts'
+import { sessionOperations } from '../../src/endpoints/own-sessions.ts'
+import { passwordOperations } from '../../src/endpoints/password.ts'
+import { resetOperations } from '../../src/endpoints/reset.ts'
+import { upgradeOperations } from '../../src/endpoints/upgrade.ts'
+import { userOperations } from '../../src/endpoints/user.ts'
+import type { Operation } from '../../src/openapi/operation.ts'
+import { type Answer, call, giveKey, login, newUser, type TestUser } from '../support/client.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { routes } from '../support/journey.ts'
+import { mailSection } from '../support/mailed.ts'
+import { expectRefusal } from '../support/refusals.ts'
 import { scrape } from '../support/scrape.ts'
 import { type Server, startPostgres, startRedis } from '../support/servers.ts'
 import { describeWithPostgresBinary, describeWithRedisBinary } from '../support/services.ts'
 import { startUpstream, type Upstream } from '../support/upstream.ts'
+
+/** Those that look at no credential; what each is sent has to be looked up. */
+const withCodes = [...Object.values<Operation>(resetOperations), emailOperations.verify]
+const guarded = [userOperations, sessionOperations, accountOperations, passwordOperations]
+  .flatMap(each => Object.values<Operation>(each))
+  .concat(emailOperations.requestVerification, emailOperations.requestChange, emailOperations.confirmChange)
 
 describeWithPostgresBinary('a gateway whose stores fail', () => {
   describeWithRedisBinary('one after the other', () => {
@@ -20,7 +36,10 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
         startRedis(inject('redisBin')),
         startUpstream(),
       ])
-      gateway = await startGateway(routes(upstream.url), { postgres: postgres.url, redis: redis.url })
+      gateway = await startGateway(`${routes(upstream.url)}${mailSection()}account: { deletion: true }\n`, {
+        postgres: postgres.url,
+        redis: redis.url,
+      })
     })
     afterAll(async () => {
       await gateway?.stop()
@@ -102,6 +121,9 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       async how => {
         const user = await newUser(gateway)
         const fresh = await login(gateway.url, user.email, user.password)
+        const pro = await newUser(gateway, 'pro')
+        const proKey = `peage_while_${how}`
+        await giveKey(gateway, pro, proKey)
         if (how === 'stopped') await postgres.kill()
         else postgres.pause()
         upstream.received.length = 0
@@ -143,6 +165,7 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
           expect((await call(gateway.admin, 'GET', '/readyz?for=public')).status).toBe(200)
           expect(upstream.received.map(seen => seen.url)).toEqual(['/public/x'])
           await logoutIsKept(user)
+          await ownEndpointsAreUnavailable(pro, proKey)
         } finally {
           if (how === 'stopped') await postgres.restart()
           else postgres.resume()
@@ -213,6 +236,60 @@ describeWithPostgresBinary('a gateway whose stores fail', () => {
       const stored = async () => (await scrape(gateway.admin)).value('peage_pending_logouts')
       await expect.poll(stored, { timeout: 10_000 }).toBe(0)
     })
+
+    /** They answer 503 to a token and to a code, and 401 to a key; alerts and deliveries are 503 to operators. */
+    async function ownEndpointsAreUnavailable(user: TestUser, key: string): Promise<void> {
+      const away = [503, 'service_unavailable', 'Service indisponible'] as const
+      const body = {
+        url: 'https://8.8.8.8/hook',
+        email: 'somebody@example.com',
+        current_password: user.password,
+        new_password: 'un autre mot de passe',
+      }
+      const inTime = async (work: Promise<Answer>, ...refusal: readonly [number, string, string]) => {
+        const { answer, took } = await timed(() => work)
+        expect(took).toBeLessThan(2_000)
+        expect(answer.headers.get('retry-after')).toBe('1')
+        expectRefusal(answer, ...refusal)
+      }
+      const send = ({ method, path }: Operation, more: Parameters<typeof call>[3]) =>
+        call(gateway.url, method, path.replace(':id', 'x'), more)
+      const sendGuarded = (operation: Operation) => {
+        const content = operation.method === 'GET' ? {} : { body }
+        const headers = { 'x-api-key': key }
+        return [
+          inTime(send(operation, { token: user.access, ...content }), ...away),
+          inTime(
+            send(operation, { headers, ...content }),
+            401,
+            'key_check_failed',
+            'Token invalide ou expiré',
+          ),
+        ]
+      }
+      const token = 'A'.repeat(64)
+      await Promise.all([
+        ...guarded.flatMap(sendGuarded),
+        ...withCodes.flatMap(operation =>
+          [{ token }, { code: '12345678' }].map(by =>
+            inTime(send(operation, { body: { ...body, ...by } }), ...away),
+          ),
+        ),
+        inTime(send(emailOperations.confirmChange, { body: { token } }), ...away),
+      ])
+      // They ask the store for the user alone, and if Postgres hangs, the feed is trusted for a while longer.
+      const show = () => send(upgradeOperations.show, { token: user.access })
+      await expect.poll(async () => (await show()).status, { timeout: 5_000 }).toBe(503)
+      await Promise.all(Object.values<Operation>(upgradeOperations).flatMap(sendGuarded))
+      const operator = { token: gateway.adminToken }
+      await Promise.all([
+        inTime(
+          call(gateway.admin, 'POST', '/admin/v1/alerts', { ...operator, body: { type: 'x' } }),
+          ...away,
+        ),
+        inTime(call(gateway.admin, 'GET', '/admin/v1/deliveries', operator), ...away),
+      ])
+    }
 
     /** Logout answers 200 whatever happens; the token does not live on when the store returns. */
     async function logoutIsKept(user: TestUser): Promise<void> {
